@@ -1,0 +1,32 @@
+"""The Nacos RPC envelope: the generated messages, and the few facts needed to put a body into one.
+
+Everything that travels between a Nacos server and anybody else is a `Payload`: a type name, headers, a JSON body.
+The generated module is never edited by hand; `tools/generate.py` writes it and CI compares.
+"""
+
+from distro_protos.envelope import (
+    REQUEST_METHOD,
+    REQUEST_SERVICE,
+    STREAM_METHOD,
+    STREAM_SERVICE,
+    Json,
+    Message,
+    UnreadableBodyError,
+    decode,
+    encode,
+)
+from distro_protos.nacos_pb2 import Metadata, Payload
+
+__all__ = [
+    "REQUEST_METHOD",
+    "REQUEST_SERVICE",
+    "STREAM_METHOD",
+    "STREAM_SERVICE",
+    "Json",
+    "Message",
+    "Metadata",
+    "Payload",
+    "UnreadableBodyError",
+    "decode",
+    "encode",
+]

@@ -1,0 +1,87 @@
+"""Encoding and decoding of the Nacos envelope.
+
+One place for the three facts that every speaker needs: the method paths, which class name stands for which body,
+and how the body is written (JSON without nulls, in an `Any` whose `type_url` stays empty). What a body *means* is
+not decided here. Source: wire-protocol.md sections 1.1 and 1.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf import any_pb2
+
+from distro_protos.nacos_pb2 import Metadata, Payload
+
+REQUEST_SERVICE, REQUEST_METHOD = "Request", "request"
+"""The unary call, on the wire `/Request/request`."""
+
+STREAM_SERVICE, STREAM_METHOD = "BiRequestStream", "requestBiStream"
+"""The bidirectional stream, on the wire `/BiRequestStream/requestBiStream`."""
+
+Json = dict[str, Any]
+
+
+class UnreadableBodyError(ValueError):
+    """The body of a payload is not a JSON object; the type name is still known."""
+
+    def __init__(self, type_name: str, reason: str) -> None:
+        super().__init__(f"the body of {type_name or 'a payload without a type'} is unreadable: {reason}")
+        self.type_name = type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A decoded payload: `type` is the simple Java class name, `body` its JSON object."""
+
+    type: str
+    body: Json
+    headers: Mapping[str, str] = field(default_factory=dict)
+    client_ip: str = ""
+
+    @property
+    def is_response(self) -> bool:
+        return self.type.endswith("Response")
+
+    @property
+    def succeeded(self) -> bool:
+        """Java's reading: only `resultCode == 200` is success; `errorCode` is not looked at (section 5.4)."""
+        return self.is_response and self.body.get("resultCode", 200) == 200
+
+
+def encode(
+    type_name: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, client_ip: str = ""
+) -> Payload:
+    """Put a JSON body into an envelope. Fields that are None are left out, as Nacos' writer does."""
+    text = json.dumps(_without_nulls(body), separators=(",", ":"), ensure_ascii=False)
+    metadata = Metadata(type=type_name, headers=dict(headers or {}), client_ip=client_ip)
+    return Payload(metadata=metadata, body=any_pb2.Any(value=text.encode()))
+
+
+def decode(payload: Payload) -> Message:
+    """Take the body out of an envelope.
+
+    Headers of the envelope win over headers inside the body (the Python SDK sends both, section 1.1).
+    Raises UnreadableBodyError when the body is not a JSON object.
+    """
+    type_name = payload.metadata.type
+    try:
+        body = json.loads(payload.body.value or b"null")
+    except ValueError as error:
+        raise UnreadableBodyError(type_name, str(error)) from error
+    if not isinstance(body, dict):
+        raise UnreadableBodyError(type_name, "it is not a JSON object")
+    inner = body.get("headers")
+    headers = {**(inner if isinstance(inner, dict) else {}), **payload.metadata.headers}
+    return Message(type_name, body, headers, payload.metadata.client_ip)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(item) for item in value]
+    return value

@@ -1,0 +1,93 @@
+"""What an event is: the one definition from which the JSON, the Parquet columns and the Spark schema derive.
+
+A trace answers *which node diverged, from when, after which message*, so a row says where (`node`), in which order
+there (`seq`), through which message (`message`, shared by the four rows of one call) and what the node held
+afterwards (`client`, `owned`, `revision`, `digest`). Order is causal: `seq` within a node, message ids across nodes;
+`at_ms` is only information. Content travels as a digest (`content.py`). design.md section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+SCHEMA_NAME = "distrocheck-trace"
+SCHEMA_VERSION = 1
+
+
+class Kind(StrEnum):
+    """What happened. The comment says which fields the row carries besides run, node, seq, at_ms and kind."""
+
+    RUN_STARTED = "run_started"  # detail: profile of the target; one row, on the first node
+    NODE_STARTED = "node_started"  # detail: the member list, comma separated
+    NODE_STOPPED = "node_stopped"  # detail: reason; all that the node held in memory is gone
+    LINK_FAULT = "link_fault"  # peer; detail: cut, healed, held, released, drop, swallow (link node -> peer)
+
+    CLIENT_CONNECTED = "client_connected"  # client, owned=true, revision, digest (of nothing published)
+    CLIENT_CHANGED = "client_changed"  # client, owned=true, revision, digest: what its own connection made of it
+    CLIENT_DISCONNECTED = "client_disconnected"  # client, owned=true; the owner no longer has it
+    REPLICA_APPLIED = "replica_applied"  # client, owned, revision, digest, message: the node now holds this
+    REPLICA_REMOVED = "replica_removed"  # client, message or detail (lease): the node no longer has it
+    OBSERVED = "observed"  # client, owned when known, revision, digest: what a probe read; digest null: not there
+
+    REQUEST_SENT = "request_sent"  # peer, message, operation, client, revision, digest when it carries content
+    REQUEST_RECEIVED = "request_received"  # the same, at the receiver
+    REPLY_SENT = "reply_sent"  # peer, message, operation, client, outcome
+    REPLY_RECEIVED = "reply_received"  # the same, at the one who asked
+
+    CHECKPOINT = "checkpoint"  # detail: its number; one row on each live node: faults are healed, all should agree
+
+
+STATE_KINDS = frozenset(
+    {
+        Kind.CLIENT_CONNECTED,
+        Kind.CLIENT_CHANGED,
+        Kind.CLIENT_DISCONNECTED,
+        Kind.REPLICA_APPLIED,
+        Kind.REPLICA_REMOVED,
+        Kind.OBSERVED,
+    }
+)
+"""After such a row the node holds `digest` for `client`, or nothing when `digest` is null."""
+
+
+class Outcome(StrEnum):
+    """How a call ended, as its sender reads it (wire-protocol.md section 5.4)."""
+
+    SUCCESS = "success"  # resultCode 200
+    FAIL = "fail"  # a typed response with another resultCode
+    ERROR = "error"  # ErrorResponse, or a body that cannot be read
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One row. `node` and `peer` are member addresses or the short names of a scenario, the same within a run."""
+
+    run: str
+    node: str
+    seq: int  # from 1, without gaps, per (run, node)
+    at_ms: int  # virtual or wall clock, since the start of the run
+    kind: Kind
+    peer: str | None = None
+    message: str | None = None
+    operation: str | None = None  # CHANGE, DELETE, VERIFY, SNAPSHOT, QUERY
+    client: str | None = None
+    owned: bool | None = None  # native there (true) or a synced copy (false)
+    revision: int | None = None
+    digest: str | None = None
+    outcome: Outcome | None = None
+    detail: str | None = None
+    payload: str | None = None  # the JSON body, when asked for
+
+    def to_json(self) -> dict[str, Any]:
+        """The row without its empty fields, in the order of the definition."""
+        return {name: value for name in COLUMNS if (value := getattr(self, name)) is not None}
+
+
+COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(Event))
+REQUIRED_COLUMNS: tuple[str, ...] = ("run", "node", "seq", "at_ms", "kind")
+INTEGER_COLUMNS = frozenset({"seq", "at_ms", "revision"})
+BOOLEAN_COLUMNS = frozenset({"owned"})
