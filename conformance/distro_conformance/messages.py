@@ -1,0 +1,110 @@
+"""Distro messages as the kit reads them: which operation, about which client, with which revision and content.
+
+The wire carries a JSON object inside Base64 inside a JSON object inside an envelope; nothing else in the kit unpacks
+it. Source: wire-protocol.md sections 5.1 to 5.4.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from distro_protos import Json, Message
+from distro_traces.content import Replica, replica_from_sync
+from distro_traces.event import Outcome
+
+RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
+DISTRO_REQUEST, DISTRO_RESPONSE = "DistroDataRequest", "DistroDataResponse"
+
+
+@dataclass(frozen=True, slots=True)
+class DistroCall:
+    """What a Distro request says. `replica` is the content of a CHANGE or ADD."""
+
+    operation: str
+    client: str | None = None
+    revision: int | None = None
+    replica: Replica | None = None
+
+    @property
+    def digest(self) -> str | None:
+        return None if self.replica is None else self.replica.digest
+
+
+def read_request(message: Message) -> DistroCall | None:
+    """None when the message is no Distro request; content that cannot be read leaves revision and replica empty."""
+    if message.type != DISTRO_REQUEST:
+        return None
+    operation = str(message.body.get("dataOperation", "?"))
+    data = message.body.get("distroData") or {}
+    client = (data.get("distroKey") or {}).get("resourceKey")
+    if operation == "VERIFY":
+        return DistroCall(operation, client, (content_of(data) or {}).get("revision"))
+    if operation in ("CHANGE", "ADD"):
+        try:
+            replica = replica_from_sync(content_of(data) or {})
+        except ValueError:
+            return DistroCall(operation, client)
+        return DistroCall(operation, client, replica.revision, replica)
+    return DistroCall(operation, client)
+
+
+def read_snapshot(reply: Message) -> tuple[Replica, ...]:
+    """All clients in a SNAPSHOT reply, native and synced. Raises ValueError when the reply holds no snapshot."""
+    content = content_of(reply.body.get("distroData") or {})
+    if not reply.succeeded or content is None:
+        raise ValueError(f"no snapshot in the reply: {reply.type} {reply.body.get('message', '')}".rstrip())
+    return tuple(replica_from_sync(item) for item in content.get("clientSyncDataList", ()))
+
+
+def outcome_of(reply: Message) -> Outcome:
+    """As the sender reads it: a typed response with resultCode 200 is success, another code a failure."""
+    if reply.type != DISTRO_RESPONSE:
+        return Outcome.ERROR
+    return Outcome.SUCCESS if reply.succeeded else Outcome.FAIL
+
+
+def content_of(data: Mapping[str, Any]) -> Json | None:
+    text = data.get("content")
+    if not text:
+        return None
+    try:
+        value = json.loads(base64.b64decode(text, validate=True))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def distro_request(
+    operation: str, client: str | None = None, *, target: str | None = None, content: Any = None
+) -> Json:
+    """The body of a request; a SNAPSHOT request carries no data at all, a VERIFY no target (section 5.3)."""
+    if operation == "SNAPSHOT":
+        return {"headers": {}, "dataOperation": operation, "module": "cluster"}
+    key = {"resourceKey": client, "resourceType": RESOURCE_TYPE, "targetServer": target}
+    data = {"distroKey": key, "type": operation, "content": None if content is None else pack(content)}
+    return {"headers": {}, "distroData": data, "dataOperation": operation, "module": "cluster"}
+
+
+def pack(content: Any) -> str:
+    return base64.b64encode(json.dumps(content, separators=(",", ":")).encode()).decode()
+
+
+def sync_data(client: str, revision: int, instances: Iterable[tuple[str, str, int]], **metadata: str) -> Json:
+    """A ClientSyncData object for instances given as (service, ip, port), all with the same metadata (section 5.2)."""
+    rows = list(instances)
+    return {
+        "clientId": client,
+        "attributes": {"clientAttributes": {"revision": revision}},
+        "namespaces": ["public" for _ in rows],
+        "groupNames": ["DEFAULT_GROUP" for _ in rows],
+        "serviceNames": [service for service, _, _ in rows],
+        "instancePublishInfos": [
+            {"ip": ip, "port": port, "healthy": True, "cluster": "DEFAULT", "extendDatum": dict(metadata)}
+            for _, ip, port in rows
+        ],
+        "batchInstanceData": {},
+    }

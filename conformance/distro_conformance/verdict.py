@@ -1,0 +1,46 @@
+"""The three verdicts and the exit codes that go with them (cli.md), and the errors that end a run early.
+
+They are one small file because every verb needs them and scripts of others rely on the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    CONFORMS = "conforms"
+    VIOLATES = "violates"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        return {Verdict.CONFORMS: 0, Verdict.VIOLATES: 1, Verdict.INCONCLUSIVE: 3}[self]
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """A violation outweighs a missing answer, a missing answer outweighs a pass; nothing at all is no answer."""
+    found = set(verdicts)
+    for verdict in (Verdict.VIOLATES, Verdict.INCONCLUSIVE, Verdict.CONFORMS):
+        if verdict in found:
+            return verdict
+    return Verdict.INCONCLUSIVE
+
+
+class KitError(Exception):
+    """Ends a run with one line on stderr. The message says what was wrong, where, and what to do."""
+
+    exit_code = 2
+
+
+class UsageError(KitError):
+    """The call or its input cannot be used: unknown name, contradictory option, unreadable file."""
+
+    exit_code = 2
+
+
+class TargetError(KitError):
+    """The target could not be reached or started."""
+
+    exit_code = 4

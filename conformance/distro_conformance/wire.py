@@ -1,0 +1,163 @@
+"""One gRPC connection to a Nacos server, set up the way SDKs and cluster members do it.
+
+A connection is a transport: the unary calls and the stream of one client must share it, because the server knows the
+client by its TCP address (wire-protocol.md section 2.1). So every `Connection` has a channel of its own. Time-outs
+here are real ones, they only bound what a broken server can cost; protocol time belongs to the target's clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+import grpc.aio
+
+from distro_conformance.verdict import TargetError
+from distro_protos import (
+    REQUEST_METHOD,
+    REQUEST_SERVICE,
+    STREAM_METHOD,
+    STREAM_SERVICE,
+    Json,
+    Message,
+    Payload,
+    decode,
+    encode,
+)
+
+CALL_TIMEOUT_S = 5.0
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.use_local_subchannel_pool", 1),  # a TCP connection of its own
+    ("grpc.max_receive_message_length", 100 * 1024 * 1024),
+    ("grpc.enable_retries", 0),
+)
+SDK_LABELS = {"source": "sdk", "module": "naming"}
+CLUSTER_LABELS = {"source": "cluster"}
+
+OnPush = Callable[[Message], None]
+_UNREGISTERED = 301
+_STARTING = 300
+
+
+class Connection:
+    """Use `await Connection.open(...)`. `id` is the connection id, which is also the client id in naming."""
+
+    def __init__(self, address: str, channel: grpc.aio.Channel, on_push: OnPush | None) -> None:
+        self.address = address
+        self.id = ""
+        self._channel = channel
+        self._on_push = on_push
+        self._unary = channel.unary_unary(
+            f"/{REQUEST_SERVICE}/{REQUEST_METHOD}",
+            request_serializer=Payload.SerializeToString,
+            response_deserializer=Payload.FromString,
+        )
+        self._outbox: asyncio.Queue[Payload | None] = asyncio.Queue()
+        self._reader: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        address: str,
+        *,
+        labels: Mapping[str, str],
+        on_push: OnPush | None = None,
+        interceptors: Sequence[grpc.aio.ClientInterceptor] = (),
+    ) -> Self:
+        """Server check, stream, set-up; returns once the server treats the connection as registered.
+
+        `address` is host:port of a gRPC port. Raises TargetError when the server does not get there in time.
+        """
+        channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS, interceptors=list(interceptors))
+        connection = cls(address, channel, on_push)
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                check = await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
+                if check.type != "ServerCheckResponse":
+                    raise TargetError(f"{address} answers the server check with {check.type}: {check.body}")
+                connection.id = str(check.body.get("connectionId", ""))
+                connection._reader = asyncio.create_task(connection._read(labels), name=f"stream to {address}")
+                await connection._registered()
+        except (grpc.aio.AioRpcError, TimeoutError) as error:
+            await connection.close()
+            reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else "it does not answer in time"
+            raise TargetError(f"cannot connect to {address}: {reason}; is a node listening there?") from error
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def ask(
+        self, type_name: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
+    ) -> Message:
+        """One unary call. Raises grpc.aio.AioRpcError when the transport fails; error replies are returned."""
+        payload = encode(type_name, body, headers=headers, client_ip="127.0.0.1")
+        return decode(await self._unary(payload, timeout=CALL_TIMEOUT_S))
+
+    async def send_raw(self, payload: Payload) -> Payload:
+        """One unary call with a payload as it is, for input that no well-behaved peer sends."""
+        reply: Payload = await self._unary(payload, timeout=CALL_TIMEOUT_S)
+        return reply
+
+    async def close(self) -> None:
+        """Drop the transport, without a farewell: there is none in the protocol."""
+        if self._reader is not None:
+            self._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError, grpc.aio.AioRpcError):
+                await self._reader
+        await self._channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _registered(self) -> None:
+        """Set-up has no reply below 2.3; a health check answers 301 until it has been handled."""
+        while True:
+            health = await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+            if health.body.get("errorCode", 0) not in (_UNREGISTERED, _STARTING):
+                return
+            await asyncio.sleep(0.001)
+
+    async def _read(self, labels: Mapping[str, str]) -> None:
+        open_stream = self._channel.stream_stream(
+            f"/{STREAM_SERVICE}/{STREAM_METHOD}",
+            request_serializer=Payload.SerializeToString,
+            response_deserializer=Payload.FromString,
+        )
+        await self._outbox.put(encode("ConnectionSetupRequest", _set_up(labels), client_ip="127.0.0.1"))
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            async for payload in open_stream(self._sending()):
+                await self._react(decode(payload))
+
+    async def _sending(self) -> AsyncIterator[Payload]:
+        while (payload := await self._outbox.get()) is not None:
+            yield payload
+
+    async def _react(self, message: Message) -> None:
+        if message.type == "SetupAckRequest":  # wants no answer (section 2.2)
+            return
+        if self._on_push is not None:
+            self._on_push(message)
+        answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
+        if message.type.endswith("Request"):
+            await self._outbox.put(encode(message.type.removesuffix("Request") + "Response", answer))
+
+
+def _set_up(labels: Mapping[str, str]) -> Json:
+    return {
+        "headers": {},
+        "clientVersion": "Nacos-Java-Client:v2.2.4",
+        "tenant": "",
+        "labels": dict(labels),
+        "abilityTable": {},
+        "module": "internal",
+    }
