@@ -1,0 +1,125 @@
+"""Jars of a Nacos release, resolved once with Maven and served from a cache directory afterwards.
+
+The cache holds one directory per release, and a directory exists only when it is complete: Maven writes next to it
+and the result is renamed, so that an interrupted first start leaves nothing that a later one could mistake for jars.
+Source: real-nacos.md section 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from distro_conformance.targets.jvm import end_group
+from distro_conformance.targets.releases import NacosRelease
+from distro_conformance.verdict import TargetError
+
+OnProgress = Callable[[str], None]
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"  # the one Maven 3 takes by default
+_RESOLVE_TIMEOUT_S = 900.0
+_JARS_PER_LINE = 10
+
+
+def cache_directory() -> Path:
+    """DISTROCHECK_CACHE, else the user's cache directory (XDG_CACHE_HOME, ~/.cache)."""
+    if own := os.environ.get("DISTROCHECK_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "distrocheck"
+
+
+async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
+    """The directory with all jars of a release; Maven runs when the cache has none.
+
+    Raises TargetError, in one line, when Maven is missing or cannot resolve them.
+    """
+    directory = cache_directory() / "nacos" / release.version
+    if directory.is_dir():
+        return directory
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    on_progress(f"fetching Nacos {release.version} ({release.coordinates}) with Maven; only the first start takes this")
+    with tempfile.TemporaryDirectory(prefix=f".{release.version}-", dir=directory.parent) as work:
+        jars = await _resolve(release, Path(work), on_progress)
+        try:
+            jars.rename(directory)
+        except OSError:  # somebody else was faster, with the same jars
+            if not directory.is_dir():
+                raise
+    on_progress(f"Nacos {release.version} is in the cache: {directory}")
+    return directory
+
+
+def class_path(jars: Path) -> str:
+    """Every jar, hessian 4 before hessian 3: both are needed, and they share class names (real-nacos.md section 2)."""
+    ordered = sorted(jars.glob("*.jar"), key=lambda jar: (not jar.name.startswith("hessian-4"), jar.name))
+    return os.pathsep.join(map(str, ordered))
+
+
+async def _resolve(release: NacosRelease, work: Path, on_progress: OnProgress) -> Path:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise TargetError(
+            f"Nacos {release.version} is not in the cache {cache_directory()} and Maven (mvn) is not installed; "
+            "install Maven, or copy a filled cache and name it in DISTROCHECK_CACHE"
+        )
+    (work / "pom.xml").write_text(_pom(release), encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        *(maven, "--batch-mode", "--file", str(work / "pom.xml"), _COPY),
+        *("-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
+            complaint = await _follow(process, on_progress)
+            code = await process.wait()
+    except TimeoutError:
+        raise TargetError(f"Maven did not resolve {release.coordinates} in {_RESOLVE_TIMEOUT_S:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            end_group(process.pid)
+            with contextlib.suppress(ProcessLookupError):
+                await process.wait()
+    if code != 0:
+        raise TargetError(
+            f"Maven cannot resolve {release.coordinates} ({complaint or f'exit code {code}'}); "
+            "go online, or copy a filled cache and name it in DISTROCHECK_CACHE"
+        )
+    return work / "jars"
+
+
+async def _follow(process: asyncio.subprocess.Process, on_progress: OnProgress) -> str:
+    """Tell how far the download is; returns Maven's first complaint."""
+    assert process.stdout is not None
+    complaint, jars = "", 0
+    async for raw in process.stdout:
+        line = raw.decode(errors="replace").strip()
+        if line.startswith("Downloaded from") and ".jar " in line:
+            jars += 1
+            if jars % _JARS_PER_LINE == 0:
+                on_progress(f"  {jars} jars downloaded")
+        elif line.startswith("[ERROR]") and not complaint:
+            complaint = line.removeprefix("[ERROR]").strip()[:300]
+    return complaint
+
+
+def _pom(release: NacosRelease) -> str:
+    exclusions = "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>{artifact}</artifactId></exclusion>"
+        for group, artifact in (excluded.split(":") for excluded in release.excluded)
+    )
+    return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>distrocheck</groupId><artifactId>nacos-jars</artifactId><version>1</version>
+  <dependencies><dependency>
+    <groupId>{release.group}</groupId><artifactId>nacos-naming</artifactId><version>{release.version}</version>
+    <exclusions>{exclusions}</exclusions>
+  </dependency></dependencies>
+</project>
+"""

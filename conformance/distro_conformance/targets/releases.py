@@ -1,0 +1,72 @@
+"""The Nacos releases that can be fetched, and what each needs beside its jars.
+
+One row per release. The project's own server modules are not in the public Maven repository; these coordinates are
+faithful re-publications, compared class by class. Source: real-nacos.md sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from distro_conformance.verdict import UsageError
+
+_AUTH_2_0, _AUTH = "com.alibaba.nacos.auth.common.AuthConfigs", "com.alibaba.nacos.auth.config.AuthConfigs"
+
+
+@dataclass(frozen=True, slots=True)
+class NacosRelease:
+    """`proxied_beans`: interfaces of the console module that must exist although nobody calls them with auth off."""
+
+    version: str
+    group: str
+    auth_configs: str = _AUTH
+    load_retry_key: str = "nacos.core.protocol.distro.data.load.retryDelayMs"
+    loaded_line: str = "[DISTRO-INIT] load snapshot data success"
+    proxied_beans: tuple[str, ...] = ()
+    jvm_properties: dict[str, str] = field(default_factory=dict)
+    home_files: dict[str, str] = field(default_factory=dict)  # path below the home directory -> content
+    excluded: tuple[str, ...] = ()  # artifacts (group:name) that the server does without
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:nacos-naming:{self.version}"
+
+
+_NOT_NEEDED = (
+    "org.rocksdb:rocksdbjni",
+    "mysql:mysql-connector-java",
+    "org.springframework:spring-test",
+    "org.springframework.boot:spring-boot-test",
+)
+
+RELEASES: dict[str, NacosRelease] = {
+    release.version: release
+    for release in (
+        NacosRelease(
+            "2.0.4",
+            "org.jeecgframework.nacos",
+            auth_configs=_AUTH_2_0,
+            load_retry_key="nacos.naming.clean.loadDataRetryDelayMillis",
+            loaded_line="ClientData",
+            proxied_beans=("com.alibaba.nacos.auth.AuthManager",),
+        ),
+        NacosRelease("2.1.1", "io.springboot.nacos"),
+        NacosRelease("2.2.3", "org.jeecgframework.nacos"),
+        NacosRelease("2.2.4", "io.springboot.nacos", excluded=_NOT_NEEDED),
+        NacosRelease(
+            "2.3.2",
+            "org.jeecgframework.nacos",
+            proxied_beans=("com.alibaba.nacos.persistence.repository.embedded.operate.DatabaseOperate",),
+            jvm_properties={"embeddedStorage": "true", "db.pool.config.connectionTimeout": "30000"},
+            home_files={"conf/derby-schema.sql": "CREATE SCHEMA nacos AUTHORIZATION nacos;\n"},
+        ),
+    )
+}
+
+
+def nacos_release(version: str) -> NacosRelease:
+    """Raises UsageError that lists the known releases."""
+    try:
+        return RELEASES[version]
+    except KeyError:
+        raise UsageError(f"no Nacos release {version!r}; known: {', '.join(RELEASES)}") from None
