@@ -1,0 +1,44 @@
+"""The reference node: a Nacos 2.x server as far as ephemeral naming over gRPC and Distro go.
+
+`Node` is one server, `Cluster` several in one process; all time goes through a `Clock`. Profiles say which release
+a node behaves like, mutants break it on purpose. The reading of wire-protocol.md in here is independent of the model's.
+
+Left out so far: the HTTP API with heartbeats and DistroFilter (and with it ip:port clients), batch and persistent
+instances, the connection ejector and connection limits, TLS and server identity, configuration services,
+the collection of empty services after 60 s, changes of the member list while the node runs.
+"""
+
+from distro_impl.clock import Clock, SystemClock, TimerHandle
+from distro_impl.cluster import Cluster
+from distro_impl.config import NodeConfig
+from distro_impl.events import NodeEvent, NodeEventKind, Observer
+from distro_impl.mutants import MUTANTS, Mutant, UnknownMutantError, with_mutant
+from distro_impl.node import Node
+from distro_impl.ports import PortInUseError, free_main_ports
+from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile_named
+from distro_impl.virtual_clock import NotSettledError, VirtualClock, WorkFailedError
+
+__all__ = [
+    "MUTANTS",
+    "PROFILES",
+    "Clock",
+    "Cluster",
+    "Mutant",
+    "Node",
+    "NodeConfig",
+    "NodeEvent",
+    "NodeEventKind",
+    "NotSettledError",
+    "Observer",
+    "PortInUseError",
+    "Profile",
+    "SystemClock",
+    "TimerHandle",
+    "UnknownMutantError",
+    "UnknownProfileError",
+    "VirtualClock",
+    "WorkFailedError",
+    "free_main_ports",
+    "profile_named",
+    "with_mutant",
+]

@@ -1,0 +1,111 @@
+"""Several nodes in one process, for `serve` and for tests: one member list, one clock, free ports.
+
+All servers are bound before the first node begins, so that no node finds its peers closed at start. A crash or a stop
+returns when the other nodes have noticed that their connections to the node are gone: what happens next does not
+depend on how fast the kernel tells them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+import grpc
+
+from distro_impl.clock import Clock, SystemClock
+from distro_impl.config import NodeConfig
+from distro_impl.events import Observer
+from distro_impl.node import Node
+from distro_impl.ports import free_main_ports
+from distro_impl.profiles import PROFILES, Profile
+
+ClusterInterceptors = Callable[[str, str], Sequence[grpc.aio.ClientInterceptor]]
+"""(address of the node that sends, address of its peer) -> what is put on that directed link."""
+
+
+class Cluster:
+    """`async with Cluster(3, profile=…, clock=VirtualClock()) as cluster`, or `start` and `stop` by hand.
+
+    Nodes are known by their position; `addresses[i]` and the ports stay the same over a restart.
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        profile: Profile = PROFILES["strict"],
+        clock: Clock | None = None,
+        ports: Sequence[int] = (),
+        further_members: Sequence[str] = (),
+        observer: Observer | None = None,
+        interceptors: ClusterInterceptors | None = None,
+    ) -> None:
+        """`ports` are main ports, one a node (default: free ones); `further_members` are run by somebody else."""
+        self.clock: Clock = clock or SystemClock()
+        mains = tuple(ports) or free_main_ports(size)
+        if len(mains) != size:
+            raise ValueError(f"{size} nodes need {size} main ports, got {len(mains)}")
+        members = tuple(sorted([*(f"127.0.0.1:{port}" for port in mains), *further_members]))
+        self._configs = [NodeConfig(port=port, members=members, profile=profile) for port in mains]
+        self._observer = observer
+        self._interceptors = interceptors
+        self.nodes: list[Node] = [self._new_node(config) for config in self._configs]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """`ip:P` of each node."""
+        return tuple(config.address for config in self._configs)
+
+    async def start(self) -> None:
+        """Bind all, then begin all. Raises PortInUseError, and then nothing is left running."""
+        try:
+            for node in self.nodes:
+                await node.bind()
+        except OSError:
+            await self.stop()
+            raise
+        for node in self.nodes:
+            node.begin()
+
+    async def stop(self) -> None:
+        """Stop every node that runs."""
+        await asyncio.gather(*(node.stop() for node in self.nodes))
+
+    async def crash(self, index: int) -> None:
+        """Crash one node; returns when the others have lost their connections to it."""
+        await self.nodes[index].crash()
+        await self._noticed(index)
+
+    async def stop_node(self, index: int) -> None:
+        """Stop one node; returns when the others have lost their connections to it."""
+        await self.nodes[index].stop()
+        await self._noticed(index)
+
+    async def restart(self, index: int) -> Node:
+        """Start a new, empty node in the place of one that was crashed or stopped."""
+        node = self.nodes[index] = self._new_node(self._configs[index])
+        await node.start()
+        return node
+
+    async def __aenter__(self) -> Cluster:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _new_node(self, config: NodeConfig) -> Node:
+        links = self._interceptors
+        return Node(
+            config,
+            clock=self.clock,
+            observer=self._observer,
+            interceptors=None if links is None else lambda peer: links(config.address, peer),
+        )
+
+    async def _noticed(self, index: int) -> None:
+        gone = self.addresses[index]
+        await asyncio.gather(*(node.wait_peer_lost(gone) for node in self.nodes if node.address != gone))

@@ -1,0 +1,55 @@
+"""What a node is told before it starts, and how the addresses of its two servers follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distro_impl.profiles import PROFILES, Profile
+
+SDK_PORT_OFFSET = 1000
+CLUSTER_PORT_OFFSET = 1001
+MAX_MESSAGE_BYTES = 10 * 1024 * 1024
+"""The limit of every Nacos server and Java client (wire-protocol.md section 1.2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """One node. `port` is the main port P: identity in every message, not bound by this node.
+
+    `members` are `ip:P` texts, the node itself included; empty means the node alone (standalone). Timings and
+    switches are those of the profile; `dataclasses.replace(profile, sync_delay_ms=…)` overrides one.
+    """
+
+    port: int
+    ip: str = "127.0.0.1"
+    members: tuple[str, ...] = ()
+    profile: Profile = PROFILES["strict"]
+
+    def __post_init__(self) -> None:
+        if self.members and self.address not in self.members:
+            raise ValueError(f"the member list {', '.join(self.members)} lacks the node itself, {self.address}")
+
+    @property
+    def address(self) -> str:
+        return f"{self.ip}:{self.port}"
+
+    @property
+    def sdk_target(self) -> str:
+        """Where SDKs connect."""
+        return f"{self.ip}:{self.port + SDK_PORT_OFFSET}"
+
+    @property
+    def cluster_target(self) -> str:
+        """Where the other members connect."""
+        return cluster_target(self.address)
+
+    @property
+    def other_members(self) -> tuple[str, ...]:
+        """In ascending order of the text, as the servers sort them."""
+        return tuple(sorted(member for member in self.members if member != self.address))
+
+
+def cluster_target(member: str) -> str:
+    """`ip:P` of a member to the address of its cluster server."""
+    ip, _, port = member.rpartition(":")
+    return f"{ip}:{int(port) + CLUSTER_PORT_OFFSET}"

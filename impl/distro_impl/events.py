@@ -1,0 +1,41 @@
+"""What a node tells whoever watches it: one event for each change of what it holds of a client.
+
+Told in the moment of the change and in its order, so that a recorder can number the events. Nothing is built when
+nobody watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class NodeEventKind(StrEnum):
+    CLIENT_CONNECTED = "client_connected"  # a naming client of our own connection exists now
+    CLIENT_CHANGED = "client_changed"  # its own connection registered or deregistered
+    CLIENT_DISCONNECTED = "client_disconnected"  # its connection ended and it was removed
+    REPLICA_APPLIED = "replica_applied"  # a message of a peer was applied; reason: CHANGE, ADD or SNAPSHOT
+    REPLICA_REMOVED = "replica_removed"  # reason: DELETE or lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEvent:
+    """After it the node at `node` holds `sync_data` of `client`, or nothing when that is None.
+
+    `revision` is None for a copy of which this release keeps no revision. `sync_data` is a ClientSyncData object
+    (wire-protocol.md section 5.2).
+    """
+
+    node: str
+    at_ms: int
+    kind: NodeEventKind
+    client: str
+    native: bool
+    revision: int | None = None
+    sync_data: Mapping[str, Any] | None = None
+    reason: str | None = None
+
+
+Observer = Callable[[NodeEvent], None]

@@ -1,0 +1,140 @@
+"""What differs between releases: one record of switches and timings for each generation that behaves differently.
+
+This is the node's own table, read from wire-protocol.md section 6 (the matrix is 6.9) and real-nacos.md section 5; it
+shares nothing with the model's. `strict` is no release: every defect known in the part that this node covers is
+repaired in it. A field says what the node does, so the code that asks it reads as a rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class UnknownProfileError(ValueError):
+    """No profile of that name; the message lists the known ones."""
+
+
+class RevisionTakenOver(StrEnum):
+    """When a synced copy takes the revision of the message that it applies (section 6.4, point 5)."""
+
+    NEVER = "never"  # up to 2.1.1: messages carry none
+    ON_CREATION = "on creation"  # 2.1.2 - 2.2.4: a plain CHANGE leaves it alone (D1, B10)
+    ALWAYS = "always"  # from 2.3.0 on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How a node behaves. `dataclasses.replace` shortens a timing; the name then stays that of the origin."""
+
+    name: str
+    version: str
+    """Reported to the other members in `extendInfo`."""
+
+    # Timings (section 8).
+    sync_delay_ms: int
+    sync_retry_delay_ms: int
+    sync_timeout_ms: int = 3_000
+    verify_interval_ms: int = 5_000
+    verify_timeout_ms: int = 3_000
+    load_retry_delay_ms: int
+    load_timeout_ms: int = 30_000
+    client_expired_ms: int = 180_000
+    client_clean_period_ms: int = 5_000
+    push_delay_ms: int = 500
+    push_timeout_ms: int = 5_000
+    push_retry_delay_ms: int = 1_000
+    report_first_ms: int = 5_000
+    report_period_ms: int = 2_000
+    report_timeout_ms: int = 3_000
+    member_fail_access_count: int = 3
+
+    # Verify and revision (6.4, 6.5).
+    revision_sent: bool = True
+    """In ClientSyncData and in VERIFY; otherwise VERIFY carries 0."""
+    verify_tests_revision: bool = True
+    revision_taken_over: RevisionTakenOver = RevisionTakenOver.ALWAYS
+
+    # Receiving (5.4, 6.4).
+    native_untouched_by_peers: bool = False
+    """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01)."""
+    sync_renews_lease: bool = False
+    """An applied CHANGE or snapshot element counts as a sign of life (B17)."""
+    equality_sees_cluster: bool = False
+    """An instance that only changed its cluster is a changed instance (D4)."""
+    failure_visible: bool = False
+    """What went wrong in the handler is answered with resultCode 500, and the sender sees it (D5, D6)."""
+    distro_on_sdk_port: bool = True
+
+    # Sending (6.2, 6.3).
+    sends_only_to_up_members: bool = True
+    missing_client_is_deleted: bool = False
+    """A CHANGE task whose client is gone sends DELETE instead of nothing (B24, B25)."""
+    pending_delete_survives_retry: bool = False
+    """The retry of a CHANGE does not replace a pending DELETE (D2, B24)."""
+
+    # Connections and naming (2.2, 3.2).
+    ability_negotiation: bool = False
+    missing_client_is_error: bool = False
+    """Registering on a connection without naming client is answered with -401."""
+    instance_id_generated: bool = False
+    instance_response_has_type: bool = True
+
+    # Switched on by mutants only (mutants.py).
+    synced_created_as_native: bool = False
+    delete_retried_as_change: bool = False
+    mutant: str | None = None
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="nacos-2.0.4",
+            version="2.0.4",
+            sync_delay_ms=2_000,
+            sync_retry_delay_ms=5_000,
+            load_retry_delay_ms=60_000,
+            load_timeout_ms=3_000,
+            revision_sent=False,
+            verify_tests_revision=False,
+            revision_taken_over=RevisionTakenOver.NEVER,
+            sends_only_to_up_members=False,
+            instance_response_has_type=False,
+        ),
+        Profile(
+            name="nacos-2.2.4",
+            version="2.2.4",
+            sync_delay_ms=1_000,
+            sync_retry_delay_ms=3_000,
+            load_retry_delay_ms=30_000,
+            revision_taken_over=RevisionTakenOver.ON_CREATION,
+        ),
+        Profile(
+            name="strict",
+            version="2.5.1",
+            sync_delay_ms=1_000,
+            sync_retry_delay_ms=3_000,
+            load_retry_delay_ms=30_000,
+            native_untouched_by_peers=True,
+            sync_renews_lease=True,
+            equality_sees_cluster=True,
+            failure_visible=True,
+            distro_on_sdk_port=False,
+            missing_client_is_deleted=True,
+            pending_delete_survives_retry=True,
+            ability_negotiation=True,
+            missing_client_is_error=True,
+            instance_id_generated=True,
+        ),
+    )
+}
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name. Raises UnknownProfileError."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        known = ", ".join(sorted(PROFILES))
+        raise UnknownProfileError(f"the node knows no profile {name!r}; known are: {known}") from None

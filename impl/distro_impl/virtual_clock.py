@@ -1,0 +1,208 @@
+"""Virtual time: it stands still until somebody advances it, and never moves while work is left.
+
+One virtual clock is shared by all the nodes of a cluster under test. gRPC stays real: a request between two nodes takes
+real microseconds, and no virtual time, because its sender counts as work until the reply is there. `settle` therefore
+needs no sleeps and no guesses; it is told when the last piece of work ends. Whoever waits for something that only the
+test can give (a reply that a link fault holds back, the acknowledgement of a mute client) says so with `parked`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from distro_impl.clock import RepeatingTimer, T, TimerCallback, TimerHandle, as_coroutine
+
+CALM_TURNS = 3
+"""Turns of the event loop without work before the clock believes it: somebody who was parked and has just been given
+what it waited for needs a turn to wake up, one more for each task in between."""
+
+MAX_NAMES_IN_ERROR = 8
+
+
+class NotSettledError(TimeoutError):
+    """Work was left when the real time-out of `settle` ended. The message names it."""
+
+
+class WorkFailedError(RuntimeError):
+    """A piece of work raised. Its cause is what it raised: a defect of the node, not of the run."""
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    name: str
+    parked: int = 0
+    done: bool = False
+
+
+@dataclass(order=True, slots=True)
+class _Timer:
+    due_ms: int
+    number: int
+    callback: TimerCallback | None = field(compare=False)
+    name: str = field(compare=False)
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+_current: ContextVar[_Work | None] = ContextVar("piece of work", default=None)
+
+
+class VirtualClock:
+    """See the module. Not thread-safe; belongs to one event loop, but may be made before that loop runs."""
+
+    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = start_ms
+        self._last_unique_ms = 0
+        self._timers: list[_Timer] = []
+        self._timers_set = 0
+        self._busy: set[_Work] = set()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._failure: tuple[str, BaseException] | None = None
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def unique_ms(self) -> int:
+        self._last_unique_ms = max(self._now_ms, self._last_unique_ms + 1)
+        return self._last_unique_ms
+
+    def call_at(self, when_ms: int, callback: TimerCallback, name: str) -> TimerHandle:
+        self._timers_set += 1
+        timer = _Timer(when_ms, self._timers_set, callback, name)
+        heappush(self._timers, timer)
+        return timer
+
+    def every(self, period_ms: int, callback: TimerCallback, *, first_ms: int, name: str) -> TimerHandle:
+        return RepeatingTimer(self, period_ms, callback, first_ms, name)
+
+    async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
+        task = asyncio.ensure_future(awaitable)
+        expired: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        expiry = _Work(f"time-out after {timeout_ms} ms")
+
+        def expire() -> None:
+            self._busy.add(expiry)  # until the waiter is awake; it may have been parked
+            if not expired.done():
+                expired.set_result(None)
+
+        timer = self.call_at(self._now_ms + timeout_ms, expire, expiry.name)
+        try:
+            await asyncio.wait((task, expired), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                await _cancelled(task)
+                raise TimeoutError(f"no result within {timeout_ms} ms")
+            return task.result()
+        finally:
+            timer.cancel()
+            if not task.done():  # we ourselves are being cancelled
+                await _cancelled(task)
+            self._end(expiry)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        work = _Work(name)
+        self._busy.add(work)
+        context = copy_context()
+        context.run(_current.set, work)
+        task = asyncio.get_running_loop().create_task(coroutine, name=name, context=context)
+
+        def ended(done: asyncio.Task[T]) -> None:
+            if not done.cancelled() and (error := done.exception()) is not None and self._failure is None:
+                self._failure = (name, error)
+            self._end(work)
+
+        task.add_done_callback(ended)
+        return task
+
+    def parked(self) -> AbstractContextManager[None]:
+        return _Parked(self, _current.get())
+
+    async def settle(self, real_timeout_s: float = 10.0) -> None:
+        """Return when no piece of work is left that is not parked.
+
+        Raises NotSettledError after `real_timeout_s` of real time, WorkFailedError when a piece of work raised.
+        """
+        deadline_s = asyncio.get_running_loop().time() + real_timeout_s
+        calm = 0
+        while calm < CALM_TURNS:
+            if self._busy:
+                calm = 0
+                await self._until_idle(deadline_s, real_timeout_s)
+            await asyncio.sleep(0)
+            calm += 1
+        if self._failure is not None:
+            (name, error), self._failure = self._failure, None
+            raise WorkFailedError(f"{name} failed: {error!r}") from error
+
+    async def advance(self, ms: int) -> None:
+        """Let `ms` pass: fire what falls due one timer at a time, in the order (due, set), and settle after each."""
+        end_ms = self._now_ms + ms
+        await self.settle()
+        while self._timers and self._timers[0].due_ms <= end_ms:
+            timer = heappop(self._timers)
+            if timer.callback is None:
+                continue
+            self._now_ms = max(self._now_ms, timer.due_ms)
+            result = timer.callback()
+            if result is not None:
+                self.spawn(as_coroutine(result), timer.name)
+            await self.settle()
+        self._now_ms = end_ms
+
+    def _end(self, work: _Work) -> None:
+        work.done = True
+        self._set_aside(work)
+
+    def _set_aside(self, work: _Work) -> None:
+        self._busy.discard(work)
+        if not self._busy:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def _until_idle(self, deadline_s: float, real_timeout_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.append(waiter)
+        alarm = loop.call_at(deadline_s, lambda: waiter.done() or waiter.cancel())
+        try:
+            await asyncio.wait((waiter,))
+        finally:
+            alarm.cancel()
+        if waiter.cancelled():
+            names = sorted(work.name for work in self._busy)
+            shown = ", ".join(names[:MAX_NAMES_IN_ERROR]) + (", …" if len(names) > MAX_NAMES_IN_ERROR else "")
+            raise NotSettledError(f"still busy after {real_timeout_s} s of real time: {shown or 'nothing any more'}")
+
+
+class _Parked:
+    """Takes a piece of work out of the count while it is entered; nests."""
+
+    def __init__(self, clock: VirtualClock, work: _Work | None) -> None:
+        self._clock, self._work = clock, work
+
+    def __enter__(self) -> None:
+        if self._work is not None:
+            self._work.parked += 1
+            self._clock._set_aside(self._work)
+
+    def __exit__(self, *_: object) -> None:
+        if self._work is not None:
+            self._work.parked -= 1
+            if not self._work.parked and not self._work.done:
+                self._clock._busy.add(self._work)
+
+
+async def _cancelled(task: asyncio.Future[Any]) -> None:
+    """Cancel and wait for the end, whatever it is."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()  # looked at, so that asyncio does not complain
