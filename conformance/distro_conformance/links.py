@@ -73,11 +73,13 @@ class Link:
         self._held: list[asyncio.Future[None]] = []
         self._lose: list[str | None] = []
         self._swallow: list[str | None] = []
-        self._abandoned = False
+        self._source_is_gone = False
+        self._severed = asyncio.Event()
 
     def cut(self) -> None:
         """From now on, and for what is held, the target is unreachable."""
         self._switch(LinkMode.CUT, "cut")
+        self._severed.set()
         for waiting in self._take_held():
             waiting.set_exception(LinkCutError())
 
@@ -88,6 +90,7 @@ class Link:
     def heal(self) -> None:
         """Everything travels again; what was held goes first, in its order."""
         self._switch(LinkMode.OPEN, "released" if self.mode is LinkMode.HELD else "healed")
+        self._severed.clear()
         for waiting in self._take_held():
             waiting.set_result(None)
 
@@ -103,14 +106,22 @@ class Link:
         self._journal.fault(self.source, self.target, f"swallow {operation or 'any'}")
         self._swallow.append(operation)
 
-    def abandon(self) -> None:
-        """The source is gone: what it still waited for is nobody's business any more."""
-        self._abandoned = True
+    def source_gone(self) -> None:
+        """The source crashed: what it still waited for is nobody's business any more."""
+        self._source_is_gone = True
+
+    def source_back(self) -> None:
+        """The source was started again, without a memory of what it had sent."""
+        self._source_is_gone = False
 
     def target_gone(self) -> None:
         """The target crashed: what is held on its way there cannot arrive."""
         for waiting in self._take_held():
             waiting.set_exception(LinkCutError())
+
+    async def until_cut(self) -> None:
+        """Returns when the link is cut, at once when it is: a connection that goes over it ends with it."""
+        await self._severed.wait()
 
     async def carry(self, request: Payload, forward: Forward) -> Payload:
         """Take one request over the link and bring back its reply. Raises LinkCutError when the link is cut."""
@@ -157,7 +168,7 @@ class Link:
                 await waiting
 
     def _end(self, carried: Carried, outcome: Outcome) -> None:
-        if not self._abandoned:
+        if not self._source_is_gone:
             self._journal.ended(carried, outcome)
 
     def _switch(self, mode: LinkMode, what: str) -> None:
