@@ -66,11 +66,13 @@ class Connection:
         *,
         labels: Mapping[str, str],
         on_push: OnPush | None = None,
+        on_id: Callable[[str], None] | None = None,
         interceptors: Sequence[grpc.aio.ClientInterceptor] = (),
     ) -> Self:
         """Server check, stream, set-up; returns once the server treats the connection as registered.
 
-        `address` is host:port of a gRPC port. Raises TargetError when the server does not get there in time.
+        `address` is host:port of a gRPC port. `on_id` hears the connection id before the server has a client for it.
+        Raises TargetError when the server does not get there in time.
         """
         channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS, interceptors=list(interceptors))
         connection = cls(address, channel, on_push)
@@ -80,6 +82,8 @@ class Connection:
                 if check.type != "ServerCheckResponse":
                     raise TargetError(f"{address} answers the server check with {check.type}: {check.body}")
                 connection.id = str(check.body.get("connectionId", ""))
+                if on_id is not None:
+                    on_id(connection.id)
                 connection._reader = asyncio.create_task(connection._read(labels), name=f"stream to {address}")
                 await connection._registered()
         except (grpc.aio.AioRpcError, TimeoutError) as error:
