@@ -1,0 +1,287 @@
+"""The forwarder between a source and a target: a small server that tells its callers apart by their TCP connection.
+
+The server is as strict as a real one where it matters here: a unary call on a connection without a stream is
+"unregistered", so a proxy that mixes up or shares connections cannot pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from distro_conformance.forwarder import Forwarder
+from distro_conformance.links import Carried, Link
+from distro_conformance.messages import distro_request, sync_data
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire import CLUSTER_LABELS, Connection
+from distro_protos import (
+    REQUEST_METHOD,
+    REQUEST_SERVICE,
+    STREAM_METHOD,
+    STREAM_SERVICE,
+    Json,
+    Message,
+    Payload,
+    decode,
+    encode,
+)
+from distro_traces.event import Outcome
+
+pytestmark = pytest.mark.wire
+
+CHANGE = distro_request("CHANGE", "c1", target="b", content=sync_data("c1", 1, [("web", "10.0.0.1", 80)]))
+OK = {"resultCode": 200, "errorCode": 0, "success": True}
+
+
+@dataclass
+class Server:
+    """Answers at once, except a Distro request after `answer.clear()`."""
+
+    port: int = 0
+    streams: list[str] = field(default_factory=list)  # the peers with an open stream
+    received: list[tuple[str, str]] = field(default_factory=list)  # (peer, type)
+    cancelled: int = 0
+    answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def unary(self, request: Payload, context: Any) -> Payload:
+        message = decode(request)
+        self.received.append((context.peer(), message.type))
+        if message.type == "ServerCheckRequest":
+            return encode("ServerCheckResponse", {**OK, "connectionId": context.peer()})
+        if context.peer() not in self.streams:
+            return encode("ErrorResponse", {"resultCode": 500, "errorCode": 301})
+        if message.type == "DistroDataRequest":
+            try:
+                await self.answer.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        return encode(message.type.removesuffix("Request") + "Response", OK)
+
+    async def stream(self, _requests: object, context: Any) -> None:
+        assert decode(await context.read()).type == "ConnectionSetupRequest"
+        self.streams.append(context.peer())
+        try:
+            await context.write(encode("ConnectResetRequest", {"requestId": "1"}))
+            while await context.read() is not grpc.aio.EOF:
+                pass
+        finally:
+            self.streams.remove(context.peer())
+
+    async def start(self) -> grpc.aio.Server:
+        server = grpc.aio.server()
+        codec = (Payload.FromString, Payload.SerializeToString)
+        unary = grpc.unary_unary_rpc_method_handler(self.unary, *codec)
+        stream = grpc.stream_stream_rpc_method_handler(self.stream, *codec)
+        server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
+                grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: stream}),
+            )
+        )
+        self.port = server.add_insecure_port("127.0.0.1:0")
+        self.answer.set()
+        await server.start()
+        return server
+
+
+class Heard(list[str]):
+    """A journal that is a list of short lines."""
+
+    def new_id(self) -> str:
+        return f"m{len(self)}"
+
+    def sent(self, carried: Carried) -> None:
+        self.append(f"{carried.source} sent {carried.call.operation} of {carried.call.client}")
+
+    def received(self, carried: Carried) -> None:
+        self.append(f"{carried.target} received {carried.call.operation} of {carried.call.client}")
+
+    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+        self.append(f"{carried.target} replied {outcome}")
+
+    def ended(self, carried: Carried, outcome: Outcome) -> None:
+        self.append(f"{carried.source} heard {outcome}")
+
+    def fault(self, source: str, target: str, what: str) -> None:
+        self.append(f"{source}->{target} {what}")
+
+
+@dataclass
+class Setting:
+    server: Server
+    link: Link
+    heard: Heard
+    address: str
+
+    async def connect(self, **options: Any) -> Connection:
+        return await Connection.open(self.address, labels=CLUSTER_LABELS, **options)
+
+
+@asynccontextmanager
+async def setting() -> AsyncIterator[Setting]:
+    server, heard = Server(), Heard()
+    running = await server.start()
+    link = Link("a", "b", heard)
+    async with Forwarder(link, 0, f"127.0.0.1:{server.port}") as forwarder:
+        yield Setting(server, link, heard, f"127.0.0.1:{forwarder.listen_port}")
+    await running.stop(None)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(20):
+            await test
+
+    asyncio.run(bounded())
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+async def send(connection: Connection, body: Json) -> Message:
+    return await connection.ask("DistroDataRequest", body)
+
+
+def test_a_call_passes_and_leaves_four_rows() -> None:
+    async def test() -> None:
+        async with setting() as s, await s.connect() as source:
+            assert (await send(source, CHANGE)).succeeded
+            assert s.heard == ["a sent CHANGE of c1", "b received CHANGE of c1", "b replied success", "a heard success"]
+
+    run(test())
+
+
+def test_pushes_of_the_target_reach_the_source() -> None:
+    async def test() -> None:
+        pushed: list[Message] = []
+        async with setting() as s, await s.connect(on_push=pushed.append):
+            await until(lambda: pushed)
+            assert pushed[0].type == "ConnectResetRequest"
+
+    run(test())
+
+
+def test_each_connection_has_one_of_its_own_at_the_target() -> None:
+    async def test() -> None:
+        async with setting() as s, await s.connect() as first, await s.connect() as second:
+            assert first.id != second.id
+            assert sorted(s.server.streams) == sorted([first.id, second.id])
+
+    run(test())
+
+
+def test_the_connection_at_the_target_ends_with_the_one_of_the_source() -> None:
+    async def test() -> None:
+        async with setting() as s:
+            first, second = await s.connect(), await s.connect()
+            await first.close()
+            await until(lambda: s.server.streams == [second.id])
+            await second.close()
+
+    run(test())
+
+
+def test_a_sender_that_gives_up_cancels_the_call_at_the_target() -> None:
+    async def test() -> None:
+        async with setting() as s, await s.connect() as source:
+            s.server.answer.clear()
+            call = asyncio.create_task(send(source, CHANGE))
+            await until(lambda: "b received CHANGE of c1" in s.heard)
+            await asyncio.sleep(0.05)
+            call.cancel()
+            await until(lambda: s.server.cancelled)
+            assert s.heard[-1] == "a heard timeout"
+
+    run(test())
+
+
+def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
+    async def test() -> None:
+        async with setting() as s:
+            source = await s.connect()
+            s.link.cut()
+            await until(lambda: not s.server.streams)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await send(source, CHANGE)
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+            with pytest.raises(TargetError, match="the link a->b is cut"):
+                await s.connect()
+            assert s.heard == ["a->b cut", "a sent CHANGE of c1", "a heard unreachable"]
+            await source.close()
+
+    run(test())
+
+
+def test_a_call_under_way_when_the_link_is_cut_is_unavailable() -> None:
+    async def test() -> None:
+        async with setting() as s, await s.connect() as source:
+            s.server.answer.clear()
+            call = asyncio.create_task(send(source, CHANGE))
+            await until(lambda: "b received CHANGE of c1" in s.heard)
+            await asyncio.sleep(0.05)
+            s.link.cut()
+            with pytest.raises(grpc.aio.AioRpcError) as broken:
+                await call
+            assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert s.heard[-1] == "a heard unreachable"
+
+    run(test())
+
+
+def test_a_healed_link_takes_new_connections_on_the_same_port() -> None:
+    async def test() -> None:
+        async with setting() as s:
+            await (await s.connect()).close()
+            s.link.cut()
+            s.link.heal()
+            async with await s.connect() as source:
+                assert (await send(source, CHANGE)).succeeded
+
+    run(test())
+
+
+def test_a_held_link_lets_a_connection_be_made_and_keeps_its_requests() -> None:
+    async def test() -> None:
+        async with setting() as s:
+            s.link.hold()
+            async with await s.connect() as source:
+                call = asyncio.create_task(send(source, CHANGE))
+                await until(lambda: "a sent CHANGE of c1" in s.heard)
+                assert ("b received CHANGE of c1") not in s.heard
+                s.link.release()
+                assert (await call).succeeded
+
+    run(test())
+
+
+def test_a_target_that_is_not_there_is_unavailable() -> None:
+    async def test() -> None:
+        with contextlib.closing(socket.socket()) as unused:
+            unused.bind(("127.0.0.1", 0))
+            async with Forwarder(Link("a", "b", Heard()), 0, f"127.0.0.1:{unused.getsockname()[1]}") as forwarder:
+                with pytest.raises(TargetError, match="cannot connect"):
+                    await Connection.open(f"127.0.0.1:{forwarder.listen_port}", labels=CLUSTER_LABELS)
+
+    run(test())
+
+
+def test_a_port_in_use_is_said_in_one_line() -> None:
+    async def test() -> None:
+        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(TargetError, match=rf"port {port} for the link a->b is in use"):
+                await Forwarder(Link("a", "b", Heard()), port, "127.0.0.1:1").start()
+
+    run(test())
