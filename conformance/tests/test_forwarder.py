@@ -106,7 +106,7 @@ class Heard(list[str]):
     def received(self, carried: Carried) -> None:
         self.append(f"{carried.target} received {carried.call.operation} of {carried.call.client}")
 
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:  # noqa: ARG002
         self.append(f"{carried.target} replied {outcome}")
 
     def ended(self, carried: Carried, outcome: Outcome) -> None:
@@ -146,7 +146,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def until(condition: Any) -> None:
-    while not condition():
+    while not condition():  # noqa: ASYNC110  (the other side is a socket: nobody could set an event)
         await asyncio.sleep(0.005)
 
 
