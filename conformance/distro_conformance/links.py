@@ -30,6 +30,10 @@ _ALWAYS_DELIVERED = frozenset({"ServerCheckRequest", "HealthCheckRequest"})
 """Set-up of a connection: a held link holds the traffic, a cut one lets nothing through at all."""
 
 
+_ACKNOWLEDGED = frozenset({"CHANGE", "ADD", "DELETE", "VERIFY"})
+"""Operations whose reply says nothing but that they arrived; only those can be answered by somebody else."""
+
+
 class LinkMode(StrEnum):
     OPEN = "open"
     HELD = "held"
@@ -102,7 +106,7 @@ class Link:
         self._lose.append(operation)
 
     def swallow(self, operation: str | None = None) -> None:
-        """The next Distro request (of that operation) is acknowledged, and its target never sees it."""
+        """The next CHANGE, DELETE or VERIFY (or just that operation) is acknowledged, and its target never sees it."""
         self._journal.fault(self.source, self.target, f"swallow {operation or 'any'}")
         self._swallow.append(operation)
 
@@ -149,7 +153,7 @@ class Link:
         if _take(self._lose, operation):
             with self._parked():
                 await asyncio.get_running_loop().create_future()  # until the sender gives up
-        if _take(self._swallow, operation):
+        if operation in _ACKNOWLEDGED and _take(self._swallow, operation):
             return encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True}), Outcome.SUCCESS
         self._journal.received(carried)
         payload = await forward(request)
