@@ -12,14 +12,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from distro_conformance.targets.jvm import end_group
 from distro_conformance.targets.releases import NacosRelease
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
 
-OnProgress = Callable[[str], None]
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"  # the one Maven 3 takes by default
 _RESOLVE_TIMEOUT_S = 900.0
 _JARS_PER_LINE = 10

@@ -1,7 +1,7 @@
 """A real Nacos server on loopback: started as `real-nacos.md` section 2 tells, ready, stopped, cleaned up.
 
-`NamingApp` alone lacks what the console module does at start, hence the bean file. Everything a server writes goes
-into a home directory of its own, which is removed at the end and kept when the start fails.
+What it is given is in `nacos_home.py`; here is its life. Everything a server writes goes into a home directory of its
+own, which is removed at the end and kept when the start fails.
 """
 
 from __future__ import annotations
@@ -17,22 +17,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 
 from distro_conformance.targets import jvm
-from distro_conformance.targets.maven import OnProgress, class_path, jars_of
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.nacos_home import HOST, server_command, write_home
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, require_free
 from distro_conformance.targets.releases import NacosRelease, nacos_release
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
-
-HOST = "127.0.0.1"
-LOAD_RETRY_MS = 1000
-"""Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is repeated after this."""
 
 _READY_TIMEOUT_S = 120.0
 _POLL_S = 0.1
-_MAIN = "com.alibaba.nacos.naming.NamingApp"
-_NO_SECURITY = (
-    "org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration,"
-    "org.springframework.boot.actuate.autoconfigure.security.servlet.ManagementWebSecurityAutoConfiguration"
-)
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
 
 
@@ -140,9 +133,10 @@ class NacosServer:
         Raises TargetError with the last log lines and the home directory, which `close` then keeps.
         """
         require_free(self.port)
-        self._write_home()
+        write_home(self.home, self.release, self._members)
         started = time.monotonic()
-        self._process = await jvm.start_leashed(self._command(), self.console, self.home)
+        command = server_command(self.home, self.release, self._jars, self.port, self._own_properties)
+        self._process = await jvm.start_leashed(command, self.console, self.home)
         try:
             async with asyncio.timeout(ready_within_s):
                 await self._until(self._is_up)
@@ -198,69 +192,6 @@ class NacosServer:
         lines = [line.strip() for line in _read(self.console).splitlines() if line.strip()]
         last = " | ".join(lines[-3:])[-600:] or "nothing was logged"
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {last} (its home: {self.home})")
-
-    def _write_home(self) -> None:
-        files = {
-            "conf/cluster.conf": "".join(f"{member}\n" for member in self._members),
-            "beans.xml": _beans(self.release),
-            **self.release.home_files,
-        }
-        for name, text in files.items():
-            path = self.home / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-
-    def _command(self) -> list[str]:
-        properties = {**self._properties(), **self.release.jvm_properties, **self._own_properties}
-        defines = [f"-D{key}={value}" for key, value in properties.items()]
-        return [jvm.find_java(), "-Xms64m", "-Xmx256m", *defines, "-cp", class_path(self._jars), _MAIN]
-
-    def _properties(self) -> dict[str, str]:
-        home = str(self.home)
-        return {
-            "nacos.home": home,
-            "user.home": home,
-            "nacos.server.ip": HOST,
-            "com.alibaba.nacos.client.local.ip": HOST,
-            "com.alibaba.nacos.client.naming.local.ip": HOST,
-            "server.port": str(self.port),
-            "server.address": HOST,
-            "nacos.standalone": "false",
-            "server.tomcat.accesslog.enabled": "false",
-            "server.tomcat.basedir": home,
-            "server.servlet.contextPath": "/nacos",
-            "nacos.logs.path": f"{home}/logs",
-            "nacos.core.auth.enabled": "false",
-            "spring.main.sources": f"file:{home}/beans.xml",
-            "spring.autoconfigure.exclude": _NO_SECURITY,
-            self.release.load_retry_key: str(LOAD_RETRY_MS),
-        }
-
-
-def _beans(release: NacosRelease) -> str:
-    """What the console module would have defined (real-nacos.md section 2, trap 2)."""
-    scanned = "".join(
-        f"""
-  <bean class="org.springframework.beans.factory.config.MethodInvokingBean">
-    <property name="targetObject" ref="controllerMethodsCache"/>
-    <property name="targetMethod" value="initClassMethod"/>
-    <property name="arguments" value="com.alibaba.nacos.{package}"/>
-  </bean>"""
-        for package in ("core.controller", "naming.controllers")
-    )
-    proxies = "".join(
-        f"""
-  <bean class="org.springframework.aop.framework.ProxyFactoryBean">
-    <property name="proxyInterfaces" value="{interface}"/>
-  </bean>"""
-        for interface in release.proxied_beans
-    )
-    return f"""<?xml version="1.0" encoding="UTF-8"?>
-<beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
- xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd">
-  <bean class="{release.auth_configs}"/>{scanned}{proxies}
-</beans>
-"""
 
 
 def _get(url: str) -> str:

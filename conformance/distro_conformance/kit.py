@@ -1,0 +1,172 @@
+"""What a check gets: the played member, played clients, waiting in the target's own time, and two ways to end.
+
+A check *violates* when something that must come does not come, or something comes that must not. When it cannot get
+that far (the node never connected to the played member, a client was refused) it *cannot tell*: that is never a pass
+and never a fault of the node in this respect. `eventually` and `never` are the first kind, `arrange` is the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeVar
+
+from distro_conformance.peer import Arrival, PlayedPeer
+from distro_conformance.player import PlayedClient
+from distro_conformance.release import release_of
+from distro_conformance.targets.target import Target
+
+T = TypeVar("T")
+Look = Callable[[], Awaitable[T | None]]
+"""Finds what is waited for, or None; asking the node is part of looking, hence async."""
+
+_STEP_MS = 50
+_TICK_MS = 100
+_numbers = count(1)
+
+
+class ViolationError(Exception):
+    """The node does not do what the requirement says; the message is what was expected and what was seen."""
+
+
+class CannotTellError(Exception):
+    """The check could not be carried out; the message says what was missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """When a node has to do things, with the tick of the delay engine. Source: wire-protocol.md sections 6.2, 6.9."""
+
+    sync_ms: int
+    resync_ms: int
+    verify_ms: int
+    view_ms: int  # until a query shows what was applied (real-nacos.md section 3)
+
+    @classmethod
+    def of(cls, profile: str) -> Timings:
+        release = release_of(profile)
+        delay_ms = 2000 if release is not None and release < (2, 2, 0) else 1000
+        return cls(sync_ms=delay_ms + _TICK_MS, resync_ms=_TICK_MS, verify_ms=5000, view_ms=600)
+
+
+@dataclass
+class Kit:
+    """Made afresh for every check; the node and the member live through the run. `evidence` is told in order."""
+
+    target: Target
+    peer: PlayedPeer
+    evidence: list[str] = field(default_factory=list)
+    _clients: list[PlayedClient] = field(default_factory=list)
+    _seen_before: int = 0
+
+    def __post_init__(self) -> None:
+        self.timings = Timings.of(self.target.profile)
+        self._seen_before = len(self.peer.arrivals)
+        self.peer.on_arrival = self._arrived
+        self.peer.answer_normally()
+
+    # Who plays.
+
+    async def client(self) -> PlayedClient:
+        """A new client, connected to the node."""
+        host, _, port = self.target.address.rpartition(":")
+        client = await PlayedClient.connect(f"{host}:{int(port) + 1000}")
+        self._clients.append(client)
+        self.note(f"client {client.id} connects to the node")
+        return client
+
+    async def leave(self, client: PlayedClient) -> None:
+        """The client's connection ends, without a farewell."""
+        self._clients.remove(client)
+        self.note(f"client {client.id} closes its connection")
+        await client.close()
+        await self.target.client_gone(client.id)
+
+    def service(self) -> str:
+        """A service name that no other check of this process uses."""
+        return f"svc-{next(_numbers)}"
+
+    def foreign_client(self) -> str:
+        """An id for a client that the played member owns."""
+        return f"{1_700_000_000_000 + next(_numbers)}_127.0.0.1_{self.peer.port}"
+
+    # What has been seen.
+
+    def arrival(self, operation: str, client: str, *, after: Arrival | None = None) -> Look[Arrival]:
+        """Looks for the first such request at the played member, since the check began or after another one."""
+
+        async def look() -> Arrival | None:
+            arrivals = self.peer.arrivals[self._seen_before :]
+            later = arrivals if after is None else arrivals[arrivals.index(after) + 1 :]
+            return next((arrival for arrival in later if arrival.is_about(operation, client)), None)
+
+        return look
+
+    def note(self, what: str) -> None:
+        self.evidence.append(f"{self.target.clock.now_ms()} ms: {what}")
+
+    def require(self, holds: bool, expected: str, seen: object) -> None:
+        """Raises ViolationError unless it holds."""
+        if not holds:
+            raise ViolationError(f"expected {expected}; seen: {seen}")
+
+    def presuppose(self, holds: bool, needed: str, seen: object) -> None:
+        """Raises CannotTellError unless it holds."""
+        if not holds:
+            raise CannotTellError(f"cannot go on without {needed}; seen: {seen}")
+
+    # Waiting, in the target's time.
+
+    async def eventually(self, look: Look[T], *, within_ms: int, what: str) -> T:
+        """What `look` finds within the time. Raises ViolationError."""
+        found = await self._wait(look, within_ms + self.target.clock.slack_ms)
+        if found is None:
+            raise ViolationError(f"expected {what} within {self._window(within_ms)}; {self._heard()}")
+        return found
+
+    async def arrange(self, look: Look[T], *, within_ms: int, what: str) -> T:
+        """The same for what the check presupposes. Raises CannotTellError."""
+        found = await self._wait(look, within_ms + self.target.clock.slack_ms)
+        if found is None:
+            raise CannotTellError(f"cannot go on without {what}, waited {self._window(within_ms)}; {self._heard()}")
+        return found
+
+    async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
+        """Watch for the whole time. Raises ViolationError when `look` finds something."""
+        found = await self._wait(look, for_ms)
+        if found is not None:
+            raise ViolationError(f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}")
+
+    async def sleep(self, ms: int) -> None:
+        await self.target.clock.pass_ms(ms)
+
+    async def close(self) -> None:
+        for client in list(self._clients):
+            await self.leave(client)
+        self.peer.on_arrival = None
+
+    async def _wait(self, look: Look[T], time_ms: int) -> T | None:
+        clock = self.target.clock
+        end_ms = clock.now_ms() + time_ms
+        while True:
+            found = await look()
+            if found is not None or clock.now_ms() >= end_ms:
+                return found
+            await clock.pass_ms(min(_STEP_MS, end_ms - clock.now_ms()))
+
+    def _window(self, within_ms: int) -> str:
+        slack_ms = self.target.clock.slack_ms
+        return f"{within_ms} ms" + (f" (and {slack_ms} ms for a busy machine)" if slack_ms else "")
+
+    def _heard(self) -> str:
+        arrivals = [a for a in self.peer.arrivals[self._seen_before :] if a.call is not None]
+        if not arrivals:
+            return f"{self.peer.address} got no Distro request from {self.target.address}"
+        last = arrivals[-1]
+        return f"the last that {self.peer.address} got from {self.target.address}: {last} at {last.at_ms} ms"
+
+    def _arrived(self, arrival: Arrival) -> None:
+        if arrival.call is not None:
+            where = f"{self.target.address} -> {self.peer.address}"
+            self.evidence.append(f"{arrival.at_ms} ms: {where}: {arrival}")

@@ -1,0 +1,199 @@
+"""Node conformance: one node under test, one played member, every requirement in turn.
+
+The node and the member are started once and live through the run, since a real server takes seconds to start; each
+check plays clients and services of its own, so it does not matter which ran before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import grpc.aio
+
+from distro_conformance.kit import CannotTellError, Kit, Look, ViolationError
+from distro_conformance.known_failures import known_failure
+from distro_conformance.peer import PlayedPeer
+from distro_conformance.requirements import Level, Requirement, all_requirements
+from distro_conformance.targets.ports import family, free_base_ports
+from distro_conformance.targets.target import OnProgress, Target, resolve_target
+from distro_conformance.verdict import KitError, UsageError, Verdict, worst
+from distro_protos import Json
+
+_CONNECTED_WITHIN_MS = 20_000
+_CHECK_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementResult:
+    """`verdict` None: not tested, and `message` says why. `known` is the bug behind a failure that is listed."""
+
+    requirement: Requirement
+    verdict: Verdict | None
+    seconds: float
+    message: str
+    evidence: tuple[str, ...] = ()
+    known: str | None = None
+
+    @property
+    def counted(self) -> Verdict | None:
+        """What it contributes to the run: a listed failure is no news, and a SHOULD only reports."""
+        excused = self.known is not None or self.requirement.level is Level.SHOULD
+        return None if self.verdict is Verdict.VIOLATES and excused else self.verdict
+
+    def to_json(self) -> Json:
+        return {
+            "id": self.requirement.id,
+            "level": self.requirement.level.value,
+            "text": self.requirement.text,
+            "source": self.requirement.source,
+            "releases": str(self.requirement.releases),
+            "verdict": "untested" if self.verdict is None else self.verdict.value,
+            "seconds": round(self.seconds, 3),
+            "message": self.message,
+            "known": self.known,
+            "evidence": list(self.evidence),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """One run. `seconds` includes `start_seconds`, the start of the target."""
+
+    target: str
+    profile: str
+    results: tuple[RequirementResult, ...]
+    start_seconds: float
+    seconds: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Only listed failures: conforms, as listed. Nothing tested: inconclusive."""
+        tested = [result for result in self.results if result.verdict is not None]
+        counted = [result.counted for result in tested if result.counted is not None]
+        return worst(counted) if counted or not tested else Verdict.CONFORMS
+
+
+OnResult = Callable[[RequirementResult], None]
+
+
+def run_node_conformance(
+    target: str,
+    profile: str | None = None,
+    requirement_ids: Sequence[str] | None = None,
+    *,
+    mutant: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+    on_result: OnResult = lambda _: None,
+) -> NodeReport:
+    """Start the target that the text names, run the requirements (default: all), stop it.
+
+    Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
+    """
+    found = resolve_target(target, profile, mutant)
+    chosen = _chosen(requirement_ids)
+
+    async def run() -> NodeReport:
+        begun = time.monotonic()
+        async with member_beside(found, on_progress) as peer:
+            started = time.monotonic()
+            results = await check_requirements(found, peer, chosen, on_result)
+        return NodeReport(found.spec, found.profile, tuple(results), started - begun, time.monotonic() - begun)
+
+    return asyncio.run(run())
+
+
+async def run_requirements(
+    target: Target, ids: Sequence[str] | None = None, on_result: OnResult = lambda _: None
+) -> list[RequirementResult]:
+    """The same on a target object, which is started here and stopped at the end."""
+    chosen = _chosen(ids)
+    async with member_beside(target, lambda _: None) as peer:
+        return await check_requirements(target, peer, chosen, on_result)
+
+
+@asynccontextmanager
+async def member_beside(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
+    """The target running, and a played member on its list that has been dialled in both directions, if possible."""
+    peer = PlayedPeer(_port_beside(target), target.clock.now_ms)
+    try:
+        await peer.start()
+        await target.start([peer.address], on_progress)
+        await peer.dial(target.address)
+        yield peer
+    finally:
+        await peer.stop()
+        await target.stop()
+
+
+async def check_requirements(
+    target: Target, peer: PlayedPeer, requirements: Sequence[Requirement], on_result: OnResult
+) -> list[RequirementResult]:
+    """One result for each requirement, in their order, also for those that do not apply."""
+    results = []
+    for requirement in requirements:
+        results.append(await _check(target, peer, requirement))
+        on_result(results[-1])
+    return results
+
+
+async def _check(target: Target, peer: PlayedPeer, requirement: Requirement) -> RequirementResult:
+    if target.profile not in requirement.releases:
+        return RequirementResult(
+            requirement, None, 0.0, f"applies to {requirement.releases}; the target behaves as {target.profile}"
+        )
+    kit, begun = Kit(target, peer), time.monotonic()
+    try:
+        async with asyncio.timeout(_CHECK_TIMEOUT_S):
+            await kit.arrange(_connected(peer), within_ms=_CONNECTED_WITHIN_MS, what="the node's cluster connection")
+            await requirement.check(kit)
+        verdict, message = Verdict.CONFORMS, ""
+    except ViolationError as violation:
+        verdict, message = Verdict.VIOLATES, str(violation)
+    except (CannotTellError, KitError) as reason:
+        verdict, message = Verdict.INCONCLUSIVE, str(reason)
+    except TimeoutError:
+        verdict, message = Verdict.INCONCLUSIVE, f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s"
+    except grpc.aio.AioRpcError as error:
+        verdict, message = Verdict.INCONCLUSIVE, f"a call to the node failed: {error.code().name} {error.details()}"
+    finally:
+        await kit.close()
+    result = RequirementResult(requirement, verdict, time.monotonic() - begun, message, tuple(kit.evidence))
+    return _against_the_list(result, target)
+
+
+def _connected(peer: PlayedPeer) -> Look[bool]:
+    async def look() -> bool | None:
+        return peer.is_connected or None
+
+    return look
+
+
+def _against_the_list(result: RequirementResult, target: Target) -> RequirementResult:
+    """Marks a listed failure; turns a listed failure that passes into a violation."""
+    entry = known_failure(result.requirement.id, target.profile, target.kind)
+    if entry is None or result.verdict is Verdict.INCONCLUSIVE:
+        return result
+    if result.verdict is Verdict.VIOLATES:
+        return replace(result, known=entry.bug, message=f"known, {entry.bug} ({entry.reason}): {result.message}")
+    message = f"{entry.bug} is listed as a failure of {target.profile}, and it passes: remove the entry"
+    return replace(result, verdict=Verdict.VIOLATES, message=message)
+
+
+def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:
+    known = {requirement.id: requirement for requirement in all_requirements()}
+    unknown = [name for name in ids or () if name not in known]
+    if unknown:
+        raise UsageError(f"no requirement {', '.join(unknown)}; known: {', '.join(known)}")
+    return tuple(known.values()) if ids is None else tuple(known[name] for name in ids)
+
+
+def _port_beside(target: Target) -> int:
+    own = family(int(target.address.rpartition(":")[2]))
+    while True:
+        (port,) = free_base_ports()
+        if not family(port) & own:
+            return port

@@ -1,0 +1,282 @@
+"""A member that the kit plays: it listens where the node expects a peer, answers as told, and remembers everything.
+
+The member looks alive to the node for one reason: it answers member reports with success and a `node`
+(real-nacos.md section 3). Everything else is programmable: by default it acknowledges what it is sent and holds an
+empty snapshot; `answer` changes the reply to an operation, for one client or for all. In the other direction
+`sync`, `verify`, `delete`, `snapshot` and `query` say to the node what a member would say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from distro_conformance.messages import (
+    DISTRO_REQUEST,
+    DISTRO_RESPONSE,
+    RESOURCE_TYPE,
+    DistroCall,
+    content_of,
+    distro_request,
+    pack,
+    read_request,
+    read_snapshot,
+    sync_data,
+)
+from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire import CLUSTER_LABELS, Connection
+from distro_protos import (
+    REQUEST_METHOD,
+    REQUEST_SERVICE,
+    STREAM_METHOD,
+    STREAM_SERVICE,
+    Json,
+    Message,
+    Payload,
+    UnreadableBodyError,
+    decode,
+    encode,
+)
+from distro_traces.content import Replica, replica_from_sync
+
+NodeContext = grpc.aio.ServicerContext[Payload, Payload]
+_OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the peer answers: the type name of a response and its body."""
+
+    type: str
+    body: Json
+
+
+Answer = Reply | Callable[[DistroCall], Reply]
+
+SUCCESS = Reply(DISTRO_RESPONSE, _OK)
+FAILURE = Reply(DISTRO_RESPONSE, {"resultCode": 500, "errorCode": 500, "message": "not so here", "success": False})
+"""The typed failure, the only one that a sender of VERIFY reacts to (wire-protocol.md section 5.4)."""
+
+
+def snapshot_reply(*clients: Json) -> Reply:
+    """A SNAPSHOT with these ClientSyncData objects."""
+    key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
+    return Reply(
+        DISTRO_RESPONSE, {**_OK, "distroData": {"distroKey": key, "content": pack({"clientSyncDataList": clients})}}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request of the node, when it came, and whether the peer's answer to it was a success."""
+
+    at_ms: int
+    type: str
+    call: DistroCall | None = None
+    answered: bool = True
+
+    def is_about(self, operation: str, client: str | None = None) -> bool:
+        return self.call is not None and self.call.operation == operation and client in (None, self.call.client)
+
+    def __str__(self) -> str:
+        if self.call is None:
+            return self.type
+        words = [self.call.operation]
+        if self.call.client is not None:
+            words.append(f"of {self.call.client}")
+        if self.call.revision is not None:
+            words.append(f"revision {self.call.revision}")
+        if self.call.replica is not None:
+            words.append(f"with {', '.join(p.service for p in self.call.replica.published) or 'nothing published'}")
+        return " ".join(words) + f", answered with {'success' if self.answered else 'failure'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    operation: str
+    client: str | None
+    answer: Answer
+
+
+@dataclass
+class PlayedPeer:
+    """One member at 127.0.0.1:`port`. `now_ms` stamps what arrives; `on_arrival` hears of it at once."""
+
+    port: int
+    now_ms: Callable[[], int]
+    version: str = "2.2.4"
+    arrivals: list[Arrival] = field(default_factory=list)
+    on_arrival: Callable[[Arrival], None] | None = None
+    _rules: list[_Rule] = field(default_factory=list)
+    _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
+    _server: grpc.aio.Server | None = None
+    _node: str = ""
+    _to_node: Connection | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def is_connected(self) -> bool:
+        """The node's cluster client has been set up here and is still open."""
+        return "cluster" in self._registered.values()
+
+    async def start(self) -> None:
+        """Listen. Raises TargetError when the port is taken."""
+        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        self._server.add_generic_rpc_handlers(_handlers(self._unary, self._stream))
+        address = f"127.0.0.1:{self.port + CLUSTER_OFFSET}"
+        try:
+            self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise TargetError(f"the played member cannot listen on {address}: the port is in use") from error
+        await self._server.start()
+
+    async def stop(self) -> None:
+        if self._to_node is not None:
+            await self._to_node.close()
+        if self._server is not None:
+            await self._server.stop(grace=None)
+
+    async def dial(self, node: str) -> None:
+        """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
+        host, _, port = node.rpartition(":")
+        self._node = node
+        self._to_node = await Connection.open(f"{host}:{int(port) + CLUSTER_OFFSET}", labels=CLUSTER_LABELS)
+
+    # What the node hears from this member, when it asks.
+
+    def answer(self, operation: str, answer: Answer, *, client: str | None = None) -> None:
+        """From now on answer the operation so, for one client or for all; the latest matching rule counts."""
+        self._rules.append(_Rule(operation, client, answer))
+
+    def answer_normally(self) -> None:
+        """Forget every rule: success, and an empty snapshot."""
+        self._rules.clear()
+
+    # What this member says of itself.
+
+    async def sync(self, client: str, revision: int, *instances: tuple[str, str, int], **metadata: str) -> Message:
+        """CHANGE: the client, owned by this member, now publishes these (service, ip, port)."""
+        return await self._say("CHANGE", client, sync_data(client, revision, instances, **metadata))
+
+    async def verify(self, client: str, revision: int) -> Message:
+        return await self._say("VERIFY", client, {"clientId": client, "revision": revision})
+
+    async def delete(self, client: str) -> Message:
+        return await self._say("DELETE", client)
+
+    async def snapshot(self) -> tuple[Replica, ...]:
+        """Every client that the node holds. Raises ValueError when the reply is no snapshot."""
+        return read_snapshot(await self._say("SNAPSHOT"))
+
+    async def query(self, client: str) -> Replica | None:
+        """What the node holds of one client; None when it does not know it."""
+        content = content_of((await self._say("QUERY", client)).body.get("distroData") or {})
+        return None if content is None else replica_from_sync(content)
+
+    async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
+        if self._to_node is None:
+            raise TargetError("the played member has not dialled the node")
+        target = None if operation == "VERIFY" else self._node  # section 5.1
+        return await self._to_node.ask(
+            DISTRO_REQUEST, distro_request(operation, client, target=target, content=content)
+        )
+
+    # The server side.
+
+    async def _unary(self, payload: Payload, context: NodeContext) -> Payload:
+        try:
+            message = decode(payload)
+        except UnreadableBodyError as error:
+            return _error(502, str(error))
+        if message.type == "ServerCheckRequest":
+            connection_id = f"{time.time_ns() // 1_000_000}_{context.peer().removeprefix('ipv4:').replace(':', '_')}"
+            return encode(
+                "ServerCheckResponse", {**_OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
+            )
+        if context.peer() not in self._registered:
+            return _error(301, "Connection is unregistered.")
+        return self._handle(message)
+
+    def _handle(self, message: Message) -> Payload:
+        call = read_request(message)
+        if call is not None:
+            reply = self._reply_to(call)
+            self._arrived(Arrival(self.now_ms(), message.type, call, reply.body.get("resultCode") == 200))
+            return encode(reply.type, reply.body)
+        self._arrived(Arrival(self.now_ms(), message.type))
+        if message.type == "MemberReportRequest":
+            return encode("MemberReportResponse", {**_OK, "node": self._member()})
+        if message.type == "HealthCheckRequest":
+            return encode("HealthCheckResponse", _OK)
+        return _error(302, f"RequestHandler Not Found for {message.type}")
+
+    async def _stream(self, payloads: AsyncIterator[Payload], context: NodeContext) -> AsyncIterator[Payload]:
+        """Registers the transport; says nothing, since no ability negotiation was offered."""
+        transport = context.peer()
+        try:
+            async for payload in payloads:
+                message = decode(payload)
+                if message.type == "ConnectionSetupRequest":
+                    self._registered[transport] = (message.body.get("labels") or {}).get("source", "")
+        finally:
+            self._registered.pop(transport, None)
+        return
+        yield  # makes this a generator, which is what gRPC takes for a stream without answers
+
+    def _reply_to(self, call: DistroCall) -> Reply:
+        for rule in reversed(self._rules):
+            if rule.operation == call.operation and rule.client in (None, call.client):
+                return rule.answer if isinstance(rule.answer, Reply) else rule.answer(call)
+        return snapshot_reply() if call.operation == "SNAPSHOT" else SUCCESS
+
+    def _arrived(self, arrival: Arrival) -> None:
+        self.arrivals.append(arrival)
+        if self.on_arrival is not None:
+            self.on_arrival(arrival)
+
+    def _member(self) -> Json:
+        """This member as a report shows it; `address` must be there (section 4.3)."""
+        abilities = {
+            "remoteAbility": {"supportRemoteConnection": True, "grpcReportEnabled": True},
+            "configAbility": {"supportRemoteMetrics": False},
+            "namingAbility": {"supportJraft": True},
+        }
+        return {
+            "ip": "127.0.0.1",
+            "port": self.port,
+            "state": "UP",
+            "address": self.address,
+            "extendInfo": {
+                "raftPort": str(self.port + RAFT_OFFSET),
+                "readyToUpgrade": True,
+                "version": self.version,
+            },
+            "abilities": abilities,
+            "grpcReportEnabled": True,
+            "failAccessCnt": 0,
+        }
+
+
+def _error(code: int, message: str) -> Payload:
+    return encode("ErrorResponse", {"resultCode": 500, "errorCode": code, "message": message, "success": False})
+
+
+def _handlers(
+    unary: Callable[[Payload, NodeContext], Awaitable[Payload]],
+    stream: Callable[[AsyncIterator[Payload], NodeContext], AsyncIterator[Payload]],
+) -> tuple[grpc.GenericRpcHandler, ...]:
+    request = grpc.unary_unary_rpc_method_handler(unary, Payload.FromString, Payload.SerializeToString)
+    both_ways = grpc.stream_stream_rpc_method_handler(stream, Payload.FromString, Payload.SerializeToString)
+    return (
+        grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: request}),
+        grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: both_ways}),
+    )

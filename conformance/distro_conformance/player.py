@@ -1,0 +1,107 @@
+"""A client that the kit plays: what an SDK says to a node, and what it hears.
+
+The node cannot tell it from an SDK: one connection, labelled as theirs are, the request bodies of wire-protocol.md
+section 3.2. It keeps no cache and never reconnects, since a check wants to know what the node said, not what an SDK
+would have made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from distro_conformance.verdict import KitError
+from distro_conformance.wire import SDK_LABELS, Connection
+from distro_protos import Json, Message
+
+NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
+
+
+class RefusedError(KitError):
+    """The node answered a client's request with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One entry of a service list, as far as checks look at it."""
+
+    ip: str
+    port: int
+    healthy: bool
+    metadata: Mapping[str, str]
+
+    @property
+    def address(self) -> str:
+        return f"{self.ip}:{self.port}"
+
+
+class PlayedClient:
+    """Use `await PlayedClient.connect(sdk_address)`; `id` is the connection id, the client's name in Distro."""
+
+    def __init__(self, connection: Connection, pushes: list[Message]) -> None:
+        self._connection = connection
+        self.id = connection.id
+        self.pushes = pushes
+        """NotifySubscriberRequest and whatever else the node said on the stream, in order."""
+
+    @classmethod
+    async def connect(cls, sdk_address: str) -> Self:
+        """Raises TargetError when the node does not take the connection."""
+        pushes: list[Message] = []
+        return cls(await Connection.open(sdk_address, labels=SDK_LABELS, on_push=pushes.append), pushes)
+
+    async def register(self, service: str, ip: str, port: int, **metadata: str) -> None:
+        """Publish one instance; a second call for the same service replaces it. Raises RefusedError."""
+        await self._ask("InstanceRequest", instance_request("registerInstance", service, ip, port, metadata))
+
+    async def deregister(self, service: str, ip: str, port: int) -> None:
+        """Withdraw the service's instance; which one is not looked at (section 3.2). Raises RefusedError."""
+        await self._ask("InstanceRequest", instance_request("deregisterInstance", service, ip, port, {}))
+
+    async def query(self, service: str) -> tuple[Host, ...]:
+        """The service's list as the node shows it now; up to 0.6 s old on a real server. Raises RefusedError."""
+        reply = await self._ask(
+            "ServiceQueryRequest", {**_service(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
+        )
+        return read_hosts(reply)
+
+    async def subscribe(self, service: str) -> tuple[Host, ...]:
+        """The current list; from now on changes arrive in `pushes`. Raises RefusedError."""
+        reply = await self._ask("SubscribeServiceRequest", {**_service(service), "subscribe": True, "clusters": ""})
+        return read_hosts(reply)
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _ask(self, type_name: str, body: Json) -> Message:
+        reply = await self._connection.ask(type_name, body)
+        if not reply.succeeded:
+            raise RefusedError(f"{self._connection.address} answers {type_name} with {reply.type}: {reply.body}")
+        return reply
+
+
+def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
+    """The body of an InstanceRequest; `kind` is registerInstance or deregisterInstance."""
+    instance = {
+        "ip": ip,
+        "port": port,
+        "weight": 1.0,
+        "healthy": True,
+        "enabled": True,
+        "ephemeral": True,
+        "clusterName": CLUSTER,
+        "serviceName": service,
+        "metadata": dict(metadata),
+    }
+    return {**_service(service), "type": kind, "instance": instance}
+
+
+def read_hosts(message: Message) -> tuple[Host, ...]:
+    """The hosts of the `serviceInfo` in a reply or a push."""
+    hosts: list[dict[str, Any]] = (message.body.get("serviceInfo") or {}).get("hosts") or []
+    return tuple(Host(h["ip"], h["port"], bool(h.get("healthy")), h.get("metadata") or {}) for h in hosts)
+
+
+def _service(name: str) -> Json:
+    return {"headers": {}, "namespace": NAMESPACE, "serviceName": name, "groupName": GROUP, "module": "naming"}

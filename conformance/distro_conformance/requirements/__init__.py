@@ -1,0 +1,18 @@
+"""What a node must do, one sentence and one check each.
+
+`requirement` is the table and its rules; every other file here holds the requirements of one area and is named in the
+import below, which is all it takes to add one.
+"""
+
+from distro_conformance.requirements import ownership, revision, sync, verify
+from distro_conformance.requirements.requirement import MUST, SHOULD, Level, Requirement, registered, requirement
+
+_AREAS = (ownership, revision, sync, verify)
+
+
+def all_requirements() -> tuple[Requirement, ...]:
+    """By id."""
+    return registered()
+
+
+__all__ = ["MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement"]

@@ -1,0 +1,67 @@
+"""What a requirement is, and the table of all of them.
+
+A check is written once, reads like the sentence it checks, and registers itself with `@requirement`; nothing else has
+to be told about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from distro_conformance.release import Span
+
+if TYPE_CHECKING:
+    from distro_conformance.kit import Kit
+
+Check = Callable[["Kit"], Awaitable[None]]
+
+
+class Level(StrEnum):
+    MUST = "MUST"  # a violation fails the run
+    SHOULD = "SHOULD"  # a violation is reported
+
+
+MUST, SHOULD = Level.MUST, Level.SHOULD
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`text` is one sentence, `source` says where the rule comes from, `check` finds out."""
+
+    id: str
+    level: Level
+    text: str
+    source: str
+    releases: Span
+    check: Check
+
+
+_REGISTRY: dict[str, Requirement] = {}
+
+
+def requirement(
+    id: str,  # noqa: A002 - what it is
+    level: Level,
+    *,
+    source: str,
+    text: str,
+    since: str | None = None,
+    until: str | None = None,
+) -> Callable[[Check], Check]:
+    """Registers the decorated check. Raises ValueError when the id is taken."""
+
+    def register(check: Check) -> Check:
+        if id in _REGISTRY:
+            raise ValueError(f"two requirements are called {id}")
+        _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check)
+        return check
+
+    return register
+
+
+def registered() -> tuple[Requirement, ...]:
+    """All, by id."""
+    return tuple(_REGISTRY[name] for name in sorted(_REGISTRY))

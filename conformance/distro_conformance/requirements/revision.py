@@ -1,0 +1,24 @@
+"""What a member makes of the revisions that an owner sends it (wire-protocol.md sections 6.4, 6.5)."""
+
+from __future__ import annotations
+
+from distro_conformance.kit import Kit
+from distro_conformance.requirements.requirement import MUST, requirement
+
+
+@requirement(
+    "DISTRO-REVISION-001",
+    MUST,
+    since="2.1.2",
+    source="wire-protocol.md 6.4 rule 5, known-bugs.md B10",
+    text="After an acknowledged CHANGE the next VERIFY of the same revision succeeds.",
+)
+async def verify_after_change_succeeds(kit: Kit) -> None:
+    client, service = kit.foreign_client(), kit.service()
+    for revision in (1, 2):
+        reply = await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply.body}")
+        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
+    verified = await kit.peer.verify(client, 2)
+    kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified.body}")
+    kit.require(verified.succeeded, f"success for VERIFY of {client} revision 2", f"{verified.type} {verified.body}")

@@ -1,0 +1,83 @@
+"""The owner's side of anti-entropy (wire-protocol.md section 6.5)."""
+
+from __future__ import annotations
+
+from distro_conformance.kit import Kit, Look
+from distro_conformance.peer import FAILURE, Arrival
+from distro_conformance.player import PlayedClient
+from distro_conformance.requirements.requirement import MUST, requirement
+
+
+@requirement(
+    "DISTRO-VERIFY-001",
+    MUST,
+    since="2.1.2",
+    source="wire-protocol.md 6.5",
+    text="Within every verify period the owner sends each other member a VERIFY with the client's current revision.",
+)
+async def verify_carries_the_revision(kit: Kit) -> None:
+    client, _ = await _replicated(kit)
+    await client.register(kit.service(), "10.0.0.2", 80)
+    kit.note("it registers a second service")
+    change = await kit.arrange(
+        _change_with(kit, client, 2), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services"
+    )
+    verify = await kit.eventually(
+        kit.arrival("VERIFY", client.id, after=change),
+        within_ms=kit.timings.verify_ms,
+        what=f"a VERIFY of {client.id}",
+    )
+    assert verify.call is not None
+    assert change.call is not None
+    kit.require(
+        verify.call.revision == change.call.revision == 2,
+        "the revision 2 in the CHANGE and in the VERIFY after two changes",
+        f"{change} at {change.at_ms} ms; {verify} at {verify.at_ms} ms",
+    )
+
+
+@requirement(
+    "DISTRO-VERIFY-002",
+    MUST,
+    source="wire-protocol.md 5.4, 6.1",
+    text="A VERIFY that is answered with failure is followed, at once, by a CHANGE of the whole client to that member.",
+)
+async def failed_verify_is_followed_by_change(kit: Kit) -> None:
+    client, change = await _replicated(kit)
+    kit.peer.answer("VERIFY", FAILURE, client=client.id)
+    kit.note(f"{kit.peer.address} will answer every VERIFY of {client.id} with failure")
+    verify = await kit.arrange(
+        kit.arrival("VERIFY", client.id, after=change),
+        within_ms=kit.timings.verify_ms,
+        what=f"a VERIFY of {client.id} to be answered with failure",
+    )
+    again = await kit.eventually(
+        kit.arrival("CHANGE", client.id, after=verify),
+        within_ms=kit.timings.resync_ms,
+        what=f"a CHANGE of {client.id} after its failed VERIFY at {verify.at_ms} ms",
+    )
+    assert again.call is not None
+    assert change.call is not None
+    kit.require(again.call.digest == change.call.digest, f"the content of {change}", again)
+
+
+async def _replicated(kit: Kit) -> tuple[PlayedClient, Arrival]:
+    """A client with one service, and the CHANGE that told the played member."""
+    client, service = await kit.client(), kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service} at 10.0.0.1:80")
+    change = await kit.arrange(
+        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
+    )
+    return client, change
+
+
+def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]:
+    async def look() -> Arrival | None:
+        for arrival in kit.peer.arrivals:
+            replica = arrival.call.replica if arrival.call else None
+            if arrival.is_about("CHANGE", client.id) and replica and len(replica.published) == services:
+                return arrival
+        return None
+
+    return look

@@ -1,0 +1,79 @@
+"""The reference node as a target: in this process, on real sockets, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import grpc.aio
+
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import TargetError, UsageError
+from distro_impl import Node, NodeConfig, VirtualClock
+from distro_impl.mutants import with_mutant
+from distro_impl.profiles import Profile, profile_named
+
+_DISCONNECT_TIMEOUT_S = 5.0
+
+Interceptors = Callable[[str], Sequence[grpc.aio.ClientInterceptor]]
+
+
+class EmbeddedClock:
+    """The node's virtual clock; no slack, since nothing in it depends on the machine."""
+
+    slack_ms = 0
+
+    def __init__(self) -> None:
+        self.virtual = VirtualClock()
+        self._start_ms = self.virtual.now_ms()
+
+    def now_ms(self) -> int:
+        return self.virtual.now_ms() - self._start_ms
+
+    async def pass_ms(self, ms: int) -> None:
+        await self.virtual.advance(ms)
+
+
+class EmbeddedTarget:
+    """One reference node. `interceptors` stand on its outgoing cluster channels: the kit's links, or a broken wire."""
+
+    kind = spec = "embedded"
+
+    def __init__(self, profile: str | Profile, mutant: str | None = None, *, interceptors: Interceptors | None = None):
+        try:
+            found = profile_named(profile) if isinstance(profile, str) else profile
+            self._profile = found if mutant is None else with_mutant(found, mutant)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        self.profile = self._profile.name
+        self.clock = EmbeddedClock()
+        (self._port,) = free_base_ports()
+        self._interceptors = interceptors
+        self._node: Node | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
+        config = NodeConfig(port=self._port, members=(self.address, *other_members), profile=self._profile)
+        self._node = Node(config, clock=self.clock.virtual, interceptors=self._interceptors)
+        try:
+            await self._node.start()
+        except OSError as error:
+            self._node = None
+            raise TargetError(str(error)) from error
+        await self.clock.virtual.settle()
+        on_progress(f"the reference node is ready at {self.address}, profile {self.profile}, in virtual time")
+
+    async def stop(self) -> None:
+        if self._node is not None:
+            await self._node.stop()
+            self._node = None
+
+    async def client_gone(self, client_id: str) -> None:
+        """The end of a TCP connection takes real time; virtual time must not run away meanwhile."""
+        if self._node is not None:
+            async with asyncio.timeout(_DISCONNECT_TIMEOUT_S):
+                await self._node.wait_disconnected(client_id)

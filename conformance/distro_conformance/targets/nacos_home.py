@@ -1,0 +1,93 @@
+"""What a real Nacos server is given: its configuration files, its system properties, its command line.
+
+`NamingApp` alone lacks what the console module does at start, hence the bean file: without it every HTTP API answers
+501. Authentication is off, everything is bound to loopback as far as Nacos allows. Source: real-nacos.md section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from distro_conformance.targets.jvm import find_java
+from distro_conformance.targets.maven import class_path
+from distro_conformance.targets.releases import NacosRelease
+
+HOST = "127.0.0.1"
+LOAD_RETRY_MS = 1000
+"""Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is repeated after this."""
+
+_MAIN = "com.alibaba.nacos.naming.NamingApp"
+_NO_SECURITY = (
+    "org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration,"
+    "org.springframework.boot.actuate.autoconfigure.security.servlet.ManagementWebSecurityAutoConfiguration"
+)
+
+
+def write_home(home: Path, release: NacosRelease, members: Sequence[str]) -> None:
+    """Member list, bean file and whatever the release wants besides."""
+    files = {
+        "conf/cluster.conf": "".join(f"{member}\n" for member in members),
+        "beans.xml": _beans(release),
+        **release.home_files,
+    }
+    for name, text in files.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def server_command(
+    home: Path, release: NacosRelease, jars: Path, port: int, jvm_properties: Mapping[str, str]
+) -> list[str]:
+    """The caller's own properties win. Raises TargetError when there is no Java."""
+    properties = {**_properties(home, release, port), **release.jvm_properties, **jvm_properties}
+    defines = [f"-D{key}={value}" for key, value in properties.items()]
+    return [find_java(), "-Xms64m", "-Xmx256m", *defines, "-cp", class_path(jars), _MAIN]
+
+
+def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
+    return {
+        "nacos.home": str(home),
+        "user.home": str(home),
+        "nacos.server.ip": HOST,
+        "com.alibaba.nacos.client.local.ip": HOST,
+        "com.alibaba.nacos.client.naming.local.ip": HOST,
+        "server.port": str(port),
+        "server.address": HOST,
+        "nacos.standalone": "false",
+        "server.tomcat.accesslog.enabled": "false",
+        "server.tomcat.basedir": str(home),
+        "server.servlet.contextPath": "/nacos",
+        "nacos.logs.path": f"{home}/logs",
+        "nacos.core.auth.enabled": "false",
+        "spring.main.sources": f"file:{home}/beans.xml",
+        "spring.autoconfigure.exclude": _NO_SECURITY,
+        release.load_retry_key: str(LOAD_RETRY_MS),
+    }
+
+
+def _beans(release: NacosRelease) -> str:
+    """What the console module would have defined (real-nacos.md section 2, trap 2)."""
+    scanned = "".join(
+        f"""
+  <bean class="org.springframework.beans.factory.config.MethodInvokingBean">
+    <property name="targetObject" ref="controllerMethodsCache"/>
+    <property name="targetMethod" value="initClassMethod"/>
+    <property name="arguments" value="com.alibaba.nacos.{package}"/>
+  </bean>"""
+        for package in ("core.controller", "naming.controllers")
+    )
+    proxies = "".join(
+        f"""
+  <bean class="org.springframework.aop.framework.ProxyFactoryBean">
+    <property name="proxyInterfaces" value="{interface}"/>
+  </bean>"""
+        for interface in release.proxied_beans
+    )
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+ xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd">
+  <bean class="{release.auth_configs}"/>{scanned}{proxies}
+</beans>
+"""
