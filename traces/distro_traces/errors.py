@@ -1,0 +1,42 @@
+"""What can be wrong with a trace as a whole.
+
+One family, so that a command can turn every member into one line and exit code 2. What is wrong with a single
+row is no error here: the row is set aside with a reason and counted (`ndjson.read_ndjson`, `distro_spark.load`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class TraceError(ValueError):
+    """A trace cannot be used. The message is one line: what, where, what to do."""
+
+
+class EmptyTraceError(TraceError):
+    """There is nothing to read: no such path, a directory without traces, a file without a byte."""
+
+
+class UnreadableTraceError(TraceError):
+    """The path exists and the system does not let us read it."""
+
+    def __init__(self, path: Path | str, error: OSError) -> None:
+        super().__init__(f"{path}: cannot be read ({error.strerror or error}); check the path and its permissions")
+
+
+class NotATraceError(TraceError):
+    """The file is something else than a distrocheck trace."""
+
+
+class NewerTraceError(TraceError):
+    """The file was written by a later distrocheck than this one."""
+
+    def __init__(self, path: Path | str, version: int, supported: int) -> None:
+        super().__init__(
+            f"{path}: written with version {version} of the trace schema, this distrocheck reads up to version "
+            f"{supported}; upgrade distrocheck"
+        )
+
+
+class RunExistsError(TraceError):
+    """A recording never overwrites another one."""

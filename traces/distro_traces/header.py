@@ -1,0 +1,53 @@
+"""The header of a trace: of which run, target and profile the rows tell.
+
+It is the first line of an NDJSON file and a key in the metadata of a Parquet file, in the same JSON form. It is kept
+apart from the rows because whoever judges a run must know the profile before the first row.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from distro_traces.errors import NewerTraceError, NotATraceError
+from distro_traces.event import SCHEMA_NAME, SCHEMA_VERSION
+
+Clock = Literal["virtual", "wall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a run was. `clock` says whether `at_ms` counts simulated or real milliseconds."""
+
+    run: str
+    profile: str  # nacos-2.2.4, strict, …
+    target: str  # embedded, nacos:2.2.4, model, …
+    clock: Clock
+    nodes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA_NAME, "version": SCHEMA_VERSION, **asdict(self), "nodes": list(self.nodes)}
+
+
+def parse_header(text: str | bytes, path: Path | str) -> Header:
+    """Read the JSON form of a header found in `path`. Raises NotATraceError, NewerTraceError."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA_NAME:
+        raise NotATraceError(
+            f'{path}: not a distrocheck trace, its first line is not a header {{"schema":"{SCHEMA_NAME}",…}}; '
+            "name a recording of distrocheck or a directory of them"
+        )
+    version = found.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise NotATraceError(f"{path}: the header names no schema version; record the run again")
+    if version > SCHEMA_VERSION:
+        raise NewerTraceError(path, version, SCHEMA_VERSION)
+    missing = [field.name for field in fields(Header) if field.name not in found]
+    if missing:
+        raise NotATraceError(f"{path}: the header lacks {', '.join(missing)}; record the run again")
+    return Header(**{field.name: found[field.name] for field in fields(Header)} | {"nodes": tuple(found["nodes"])})
