@@ -23,6 +23,8 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.wire import CHANNEL_OPTIONS
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
 
+LOOPBACK = "127.0.0.1"
+
 CALL_TIMEOUT_MAX_S = 60.0
 """Java sends no deadline, which Python shows as 9.2e9 s; passed on it would expire at once (real-nacos.md 3)."""
 
@@ -95,7 +97,7 @@ class Forwarder:
             )
         )
         try:
-            self.listen_port = server.add_insecure_port(f"127.0.0.1:{self.listen_port}")
+            self.listen_port = server.add_insecure_port(f"{LOOPBACK}:{self.listen_port}")
         except RuntimeError as error:
             raise TargetError(
                 f"port {self.listen_port} for the link {self.link.source}->{self.link.target} is in use: choose others"

@@ -1,0 +1,236 @@
+"""From what links carry and probes read to trace rows: the one place that knows which row says what.
+
+A `TraceJournal` hears of every Distro call on every link and of every fault. What a node *holds* comes from one of
+two sources. A reference node says so itself, through its observer. A real server says nothing, so its state is
+inferred (`infer_state=True`) from what it acknowledged and corrected by probes, which read it: INV-ACK, "success
+implies applied", is thereby assumed for the moment of the change and tested by the next probe. The journal also
+keeps the last row of each (node, client), to write a reading only when it is news. design.md section 6.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import grpc.aio
+
+from distro_conformance.links import Carried
+from distro_conformance.messages import distro_request, read_snapshot
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire import Connection
+from distro_protos import Message
+from distro_traces.content import Replica, digest
+from distro_traces.event import Event, Kind, Outcome
+from distro_traces.ndjson import EventFields, Recorder
+
+NOTHING_PUBLISHED = digest(())
+"""The digest of a client that is connected and publishes nothing: in no view of any service."""
+
+
+READINGS_MAX = 5
+"""Sync messages come seconds apart and a reading takes milliseconds; five in a row do not all meet one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the trace last said of one client on one node. `revision` is None where nobody has read it."""
+
+    digest: str
+    revision: int | None
+    owned: bool | None
+
+
+class TraceJournal:
+    """Writes the rows of one run. `clock_ms` is the run's clock, virtual or wall, from 0."""
+
+    def __init__(self, recorder: Recorder, clock_ms: Callable[[], int], *, infer_state: bool = False) -> None:
+        self._recorder = recorder
+        self._clock_ms = clock_ms
+        self._infer_state = infer_state
+        self._held: defaultdict[str, dict[str, Held]] = defaultdict(dict)
+        self._owner: dict[str, str] = {}
+        self._state_rows: defaultdict[str, int] = defaultdict(int)
+        self._asked_snapshots: dict[str, tuple[Replica, ...]] = {}
+
+    # Calls on links (links.Journal)
+
+    def new_id(self) -> str:
+        return self._recorder.new_message_id()
+
+    def sent(self, carried: Carried) -> None:
+        self._message(carried.source, Kind.REQUEST_SENT, carried.target, carried)
+
+    def received(self, carried: Carried) -> None:
+        self._message(carried.target, Kind.REQUEST_RECEIVED, carried.source, carried)
+
+    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+        if self._infer_state and outcome is Outcome.SUCCESS and _was_handled(reply):
+            self._infer(carried, reply)
+        self._reply(carried.target, Kind.REPLY_SENT, carried.source, carried, outcome)
+
+    def ended(self, carried: Carried, outcome: Outcome) -> None:
+        self._reply(carried.source, Kind.REPLY_RECEIVED, carried.target, carried, outcome)
+        snapshot = self._asked_snapshots.pop(carried.id, ())
+        for replica in snapshot if outcome is Outcome.SUCCESS else ():
+            self.replica_applied(carried.source, replica.client, None, replica.digest, message=carried.id)
+
+    def fault(self, source: str, target: str, what: str) -> None:
+        self._row(source, Kind.LINK_FAULT, peer=target, detail=what)
+
+    # The run and its nodes
+
+    def run_started(self, node: str, profile: str) -> None:
+        self._row(node, Kind.RUN_STARTED, detail=profile)
+
+    def node_started(self, node: str, members: Iterable[str]) -> None:
+        self._forget(node)
+        self._row(node, Kind.NODE_STARTED, detail=",".join(members))
+
+    def node_stopped(self, node: str, reason: str) -> None:
+        self._forget(node)
+        self._row(node, Kind.NODE_STOPPED, detail=reason)
+
+    def checkpoint(self, number: int, nodes: Iterable[str]) -> None:
+        """Faults are healed and time enough has passed: from here on the live `nodes` are held to agree."""
+        for node in nodes:
+            self._row(node, Kind.CHECKPOINT, detail=str(number))
+
+    # What nodes hold
+
+    def client_connected(self, node: str, client: str, revision: int, content: str) -> None:
+        self._owner[client] = node
+        self._state(node, Kind.CLIENT_CONNECTED, client, Held(content, revision, True))
+
+    def client_changed(self, node: str, client: str, revision: int, content: str) -> None:
+        self._owner[client] = node
+        self._state(node, Kind.CLIENT_CHANGED, client, Held(content, revision, True))
+
+    def client_disconnected(self, node: str, client: str) -> None:
+        self._state(node, Kind.CLIENT_DISCONNECTED, client, None, owned=True)
+
+    def replica_applied(
+        self, node: str, client: str, revision: int | None, content: str, *, message: str | None = None
+    ) -> None:
+        """`revision` is None when unknown: whether the receiver took it over is not visible on the wire (B10)."""
+        held = Held(content, revision, self._owns(node, client))
+        self._state(node, Kind.REPLICA_APPLIED, client, held, message=message)
+
+    def replica_removed(self, node: str, client: str, *, message: str | None = None, reason: str | None = None) -> None:
+        self._state(node, Kind.REPLICA_REMOVED, client, None, message=message, detail=reason)
+
+    def observed(self, node: str, replicas: Sequence[Replica], *, only_news: bool = False) -> None:
+        """What a probe read: a row for each client there, and one without digest for each that is only elsewhere."""
+        for replica in replicas:
+            held = Held(replica.digest, replica.revision, self._owns(node, replica.client))
+            if not only_news or self._held[node].get(replica.client) != held:
+                self._state(node, Kind.OBSERVED, replica.client, held)
+        absent = {client for clients in self._held.values() for client in clients}
+        for client in sorted(absent - {replica.client for replica in replicas}):
+            if not only_news or client in self._held[node]:
+                self._state(node, Kind.OBSERVED, client, None)
+
+    def state_rows(self, node: str) -> int:
+        """How many rows about what this node holds were written; a reading across a change of it says nothing."""
+        return self._state_rows[node]
+
+    def views(self, nodes: Iterable[str]) -> dict[str, dict[str, str]]:
+        """By node and client the digest last written. Clients without instances are in no subscriber's view."""
+        return {
+            node: {client: held.digest for client, held in self._held[node].items() if held.digest != NOTHING_PUBLISHED}
+            for node in nodes
+        }
+
+    def _infer(self, carried: Carried, reply: Message) -> None:
+        operation, client = carried.call.operation, carried.call.client
+        if operation == "SNAPSHOT":
+            self._asked_snapshots[carried.id] = read_snapshot(reply)
+        elif client is not None and operation == "DELETE":
+            self.replica_removed(carried.target, client, message=carried.id)
+        elif client is not None and carried.call.digest is not None:
+            self.replica_applied(carried.target, client, None, carried.call.digest, message=carried.id)
+
+    def _owns(self, node: str, client: str) -> bool | None:
+        return self._owner[client] == node if client in self._owner else None
+
+    def _forget(self, node: str) -> None:
+        self._held.pop(node, None)
+
+    def _message(self, node: str, kind: Kind, peer: str, carried: Carried) -> None:
+        call = carried.call
+        self._row(
+            node,
+            kind,
+            peer=peer,
+            message=carried.id,
+            operation=call.operation,
+            client=call.client,
+            revision=call.revision,
+            digest=call.digest,
+        )
+
+    def _reply(self, node: str, kind: Kind, peer: str, carried: Carried, outcome: Outcome) -> None:
+        call = carried.call
+        self._row(
+            node, kind, peer=peer, message=carried.id, operation=call.operation, client=call.client, outcome=outcome
+        )
+
+    def _state(
+        self,
+        node: str,
+        kind: Kind,
+        client: str,
+        held: Held | None,
+        *,
+        owned: bool | None = None,
+        message: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        self._state_rows[node] += 1
+        if held is None:
+            self._held[node].pop(client, None)
+            self._row(node, kind, client=client, owned=owned, message=message, detail=detail)
+            return
+        self._held[node][client] = held
+        self._row(
+            node,
+            kind,
+            client=client,
+            owned=held.owned,
+            revision=held.revision,
+            digest=held.digest,
+            message=message,
+            detail=detail,
+        )
+
+    def _row(self, node: str, kind: Kind, **fields: Unpack[EventFields]) -> Event:
+        return self._recorder.record(node, kind, at_ms=self._clock_ms(), **fields)
+
+
+async def read_state(connection: Connection) -> tuple[Replica, ...]:
+    """All clients of a node, native and synced, as it would hand them to a joining member.
+
+    `connection` is a cluster-labelled one to the node's cluster port. Raises TargetError when there is no snapshot.
+    """
+    try:
+        return read_snapshot(await connection.ask("DistroDataRequest", distro_request("SNAPSHOT")))
+    except grpc.aio.AioRpcError as error:
+        raise TargetError(f"{connection.address} cannot be read: {error.details()}; is the node up?") from error
+    except ValueError as error:
+        raise TargetError(f"{connection.address} cannot be read: {error}") from error
+
+
+async def probe(journal: TraceJournal, node: str, connection: Connection, *, only_news: bool = False) -> None:
+    """Read a node and write what it holds. A reading during which the node's state moved may be older: not written."""
+    for _ in range(READINGS_MAX):
+        before = journal.state_rows(node)
+        replicas = await read_state(connection)
+        if journal.state_rows(node) == before:
+            journal.observed(node, replicas, only_news=only_news)
+            return
+
+
+def _was_handled(reply: Message) -> bool:
+    """Up to 2.5.0 a handler's exception comes as resultCode 200 with errorCode 500 (section 5.4): not applied."""
+    return not reply.body.get("errorCode")

@@ -1,0 +1,157 @@
+"""What a journal makes of calls, faults and readings, row by row."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from distro_conformance import recording
+from distro_conformance.links import Carried
+from distro_conformance.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
+from distro_conformance.recording import NOTHING_PUBLISHED, TraceJournal, probe
+from distro_conformance.wire import Connection
+from distro_protos import Message
+from distro_traces.content import Replica, replica_from_sync
+from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
+from distro_traces.ndjson import Recorder, read_ndjson
+
+CLIENT = "1700000000000_10.0.0.9_40000"
+FIRST = replica_from_sync(sync_data(CLIENT, 1, [("web", "10.0.0.9", 80)]))
+SECOND = replica_from_sync(sync_data(CLIENT, 2, [("web", "10.0.0.9", 81)]))
+OK = Message(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0})
+
+
+class Recording:
+    """A journal of which the rows can be read back."""
+
+    def __init__(self, directory: Path, *, infer_state: bool) -> None:
+        self.recorder = Recorder(directory, "run", profile="nacos-2.2.4", target="test", nodes=("a", "b"))
+        self.journal = TraceJournal(self.recorder, lambda: 7, infer_state=infer_state)
+
+    def call(self, operation: str, replica: Replica | None = None, reply: Message = OK) -> None:
+        """One call from a to b, answered at once."""
+        call = DistroCall(operation, CLIENT, replica.revision if replica else None, replica)
+        carried = Carried(self.journal.new_id(), "a", "b", call)
+        outcome = Outcome.SUCCESS if reply.succeeded else Outcome.FAIL
+        self.journal.sent(carried)
+        self.journal.received(carried)
+        self.journal.replied(carried, outcome, reply)
+        self.journal.ended(carried, outcome)
+
+    @property
+    def events(self) -> Sequence[Event]:
+        return read_ndjson(self.recorder.path).events
+
+    @property
+    def states(self) -> list[tuple[str, Kind, int | None, str | None]]:
+        return [(e.node, e.kind, e.revision, e.digest) for e in self.events if e.kind in STATE_KINDS]
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Recording:
+    """Of a server that says nothing about itself."""
+    return Recording(tmp_path, infer_state=True)
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Recording:
+    """Of a node whose observer tells its state."""
+    return Recording(tmp_path, infer_state=False)
+
+
+def test_a_call_is_four_rows_with_one_id_and_a_sequence_on_each_node(embedded: Recording) -> None:
+    embedded.call("CHANGE", FIRST)
+    assert [(e.node, e.seq, e.kind, e.peer, e.message) for e in embedded.events] == [
+        ("a", 1, Kind.REQUEST_SENT, "b", "m1"),
+        ("b", 1, Kind.REQUEST_RECEIVED, "a", "m1"),
+        ("b", 2, Kind.REPLY_SENT, "a", "m1"),
+        ("a", 2, Kind.REPLY_RECEIVED, "b", "m1"),
+    ]
+
+
+def test_an_acknowledged_change_is_held_from_then_on_under_an_unknown_revision(real: Recording) -> None:
+    real.call("CHANGE", FIRST)
+    assert real.states == [("b", Kind.REPLICA_APPLIED, None, FIRST.digest)]
+
+
+def test_an_acknowledged_delete_removes(real: Recording) -> None:
+    real.call("CHANGE", FIRST)
+    real.call("DELETE")
+    assert real.states[-1] == ("b", Kind.REPLICA_REMOVED, None, None)
+    assert real.journal.views("b") == {"b": {}}
+
+
+@pytest.mark.parametrize(
+    "body", [{"resultCode": 500, "errorCode": 500}, {"resultCode": 200, "errorCode": 500}], ids=["failed", "hidden"]
+)
+def test_a_change_that_was_not_handled_is_not_held(real: Recording, body: dict[str, int]) -> None:
+    real.call("CHANGE", FIRST, Message(DISTRO_RESPONSE, body))
+    assert real.states == []
+
+
+def test_a_snapshot_is_held_by_the_one_who_asked(real: Recording) -> None:
+    content = pack({"clientSyncDataList": [sync_data(CLIENT, 1, [("web", "10.0.0.9", 80)])]})
+    real.call("SNAPSHOT", None, Message(DISTRO_RESPONSE, {**OK.body, "distroData": {"content": content}}))
+    assert real.states == [("a", Kind.REPLICA_APPLIED, None, FIRST.digest)]
+    assert real.events[-1].kind is Kind.REPLICA_APPLIED, "applied after the reply arrived"
+
+
+def test_nothing_is_inferred_where_the_node_speaks_for_itself(embedded: Recording) -> None:
+    embedded.call("CHANGE", FIRST)
+    embedded.call("DELETE")
+    assert embedded.states == []
+
+
+def test_a_reading_tells_who_owns_what_and_what_is_missing(real: Recording) -> None:
+    real.journal.client_changed("a", CLIENT, FIRST.revision, FIRST.digest)
+    real.journal.observed("a", [FIRST])
+    real.journal.observed("b", [])
+    assert [(e.node, e.owned, e.digest) for e in real.events if e.kind is Kind.OBSERVED] == [
+        ("a", True, FIRST.digest),
+        ("b", None, None),
+    ]
+
+
+def test_a_client_that_nobody_holds_any_more_is_not_missed(real: Recording) -> None:
+    real.journal.client_changed("a", CLIENT, FIRST.revision, FIRST.digest)
+    real.journal.client_disconnected("a", CLIENT)
+    real.journal.observed("b", [])
+    assert not [e for e in real.events if e.kind is Kind.OBSERVED]
+
+
+def test_only_news_leaves_out_what_the_trace_already_says(real: Recording) -> None:
+    real.journal.observed("b", [FIRST], only_news=True)
+    real.journal.observed("b", [FIRST], only_news=True)
+    assert len(real.states) == 1
+    real.journal.observed("b", [SECOND], only_news=True)
+    real.journal.observed("b", [], only_news=True)
+    real.journal.observed("b", [], only_news=True)
+    assert [digest for *_, digest in real.states] == [FIRST.digest, SECOND.digest, None]
+
+
+def test_a_restarted_node_holds_nothing(real: Recording) -> None:
+    real.journal.observed("b", [FIRST])
+    real.journal.node_stopped("b", "crash")
+    assert real.journal.views("b") == {"b": {}}
+
+
+def test_a_client_without_instances_is_in_no_view(real: Recording) -> None:
+    real.journal.client_connected("a", CLIENT, 0, NOTHING_PUBLISHED)
+    assert real.journal.views("a") == {"a": {}}
+
+
+def test_a_reading_that_a_change_overtook_is_made_again(real: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = [FIRST, SECOND]
+
+    async def overtaken(_: Connection) -> tuple[Replica, ...]:
+        reading = readings.pop(0)
+        if reading is FIRST:  # between the node's answer and its arrival the next change was acknowledged
+            real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
+        return (reading,)
+
+    monkeypatch.setattr(recording, "read_state", overtaken)
+    asyncio.run(probe(real.journal, "b", None))  # type: ignore[arg-type]
+    assert [digest for *_, digest in real.states] == [SECOND.digest, SECOND.digest]
