@@ -1,0 +1,114 @@
+"""A recording made sick by hand: one CHANGE was acknowledged and had no effect at one node.
+
+A check over traces that has never been seen to fail is none, and real servers do not diverge on demand. So a healthy
+recording is rewritten as if the message had been swallowed on its way: sender and owner tell the same, the receiver
+never saw it and goes on holding what it held, until something else changes that. Where to strike is read from the
+recording: only a CHANGE that nothing repairs before the next checkpoint makes a difference that must be found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from distro_conformance.recording import NOTHING_PUBLISHED
+from distro_traces.event import STATE_KINDS, Event, Kind
+from distro_traces.ndjson import Recorder, TraceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a CHANGE did at its receiver: `applied` brought content that the owner has had since `change`.
+
+    `checkpoint` is the receiver's first checkpoint afterwards, the one at which the loss must show.
+    """
+
+    change: Event
+    applied: Event
+    checkpoint: Event
+
+    @property
+    def message(self) -> str:
+        return self.applied.message or ""
+
+
+def effects(events: Sequence[Event]) -> Iterator[Effect]:
+    """The CHANGEs after which nothing told the receiver of that client until the next checkpoint, in their order."""
+    for index, applied in enumerate(events):
+        if applied.kind is not Kind.REPLICA_APPLIED or applied.message is None:
+            continue
+        before = _held(events[:index], applied)
+        if _shown(before) == _shown(applied):
+            continue
+        change = _owners_change(events[:index], applied)
+        checkpoint = _checkpoint_before_repair(events[index + 1 :], applied)
+        if change is not None and checkpoint is not None:
+            yield Effect(change, applied, checkpoint)
+
+
+def without(effect: Effect, events: Sequence[Event]) -> Iterator[Event]:
+    """The same run as if that CHANGE had been swallowed; `seq` is counted anew."""
+    applied = effect.applied
+    before = _held(events[: events.index(applied)], applied)
+    seq: Counter[str] = Counter()
+    stale = False
+    for event in events:
+        if (event.node, event.message) == (applied.node, applied.message):
+            stale = stale or event == applied
+            continue
+        row = event
+        if _tells_of(event, applied) and stale:
+            stale = event.kind is Kind.OBSERVED
+            row = _as_before(event, before) if stale else event
+        seq[row.node] += 1
+        yield replace(row, seq=seq[row.node])
+
+
+def record_without(effect: Effect, trace: TraceFile, directory: Path, run: str) -> Path:
+    """Write the rewritten recording as run `run`; returns its file. Raises TraceError when there is one already."""
+    header = trace.header
+    with Recorder(
+        directory, run, profile=header.profile, target=header.target, clock=header.clock, nodes=header.nodes
+    ) as recorder:
+        for event in without(effect, trace.events):
+            fields = event.to_json()
+            del fields["run"], fields["seq"]
+            recorder.record(**fields)
+    return recorder.path
+
+
+def _tells_of(event: Event, applied: Event) -> bool:
+    return event.kind in STATE_KINDS and (event.node, event.client) == (applied.node, applied.client)
+
+
+def _held(earlier: Sequence[Event], applied: Event) -> Event | None:
+    """The last row that told of this client on this node, if any."""
+    return next((event for event in reversed(earlier) if _tells_of(event, applied)), None)
+
+
+def _shown(event: Event | None) -> str:
+    """Nothing published and no client at all look the same to every subscriber."""
+    return event.digest or NOTHING_PUBLISHED if event is not None else NOTHING_PUBLISHED
+
+
+def _owners_change(earlier: Sequence[Event], applied: Event) -> Event | None:
+    """The owner's last row before the message, if it is this content that it tells of."""
+    own = [e for e in earlier if e.kind is Kind.CLIENT_CHANGED and e.client == applied.client]
+    return own[-1] if own and own[-1].digest == applied.digest else None
+
+
+def _checkpoint_before_repair(later: Sequence[Event], applied: Event) -> Event | None:
+    for event in later:
+        if event.node == applied.node and event.kind is Kind.CHECKPOINT:
+            return event
+        if _tells_of(event, applied) and event.kind is not Kind.OBSERVED:
+            return None
+    return None
+
+
+def _as_before(observed: Event, before: Event | None) -> Event:
+    if before is None or before.digest is None:
+        return replace(observed, owned=None, revision=None, digest=None)
+    return replace(observed, revision=before.revision, digest=before.digest)
