@@ -40,3 +40,7 @@ class NewerTraceError(TraceError):
 
 class RunExistsError(TraceError):
     """A recording never overwrites another one."""
+
+
+class MisfitError(TraceError):
+    """A recording has lines that are no events of the schema, where only whole recordings can be taken."""
