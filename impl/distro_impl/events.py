@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from distro_impl.client import Client
+from distro_impl.clock import Clock
+from distro_impl.profiles import Profile, RevisionTakenOver
+
 
 class NodeEventKind(StrEnum):
     CLIENT_CONNECTED = "client_connected"  # a naming client of our own connection exists now
@@ -39,3 +43,33 @@ class NodeEvent:
 
 
 Observer = Callable[[NodeEvent], None]
+
+
+class Watch:
+    """Tells the observer of one node, if there is one, until the node dies."""
+
+    def __init__(self, node: str, clock: Clock, observer: Observer | None, profile: Profile) -> None:
+        self._node, self._clock, self._observer = node, clock, observer
+        self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
+
+    def tell(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
+        """Something happened to `client`, which holds its state of now."""
+        if self._observer is None:
+            return
+        holds = kind not in (NodeEventKind.CLIENT_DISCONNECTED, NodeEventKind.REPLICA_REMOVED)
+        has_revision = holds and (client.native or self._keeps_copied_revision)
+        self._observer(
+            NodeEvent(
+                node=self._node,
+                at_ms=self._clock.now_ms(),
+                kind=kind,
+                client=client.id,
+                native=client.native,
+                revision=client.revision if has_revision else None,
+                sync_data=client.sync_data(with_revision=has_revision) if holds else None,
+                reason=reason,
+            )
+        )
+
+    def close(self) -> None:
+        self._observer = None

@@ -1,17 +1,42 @@
-"""A node: its two servers, and the parts behind them."""
+"""A node: its parts, how they are put together, and the two ways to end.
+
+Everything that a node knows hangs on one `Node` object and everything that it does runs on its `Lifetime`; after a
+crash neither speaks again.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import grpc
 
+from distro_impl.acceptor import RequestAcceptor
+from distro_impl.client_manager import ClientManager
 from distro_impl.clock import Clock
-from distro_impl.config import NodeConfig
-from distro_impl.events import Observer
+from distro_impl.cluster_client import ClusterClient
+from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET, NodeConfig
+from distro_impl.connection_manager import Connection, ConnectionManager
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.distro_handler import DistroDataRequestHandler
+from distro_impl.distro_protocol import DistroProtocol
+from distro_impl.events import NodeEventKind, Observer, Watch
+from distro_impl.execute_engine import ExecuteTaskEngine
+from distro_impl.handlers import Handler, core_handlers
+from distro_impl.lifetime import Lifetime
+from distro_impl.load_task import LoadTask
+from distro_impl.members import ServerMemberManager
+from distro_impl.naming_handlers import NamingHandlers
+from distro_impl.notify_center import NotifyCenter
+from distro_impl.push import PushService, ServiceStorage
+from distro_impl.transport_agent import DISTRO_DATA, DistroTransportAgent
+from distro_impl.verify_task import VerifyTask
 
 Interceptors = Callable[[str], Sequence[grpc.aio.ClientInterceptor]]
 """Address of a peer -> what is put on the cluster channel to it: the links of the kit (record, hold, drop, cut)."""
+
+STOP_GRACE_S = 1.0
+PEER_LOST_TIMEOUT_S = 10.0
 
 
 class Node:
@@ -27,7 +52,27 @@ class Node:
     ) -> None:
         self.config = config
         self.address: str = config.address
-        self._clock, self._observer, self._interceptors = clock, observer, interceptors
+        self._begun = False
+        profile = config.profile
+        self._lifetime = clock = Lifetime(clock)
+        self._watch = Watch(self.address, clock, observer, profile)
+        self._notify_center = NotifyCenter()
+        self._clients = ClientManager(clock, profile, self._notify_center, self._watch)
+        self._connections = ConnectionManager(clock, self._on_connected, self._on_disconnected)
+        self._peers = {
+            peer: ClusterClient(config, peer, clock, interceptors(peer) if interceptors else ())
+            for peer in config.other_members
+        }
+        self._members = ServerMemberManager(config, self._peers)
+        self._agent = DistroTransportAgent(profile, self._members, self._peers)
+        self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
+        self._storage = ServiceStorage(clock, self._clients)
+        self._servers = (
+            self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
+            self._acceptor(CLUSTER_PORT_OFFSET, "cluster gRPC", refuses_cluster_requests=False),
+        )
+
+    # Life
 
     async def start(self) -> None:
         """Bind both ports, then begin. Raises PortInUseError."""
@@ -36,24 +81,109 @@ class Node:
 
     async def bind(self) -> None:
         """Open both servers; until `begin` they answer that the server is starting. Raises PortInUseError."""
-        raise NotImplementedError
+        try:
+            for server in self._servers:
+                await server.start()
+        except OSError:
+            await self.crash()
+            raise
 
     def begin(self) -> None:
-        """Start the timers, phase now, and the initial load."""
-        raise NotImplementedError
+        """Start the initial load and the timers; all of them, and the ticks of the engines, count from now."""
+        clock, profile = self._lifetime, self.config.profile
+        execute_engine = ExecuteTaskEngine(clock)
+        load_task = LoadTask(clock, profile, self.config.other_members, self._processor, self._agent)
+        verify_task = VerifyTask(
+            peers=self.config.other_members,
+            processor=self._processor,
+            agent=self._agent,
+            load_task=load_task,
+            execute_engine=execute_engine,
+            notify_center=self._notify_center,
+        )
+        PushService(
+            clock=clock,
+            profile=profile,
+            clients=self._clients,
+            storage=self._storage,
+            connections=self._connections,
+            notify_center=self._notify_center,
+        )
+        DistroProtocol(
+            clock=clock,
+            profile=profile,
+            peers=self.config.other_members,
+            clients=self._clients,
+            processor=self._processor,
+            agent=self._agent,
+            execute_engine=execute_engine,
+            notify_center=self._notify_center,
+        )
+        now_ms = clock.now_ms()
+        cleaner_ms, verify_ms = profile.client_clean_period_ms, profile.verify_interval_ms
+        clock.every(cleaner_ms, self._clients.remove_expired, first_ms=now_ms, name="expired client cleaner")
+        if self.config.other_members:
+            clock.every(verify_ms, verify_task.run, first_ms=now_ms + verify_ms, name="verify round")
+            clock.every(
+                profile.report_period_ms,
+                self._members.report_to_next,
+                first_ms=now_ms + profile.report_first_ms,
+                name="member report",
+            )
+        self._begun = True
+        clock.spawn(load_task.run(), f"initial load of {self.address}")
 
     async def stop(self) -> None:
         """Close every connection and end. Peers are told nothing about our clients, as real servers do not."""
-        raise NotImplementedError
+        await self._end(STOP_GRACE_S)
 
     async def crash(self) -> None:
         """End at once: nothing more is said or observed, all memory is gone."""
-        raise NotImplementedError
+        await self._end(None)
+
+    async def _end(self, grace_s: float | None) -> None:
+        self._begun = False
+        self._watch.close()
+        await self._lifetime.end()
+        await asyncio.gather(
+            *(server.stop(grace_s) for server in self._servers), *(client.close() for client in self._peers.values())
+        )
+
+    # Waiting
 
     async def wait_disconnected(self, client_id: str) -> None:
         """Until the stream of that client has ended and its removal was handled."""
-        raise NotImplementedError
+        await self._connections.wait_gone(client_id)
 
     async def wait_peer_lost(self, peer: str) -> None:
-        """Until no cluster connection of ours to `peer` is open."""
-        raise NotImplementedError
+        """Until no cluster connection of ours to `peer` is open. Raises TimeoutError after 10 s of real time."""
+        await asyncio.wait_for(self._peers[peer].wait_lost(), PEER_LOST_TIMEOUT_S)
+
+    # Parts
+
+    def _acceptor(self, offset: int, purpose: str, *, refuses_cluster_requests: bool) -> RequestAcceptor:
+        return RequestAcceptor(
+            ip=self.config.ip,
+            port=self.config.port + offset,
+            purpose=f"{purpose} of node {self.address}",
+            refuses_cluster_requests=refuses_cluster_requests,
+            clock=self._lifetime,
+            profile=self.config.profile,
+            connections=self._connections,
+            handlers=self._handlers(),
+            is_started=lambda: self._begun,
+        )
+
+    def _handlers(self) -> dict[str, Handler]:
+        profile = self.config.profile
+        naming = NamingHandlers(profile, self._clients, self._storage, self._watch)
+        distro = DistroDataRequestHandler(profile, self._processor)
+        return {**core_handlers(self._members), **naming.table(), DISTRO_DATA: distro.handle}
+
+    def _on_connected(self, connection: Connection) -> None:
+        if connection.is_naming:
+            self._clients.client_connected(connection.id)
+
+    def _on_disconnected(self, connection: Connection) -> None:
+        if self._begun:
+            self._clients.remove(connection.id, NodeEventKind.CLIENT_DISCONNECTED)

@@ -31,7 +31,7 @@ def free_main_ports(count: int, ip: str = "127.0.0.1") -> tuple[int, ...]:
     """Main ports for `count` nodes, free at this moment. Raises OSError when the whole range is taken."""
     found = []
     for port in _candidates():
-        if all(_is_free(ip, port + offset) for offset in (0, SDK_PORT_OFFSET, CLUSTER_PORT_OFFSET)):
+        if all(is_free(ip, port + offset) for offset in (0, SDK_PORT_OFFSET, CLUSTER_PORT_OFFSET)):
             found.append(port)
         if len(found) == count:
             return tuple(found)
@@ -46,7 +46,7 @@ def _candidates() -> Iterator[int]:
         _cursor = (_cursor + STEP) % (HIGHEST - LOWEST)
 
 
-def _is_free(ip: str, port: int) -> bool:
+def is_free(ip: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

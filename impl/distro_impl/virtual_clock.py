@@ -83,26 +83,24 @@ class VirtualClock:
         return RepeatingTimer(self, period_ms, callback, first_ms, name)
 
     async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
-        task = asyncio.ensure_future(awaitable)
-        expired: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiter = asyncio.current_task()
+        assert waiter is not None
+        cancellations = waiter.cancelling()
         expiry = _Work(f"time-out after {timeout_ms} ms")
 
         def expire() -> None:
-            self._busy.add(expiry)  # until the waiter is awake; it may have been parked
-            if not expired.done():
-                expired.set_result(None)
+            self._busy.add(expiry)  # until the waiter is awake; it may be parked
+            waiter.cancel()
 
         timer = self.call_at(self._now_ms + timeout_ms, expire, expiry.name)
         try:
-            await asyncio.wait((task, expired), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                await _cancelled(task)
-                raise TimeoutError(f"no result within {timeout_ms} ms")
-            return task.result()
+            return await awaitable
+        except asyncio.CancelledError:
+            if expiry in self._busy and waiter.uncancel() <= cancellations:
+                raise TimeoutError(f"no result within {timeout_ms} ms") from None
+            raise  # somebody else cancelled us
         finally:
             timer.cancel()
-            if not task.done():  # we ourselves are being cancelled
-                await _cancelled(task)
             self._end(expiry)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
@@ -171,15 +169,18 @@ class VirtualClock:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append(waiter)
-        alarm = loop.call_at(deadline_s, lambda: waiter.done() or waiter.cancel())
+
+        def give_up() -> None:
+            if not waiter.done():
+                names = sorted(work.name for work in self._busy)
+                shown = ", ".join(names[:MAX_NAMES_IN_ERROR]) + (", …" if len(names) > MAX_NAMES_IN_ERROR else "")
+                waiter.set_exception(NotSettledError(f"still busy after {real_timeout_s} s of real time: {shown}"))
+
+        alarm = loop.call_at(deadline_s, give_up)
         try:
-            await asyncio.wait((waiter,))
+            await waiter
         finally:
             alarm.cancel()
-        if waiter.cancelled():
-            names = sorted(work.name for work in self._busy)
-            shown = ", ".join(names[:MAX_NAMES_IN_ERROR]) + (", …" if len(names) > MAX_NAMES_IN_ERROR else "")
-            raise NotSettledError(f"still busy after {real_timeout_s} s of real time: {shown or 'nothing any more'}")
 
 
 class _Parked:
@@ -198,11 +199,3 @@ class _Parked:
             self._work.parked -= 1
             if not self._work.parked and not self._work.done:
                 self._clock._busy.add(self._work)
-
-
-async def _cancelled(task: asyncio.Future[Any]) -> None:
-    """Cancel and wait for the end, whatever it is."""
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()  # looked at, so that asyncio does not complain

@@ -80,6 +80,8 @@ def decode(payload: Payload) -> Message:
 
 
 def _without_nulls(value: Any) -> Any:
+    if isinstance(value, str | int):  # nearly all there is; the test below is slow
+        return value
     if isinstance(value, Mapping):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):

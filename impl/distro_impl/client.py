@@ -1,0 +1,126 @@
+"""A client: the unit of ownership and of replication, and how it is written as `ClientSyncData`.
+
+A client is what one naming connection publishes and subscribes to. Its owner, the node that holds the connection, has
+it as *native*; every other node has a *synced* copy. Source: wire-protocol.md sections 5.2 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from distro_protos import Json
+
+JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
+
+
+class MalformedSyncDataError(ValueError):
+    """A ClientSyncData object that a server could not take over; the message names the field."""
+
+
+class Service(NamedTuple):
+    """Identity of a service (section 3.1)."""
+
+    namespace: str
+    group: str
+    name: str
+
+    @property
+    def grouped_name(self) -> str:
+        return f"{self.group}@@{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedInstance:
+    """`InstancePublishInfo`: what one client publishes in one service.
+
+    `extend_datum` mixes the user's metadata with reserved keys (section 5.2).
+    """
+
+    ip: str
+    port: int
+    healthy: bool = True
+    cluster: str = "DEFAULT"
+    extend_datum: Mapping[str, Any] = field(default_factory=dict)
+
+    def equals(self, other: PublishedInstance, *, sees_cluster: bool) -> bool:
+        """The servers' own equality, which forgets the cluster (D4) unless told otherwise."""
+        return (
+            (self.ip, self.port, self.healthy) == (other.ip, other.port, other.healthy)
+            and self.extend_datum == other.extend_datum
+            and (not sees_cluster or self.cluster == other.cluster)
+        )
+
+    def to_json(self) -> Json:
+        return {
+            "ip": self.ip,
+            "port": self.port,
+            "healthy": self.healthy,
+            "cluster": self.cluster,
+            "extendDatum": dict(self.extend_datum),
+            "metadataId": f"{self.ip}:{self.port}:{self.cluster}",
+        }
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """What one node holds of one client. Changed only by `ClientManager`."""
+
+    id: str
+    native: bool
+    renewed_ms: int
+    """When the lease of a synced copy was last renewed."""
+    revision: int = 0
+    publishers: dict[Service, PublishedInstance] = field(default_factory=dict)
+    subscribers: dict[Service, str] = field(default_factory=dict)
+    """Service -> the cluster selector that the subscription named ("" for all)."""
+
+    def sync_data(self, *, with_revision: bool) -> Json:
+        """The `ClientSyncData` object: four parallel lists, the complete set."""
+        services = tuple(self.publishers)
+        return {
+            "clientId": self.id,
+            "attributes": {"clientAttributes": {"revision": self.revision} if with_revision else {}},
+            "namespaces": [service.namespace for service in services],
+            "groupNames": [service.group for service in services],
+            "serviceNames": [service.name for service in services],
+            "instancePublishInfos": [instance.to_json() for instance in self.publishers.values()],
+            "batchInstanceData": {},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SyncData:
+    """A `ClientSyncData` object as received."""
+
+    client_id: str
+    revision: int
+    publishers: Mapping[Service, PublishedInstance]
+
+
+def read_sync_data(data: Mapping[str, Any]) -> SyncData:
+    """Read all of it before anything is applied. Raises MalformedSyncDataError."""
+    try:
+        revision = (data["attributes"].get("clientAttributes") or {}).get("revision", 0)
+        if (data.get("batchInstanceData") or {}).get("serviceNames"):
+            raise MalformedSyncDataError("batchInstanceData is not empty; this node does not know batch instances")
+        if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
+            raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
+        services = map(Service, data["namespaces"], data["groupNames"], data["serviceNames"])
+        instances = map(_read_instance, data["instancePublishInfos"])
+        return SyncData(data["clientId"], revision, dict(zip(services, instances, strict=True)))
+    except MalformedSyncDataError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise MalformedSyncDataError(f"not a ClientSyncData object: {type(error).__name__} at {error}") from error
+
+
+def _read_instance(info: Mapping[str, Any]) -> PublishedInstance:
+    return PublishedInstance(
+        info["ip"],
+        int(info.get("port", 0)),
+        bool(info.get("healthy", False)),
+        info.get("cluster") or "DEFAULT",
+        dict(info["extendDatum"]),
+    )

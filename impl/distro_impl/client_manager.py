@@ -1,0 +1,123 @@
+"""The table of clients, native and synced, and the index from services to them.
+
+The one place where a client is created, changed or removed, so that index, events and observer cannot be forgotten.
+The lease of synced copies is here too: native clients live as long as their connection. Which client may be touched
+by whom is decided by the callers. Source: wire-protocol.md sections 6.4 and 6.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from distro_impl.client import Client, PublishedInstance, Service
+from distro_impl.clock import Clock
+from distro_impl.events import NodeEventKind, Watch
+from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, ServiceChanged, ServiceSubscribed
+from distro_impl.profiles import Profile
+
+LEASE = "lease"
+
+
+class ClientManager:
+    """All clients that this node knows."""
+
+    def __init__(self, clock: Clock, profile: Profile, notify_center: NotifyCenter, watch: Watch) -> None:
+        self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
+        self._clients: dict[str, Client] = {}
+        self._publishers: dict[Service, dict[str, Client]] = {}
+        self._subscribers: dict[Service, dict[str, Client]] = {}
+        self._known_services: set[Service] = set()
+
+    # Clients
+
+    def get(self, client_id: str) -> Client | None:
+        return self._clients.get(client_id)
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(tuple(self._clients.values()))
+
+    def client_connected(self, client_id: str) -> None:
+        """A naming connection of ours was set up."""
+        client = self._clients[client_id] = Client(client_id, native=True, renewed_ms=self._clock.now_ms())
+        self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
+
+    def sync_client_connected(self, client_id: str, revision: int) -> Client:
+        """A peer told us of a client that we do not have yet."""
+        native = self._profile.synced_created_as_native
+        client = Client(client_id, native=native, renewed_ms=self._clock.now_ms(), revision=revision)
+        self._clients[client_id] = client
+        return client
+
+    def remove(self, client_id: str, kind: NodeEventKind, reason: str | None = None) -> None:
+        """Remove a client with all its instances and subscriptions; unknown is fine."""
+        client = self._clients.pop(client_id, None)
+        if client is None:
+            return
+        for service in client.subscribers:
+            _discard(self._subscribers, service, client)
+        for service in client.publishers:
+            _discard(self._publishers, service, client)
+        self._watch.tell(kind, client, reason)
+        self._notify.publish(ClientRemoved(client))
+        for service in client.publishers:
+            self._notify.publish(ServiceChanged(service))
+
+    def remove_expired(self) -> None:
+        """ExpiredClientCleaner: a synced copy that nobody renewed for longer than the lease goes."""
+        now_ms = self._clock.now_ms()
+        for client in self:
+            if not client.native and now_ms - client.renewed_ms > self._profile.client_expired_ms:
+                self.remove(client.id, NodeEventKind.REPLICA_REMOVED, LEASE)
+
+    # What a client publishes
+
+    def publish(self, client: Client, service: Service, instance: PublishedInstance) -> None:
+        """One entry per client and service; a second one replaces the first."""
+        client.publishers[service] = instance
+        self._known_services.add(service)
+        self._publishers.setdefault(service, {})[client.id] = client
+        self._notify.publish(ClientChanged(client))
+        self._notify.publish(ServiceChanged(service))
+
+    def unpublish(self, client: Client, service: Service) -> None:
+        if client.publishers.pop(service, None) is None:
+            return
+        _discard(self._publishers, service, client)
+        self._notify.publish(ClientChanged(client))
+        self._notify.publish(ServiceChanged(service))
+
+    def is_known(self, service: Service) -> bool:
+        """Whether anybody has published or subscribed to it here. Empty services are not collected yet."""
+        return service in self._known_services
+
+    def publishers_of(self, service: Service) -> Iterator[PublishedInstance]:
+        """What all known clients, native or synced, publish in a service, as of now."""
+        return (client.publishers[service] for client in self._publishers.get(service, {}).values())
+
+    # What a client subscribes to
+
+    def subscribe(self, client: Client, service: Service, clusters: str) -> None:
+        is_first = service not in client.subscribers
+        client.subscribers[service] = clusters
+        self._known_services.add(service)
+        self._subscribers.setdefault(service, {})[client.id] = client
+        if is_first:
+            self._notify.publish(ServiceSubscribed(service, client.id))
+
+    def unsubscribe(self, client: Client, service: Service) -> None:
+        client.subscribers.pop(service, None)
+        _discard(self._subscribers, service, client)
+
+    def subscribers_of(self, service: Service) -> tuple[Client, ...]:
+        return tuple(self._subscribers.get(service, {}).values())
+
+    def services(self) -> list[Service]:
+        """Services with a publisher or a subscriber, sorted."""
+        return sorted(self._publishers.keys() | self._subscribers.keys())
+
+
+def _discard(index: dict[Service, dict[str, Client]], service: Service, client: Client) -> None:
+    entries = index.get(service, {})
+    entries.pop(client.id, None)
+    if not entries:
+        index.pop(service, None)

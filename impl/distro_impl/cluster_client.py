@@ -1,0 +1,214 @@
+"""The RPC client of one peer: one connection, opened when it is needed and thrown away when it breaks.
+
+A connection is a gRPC channel of its own, the bidirectional stream on it and the set-up message (wire-protocol.md
+sections 2.2 and 4.2). After UNAVAILABLE or "connection is unregistered" (301) the next request opens a new one:
+gRPC's own reconnect waits in real time, which virtual time must not depend on. For the same reason no gRPC deadline is
+set; the time-out of a request covers the set-up and is the clock's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import grpc
+
+from distro_impl.clock import Clock
+from distro_impl.config import MAX_MESSAGE_BYTES, NodeConfig, cluster_target
+from distro_protos import (
+    REQUEST_METHOD,
+    REQUEST_SERVICE,
+    STREAM_METHOD,
+    STREAM_SERVICE,
+    Message,
+    Payload,
+    UnreadableBodyError,
+    decode,
+    encode,
+)
+
+CONNECT_TIMEOUT_MS = 3_000
+SETUP_PROBES = 100
+"""How often a new connection asks whether its set-up was taken in, before it gives up."""
+
+UNREGISTERED = 301
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.use_local_subchannel_pool", 1),  # two nodes in one process must not share a transport
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+)
+
+
+BiStream: TypeAlias = "grpc.aio.StreamStreamCall[Any, Payload]"
+
+
+class PeerUnreachableError(ConnectionError):
+    """There is no connection to the peer, or it broke under the request."""
+
+
+class ClusterClient:
+    """Requests to one peer."""
+
+    def __init__(
+        self, own: NodeConfig, peer: str, clock: Clock, interceptors: Sequence[grpc.aio.ClientInterceptor]
+    ) -> None:
+        self._own, self._peer, self._clock, self._interceptors = own, peer, clock, interceptors
+        self._connection: _Connection | None = None
+        self._open_connections: set[_Connection] = set()  # retired ones too, until they are closed
+        self._connecting: asyncio.Task[_Connection | None] | None = None
+
+    async def request(self, type_name: str, body: Mapping[str, Any], timeout_ms: int) -> Message:
+        """The reply, whatever it says. Raises PeerUnreachableError, TimeoutError or UnreadableBodyError."""
+        return await self._clock.wait_for(self._request(type_name, body), timeout_ms)
+
+    async def wait_lost(self) -> None:
+        """Until the connection of this moment, if there is one, is known to be gone."""
+        if self._connection is not None:
+            await self._connection.lost.wait()
+
+    async def close(self) -> None:
+        """Close every connection at once, with whatever is under way on it."""
+        for connection in tuple(self._open_connections):
+            await connection.close()
+
+    async def _request(self, type_name: str, body: Mapping[str, Any]) -> Message:
+        connection = self._connection
+        if connection is None or not connection.is_usable:
+            connection = await self._connect()
+        reply = await connection.call(encode(type_name, {"headers": {}, **body}, client_ip=self._own.ip))
+        if reply.type == "ErrorResponse" and reply.body.get("errorCode") == UNREGISTERED:
+            connection.retire()
+        return reply
+
+    async def _connect(self) -> _Connection:
+        """One attempt at a time; requests that come meanwhile wait for the same one."""
+        if self._connecting is None:
+            self._connecting = self._clock.spawn(self._open(), f"{self._own.address} connects to {self._peer}")
+        with self._clock.parked():  # the attempt itself is work
+            connection = await asyncio.shield(self._connecting)
+        if connection is None:
+            raise PeerUnreachableError(f"{self._own.address} cannot connect to {self._peer}")
+        return connection
+
+    async def _open(self) -> _Connection | None:
+        connection = _Connection(self._own, self._peer, self._clock, self._interceptors, self._open_connections)
+        try:
+            await self._clock.wait_for(connection.set_up(), CONNECT_TIMEOUT_MS)
+        except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
+            connection.retire()
+            return None
+        else:
+            self._connection = connection
+            return connection
+        finally:
+            self._connecting = None
+
+
+class _Connection:
+    """One channel with its stream, from set-up to retirement."""
+
+    def __init__(
+        self,
+        own: NodeConfig,
+        peer: str,
+        clock: Clock,
+        interceptors: Sequence[grpc.aio.ClientInterceptor],
+        open_connections: set[_Connection],
+    ) -> None:
+        self._own, self._peer, self._clock = own, peer, clock
+        self._open_connections = open_connections
+        open_connections.add(self)
+        self._channel = grpc.aio.insecure_channel(cluster_target(peer), CHANNEL_OPTIONS, interceptors=interceptors)
+        self._unary = self._channel.unary_unary(
+            f"/{REQUEST_SERVICE}/{REQUEST_METHOD}", Payload.SerializeToString, Payload.FromString
+        )
+        self._bi_stream = self._channel.stream_stream(
+            f"/{STREAM_SERVICE}/{STREAM_METHOD}", Payload.SerializeToString, Payload.FromString
+        )
+        self._under_way = 0
+        self._retired = False
+        self.lost = asyncio.Event()
+
+    @property
+    def is_usable(self) -> bool:
+        return not self._retired and not self.lost.is_set()
+
+    async def set_up(self) -> None:
+        """ServerCheck, stream, set-up message, and a question whether that has arrived.
+
+        Java sleeps 100 ms or waits for SetupAckRequest; a health check answers the same at once, with 301 until the
+        connection is registered.
+        """
+        check = await self.call(encode("ServerCheckRequest", {"headers": {}}, client_ip=self._own.ip))
+        if check.type != "ServerCheckResponse" or not check.succeeded:
+            raise PeerUnreachableError(f"{self._peer} does not serve yet: {check.body.get('message')}")
+        stream: BiStream = self._bi_stream()
+        self._clock.spawn(self._read(stream), f"stream {self._own.address} to {self._peer}")
+        await self._write_setup(stream)
+        for _ in range(SETUP_PROBES):
+            if (await self.call(encode("HealthCheckRequest", {"headers": {}}, client_ip=self._own.ip))).succeeded:
+                return
+        raise PeerUnreachableError(f"{self._peer} did not register the connection")
+
+    async def call(self, payload: Payload) -> Message:
+        self._under_way += 1
+        try:
+            return decode(await self._unary(payload))
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE:
+                self.retire()
+            raise PeerUnreachableError(f"{self._peer}: {error.code().name}, {error.details()}") from error
+        finally:
+            self._under_way -= 1
+            self._close_if_done()
+
+    def retire(self) -> None:
+        """Take no more requests; close when the last one under way has ended."""
+        self._retired = True
+        self._close_if_done()
+
+    async def close(self) -> None:
+        self._retired = True
+        self._open_connections.discard(self)
+        await self._channel.close()
+
+    def _close_if_done(self) -> None:
+        if self._retired and not self._under_way and self in self._open_connections:
+            self._open_connections.discard(self)
+            self._clock.spawn(self._channel.close(), f"{self._own.address} closes its connection to {self._peer}")
+
+    async def _write_setup(self, stream: BiStream) -> None:
+        setup = {
+            "headers": {},
+            "clientVersion": f"Nacos-Server:v{self._own.profile.version}",
+            "tenant": "",
+            "labels": {"source": "cluster"},
+            "abilityTable": {},
+            "module": "internal",
+        }
+        try:
+            await stream.write(encode("ConnectionSetupRequest", setup, client_ip=self._own.ip))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            raise PeerUnreachableError(f"the stream to {self._peer} broke during set-up") from error
+
+    async def _read(self, stream: BiStream) -> None:
+        try:
+            with self._clock.parked():
+                async for payload in stream:
+                    await self._answer(stream, payload)
+        except grpc.aio.AioRpcError:
+            pass  # the connection is gone, which is all that matters
+        finally:
+            self.lost.set()
+            self.retire()
+
+    async def _answer(self, stream: BiStream, payload: Payload) -> None:
+        if payload.metadata.type == "ClientDetectionRequest":
+            answer = {"resultCode": 200, "errorCode": 0, "requestId": decode(payload).body.get("requestId")}
+            await stream.write(encode("ClientDetectionResponse", {**answer, "success": True}))
+        elif payload.metadata.type == "ConnectResetRequest":
+            self.retire()

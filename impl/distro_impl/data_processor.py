@@ -1,0 +1,99 @@
+"""What Distro does with client data on this node: reading it for peers, and applying what peers send.
+
+The rules that differ between releases are named functions here. An apply is one step: the message is read whole before
+anything changes, and nothing else runs in between. Source: wire-protocol.md sections 6.4 and 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from distro_impl.client import Client, SyncData, read_sync_data
+from distro_impl.client_manager import ClientManager
+from distro_impl.clock import Clock
+from distro_impl.events import NodeEventKind, Watch
+from distro_impl.profiles import Profile, RevisionTakenOver
+from distro_impl.transport_agent import DataOperation
+from distro_protos import Json
+
+
+class DistroClientDataProcessor:
+    def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, watch: Watch) -> None:
+        self._clock, self._profile, self._clients, self._watch = clock, profile, clients, watch
+
+    # Reading
+
+    def data_of(self, client_id: str) -> Json | None:
+        """ClientSyncData of a client, native or synced; None when it is not here."""
+        client = self._clients.get(client_id)
+        return None if client is None else client.sync_data(with_revision=self._profile.revision_sent)
+
+    def snapshot(self) -> Json:
+        """ClientSyncDatumSnapshot of all clients, native and synced."""
+        return {"clientSyncDataList": [self.data_of(client.id) for client in self._clients]}
+
+    def verify_data(self) -> list[tuple[str, int]]:
+        """(client id, revision) of each client that this node is responsible for."""
+        return [
+            (client.id, client.revision if self._profile.revision_sent else 0)
+            for client in self._clients
+            if client.native
+        ]
+
+    # Applying
+
+    def process_change(self, data: Mapping[str, Any], reason: str) -> None:
+        """Make our copy of the client equal to `data`, a ClientSyncData object. Raises MalformedSyncDataError."""
+        sync = read_sync_data(data)
+        client = self._clients.get(sync.client_id)
+        if client is not None and self._is_untouchable(client):
+            return
+        if client is None:
+            client = self._clients.sync_client_connected(sync.client_id, self._revision_at_creation(sync))
+        self._apply(client, sync)
+        self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
+
+    def process_snapshot(self, elements: Iterable[Mapping[str, Any]]) -> None:
+        """Apply each like a CHANGE; one that is malformed ends it, those before stay. Raises MalformedSyncDataError."""
+        for element in elements:
+            self.process_change(element, DataOperation.SNAPSHOT)
+
+    def process_delete(self, client_id: str) -> None:
+        """Remove the client; unknown is fine."""
+        client = self._clients.get(client_id)
+        if client is not None and not self._is_untouchable(client):
+            self._clients.remove(client_id, NodeEventKind.REPLICA_REMOVED, DataOperation.DELETE)
+
+    def process_verify(self, client_id: str, revision: int) -> bool:
+        """Whether our copy is what its owner thinks it is. If so the lease is renewed."""
+        client = self._clients.get(client_id)
+        if client is None or not self._is_verified(client, revision):
+            return False
+        client.renewed_ms = self._clock.now_ms()
+        return True
+
+    # Rules
+
+    def _is_untouchable(self, client: Client) -> bool:
+        """In real releases a peer may overwrite and delete a client that is native here (B01)."""
+        return client.native and self._profile.native_untouched_by_peers
+
+    def _is_verified(self, client: Client, revision: int) -> bool:
+        """2.0.0 - 2.1.1 only ask whether the client exists (B02); from 2.1.2 on revision 0 always passes (D11)."""
+        return not self._profile.verify_tests_revision or revision in (0, client.revision)
+
+    def _revision_at_creation(self, sync: SyncData) -> int:
+        return 0 if self._profile.revision_taken_over is RevisionTakenOver.NEVER else sync.revision
+
+    def _apply(self, client: Client, sync: SyncData) -> None:
+        for service, instance in sync.publishers.items():
+            held = client.publishers.get(service)
+            if held is None or not instance.equals(held, sees_cluster=self._profile.equality_sees_cluster):
+                self._clients.publish(client, service, instance)
+        for service in client.publishers.keys() - sync.publishers.keys():
+            self._clients.unpublish(client, service)
+        if self._profile.revision_taken_over is RevisionTakenOver.ALWAYS:
+            client.revision = sync.revision
+        if self._profile.sync_renews_lease:
+            client.renewed_ms = self._clock.now_ms()

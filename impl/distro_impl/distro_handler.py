@@ -1,0 +1,84 @@
+"""DistroDataRequest as its receiver handles it.
+
+Dispatched by the outer `dataOperation`; the inner `type` decides what a sync does. How a failure is answered differs
+between releases, and decides whether the sender ever learns of it. Source: wire-protocol.md sections 5.1, 5.3, 5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from distro_impl.client import MalformedSyncDataError
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.errors import BAD_GATEWAY, SERVER_ERROR, NacosError, failure, success
+from distro_impl.handlers import Reply, Request
+from distro_impl.profiles import Profile
+from distro_impl.transport_agent import (
+    DISTRO_DATA_RESPONSE,
+    RESOURCE_TYPE,
+    DataOperation,
+    decode_content,
+    encode_content,
+)
+from distro_protos import Json
+
+HANDLER_EXCEPTION = "handle distro request with exception"
+NOT_HANDLED = "[DISTRO-FAILED] distro data handle failed"
+VERIFY_FAILED = "[DISTRO-FAILED] distro data verify failed"
+
+
+class DistroDataRequestHandler:
+    def __init__(self, profile: Profile, processor: DistroClientDataProcessor) -> None:
+        self._profile, self._processor = profile, processor
+
+    def handle(self, request: Request) -> Reply:
+        """Always a typed response, except for an operation that no release knows."""
+        try:
+            operation = DataOperation(request.body.get("dataOperation", ""))
+        except ValueError:
+            raise NacosError(BAD_GATEWAY, f"unknown dataOperation {request.body.get('dataOperation')!r}") from None
+        try:
+            return DISTRO_DATA_RESPONSE, self._answer(operation, request.body)
+        except (KeyError, TypeError, AttributeError, ValueError, MalformedSyncDataError):
+            return DISTRO_DATA_RESPONSE, self._failure(HANDLER_EXCEPTION)
+
+    def _answer(self, operation: DataOperation, body: Mapping[str, Any]) -> Json:
+        if operation is DataOperation.SNAPSHOT:
+            key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
+            return success(distroData={"distroKey": key, "content": encode_content(self._processor.snapshot())})
+        data = body["distroData"]
+        if operation is DataOperation.VERIFY:
+            return self._verify(data)
+        if operation is DataOperation.QUERY:
+            return self._query(data)
+        return self._sync(data)
+
+    def _verify(self, data: Mapping[str, Any]) -> Json:
+        info = decode_content(data)
+        if self._processor.process_verify(info["clientId"], int(info.get("revision", 0))):
+            return success()
+        return failure(SERVER_ERROR, SERVER_ERROR, VERIFY_FAILED)
+
+    def _query(self, data: Mapping[str, Any]) -> Json:
+        """An unknown client is a success without data."""
+        found = self._processor.data_of(data["distroKey"]["resourceKey"])
+        if found is None:
+            return success()
+        return success(distroData={"distroKey": data["distroKey"], "content": encode_content(found)})
+
+    def _sync(self, data: Mapping[str, Any]) -> Json:
+        operation = data["type"]  # a sync without inner type makes the receiver throw
+        if data["distroKey"]["resourceType"] != RESOURCE_TYPE:
+            return self._failure(NOT_HANDLED)
+        if operation in (DataOperation.ADD, DataOperation.CHANGE):
+            self._processor.process_change(decode_content(data), operation)
+        elif operation == DataOperation.DELETE:
+            self._processor.process_delete(data["distroKey"]["resourceKey"])
+        else:
+            return self._failure(NOT_HANDLED)
+        return success()
+
+    def _failure(self, message: str) -> Json:
+        """Up to 2.5.0 resultCode stays 200 and the sender believes in a success (D5, D6)."""
+        return failure(SERVER_ERROR if self._profile.failure_visible else 200, SERVER_ERROR, message)

@@ -1,0 +1,112 @@
+"""The Distro protocol of one node: which event becomes which task, and what a task does when it is due.
+
+    change -> delay task (merged per client and peer) -> execute task -> request -> reply -> nothing, or a retry
+
+Verify rounds and the initial load are tasks of their own (verify_task.py, load_task.py). Only clients that are native
+here are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from distro_impl.client_manager import ClientManager
+from distro_impl.clock import Clock
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.delay_engine import DelayTaskEngine
+from distro_impl.execute_engine import ExecuteTaskEngine
+from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, VerifyFailed
+from distro_impl.profiles import Profile
+from distro_impl.transport_agent import DataOperation, DistroReply, DistroTransportAgent
+
+AT_THE_NEXT_TICK_MS = 0
+
+
+class DistroKey(NamedTuple):
+    """What a task is about: there is at most one pending for each key."""
+
+    client_id: str
+    peer: str
+
+
+class DistroProtocol:
+    """Replication of our own clients to the other members."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        profile: Profile,
+        peers: Sequence[str],
+        clients: ClientManager,
+        processor: DistroClientDataProcessor,
+        agent: DistroTransportAgent,
+        execute_engine: ExecuteTaskEngine,
+        notify_center: NotifyCenter,
+    ) -> None:
+        self._profile, self._peers = profile, peers
+        self._clients, self._processor, self._agent = clients, processor, agent
+        self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
+            clock, self._execute, lambda new, _: new, "distro delay tasks"
+        )
+        self._execute_engine = execute_engine
+        notify_center.subscribe(ClientChanged, self._on_client_changed)
+        notify_center.subscribe(ClientRemoved, self._on_client_removed)
+        notify_center.subscribe(VerifyFailed, self._on_verify_failed)
+
+    # Events
+
+    def _on_client_changed(self, event: ClientChanged) -> None:
+        if event.client.native:
+            self._sync_to_all(event.client.id, DataOperation.CHANGE)
+
+    def _on_client_removed(self, event: ClientRemoved) -> None:
+        if event.client.native:
+            self._sync_to_all(event.client.id, DataOperation.DELETE)
+
+    def _on_verify_failed(self, event: VerifyFailed) -> None:
+        client = self._clients.get(event.client_id)
+        if client is not None and client.native:
+            self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
+
+    def _sync_to_all(self, client_id: str, operation: DataOperation) -> None:
+        for peer in self._peers:
+            self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
+
+    # Tasks
+
+    def _execute(self, key: DistroKey, operation: DataOperation) -> None:
+        task = self._sync_delete if operation is DataOperation.DELETE else self._sync_change
+        self._execute_engine.add_task(f"{operation} of {key.client_id} to {key.peer}", task(key))
+
+    async def _sync_change(self, key: DistroKey) -> None:
+        """Sends the state of now, not that of the event: changes in between travel together."""
+        data = self._processor.data_of(key.client_id)
+        if data is not None:
+            self._handle(key, DataOperation.CHANGE, await self._send(key, DataOperation.CHANGE, data))
+        elif self._profile.missing_client_is_deleted:
+            await self._sync_delete(key)
+        # Otherwise "null data to sync, skip": neither success nor retry (B24, B25).
+
+    async def _sync_delete(self, key: DistroKey) -> None:
+        self._handle(key, DataOperation.DELETE, await self._send(key, DataOperation.DELETE, None))
+
+    async def _send(self, key: DistroKey, operation: DataOperation, data: dict[str, object] | None) -> DistroReply:
+        return await self._agent.sync(key.peer, operation, key.client_id, data)
+
+    def _handle(self, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
+        """DistroClientTaskFailedHandler: whatever is not a success is tried again later."""
+        if reply is DistroReply.SUCCESS or self._is_superseded(key, operation):
+            return
+        if operation is DataOperation.DELETE and self._profile.delete_retried_as_change:
+            operation = DataOperation.CHANGE
+        self._delayed.add(key, operation, self._profile.sync_retry_delay_ms)
+
+    def _is_superseded(self, key: DistroKey, operation: DataOperation) -> bool:
+        """A retry counts as created now, so in real releases it replaces a DELETE that waits (D2, B24)."""
+        return (
+            self._profile.pending_delete_survives_retry
+            and operation is DataOperation.CHANGE
+            and self._delayed.pending(key) is DataOperation.DELETE
+        )

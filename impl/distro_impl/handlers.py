@@ -1,0 +1,44 @@
+"""What a request handler is, and the handlers that belong to neither naming nor Distro."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from distro_impl.errors import INVALID_PARAM, SERVER_ERROR, failure, success
+from distro_impl.members import MEMBER_REPORT, ServerMemberManager
+from distro_protos import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A unary request of a registered connection."""
+
+    type: str
+    body: Mapping[str, Any]
+    connection_id: str
+
+
+Reply = tuple[str, Json]
+"""Type and body."""
+
+Handler = Callable[[Request], Reply]
+"""Runs without interruption. What it raises is answered with `ErrorResponse`."""
+
+
+def core_handlers(members: ServerMemberManager) -> Mapping[str, Handler]:
+    """Request type -> handler."""
+
+    def health_check(_: Request) -> Reply:
+        return "HealthCheckResponse", success()
+
+    def member_report(request: Request) -> Reply:
+        """The answer must carry our own member, or the sender does not count it (section 4.3)."""
+        node = request.body.get("node") or {}
+        if not node.get("address"):
+            return "MemberReportResponse", failure(SERVER_ERROR, INVALID_PARAM, "illegal node information")
+        members.receive_report(node)
+        return "MemberReportResponse", success(node=members.self_member.to_json())
+
+    return {"HealthCheckRequest": health_check, MEMBER_REPORT: member_report}

@@ -1,0 +1,79 @@
+"""The clock of one node: the same time as the clock behind it, but timers and work end together with the node.
+
+A crash must leave nothing behind that could still speak, so the parts of a node never see the shared clock, only this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from contextlib import AbstractContextManager
+from typing import Any
+
+from distro_impl.clock import Clock, RepeatingTimer, T, TimerCallback, TimerHandle
+
+
+class Lifetime:
+    """A `Clock` that can be ended."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._timers: set[_OwnTimer] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.over = False
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def unique_ms(self) -> int:
+        return self._clock.unique_ms()
+
+    def call_at(self, when_ms: int, callback: TimerCallback, name: str) -> TimerHandle:
+        timer = _OwnTimer(self, callback)
+        timer.handle = self._clock.call_at(when_ms, timer.fire, name)
+        self._timers.add(timer)
+        return timer
+
+    def every(self, period_ms: int, callback: TimerCallback, *, first_ms: int, name: str) -> TimerHandle:
+        return RepeatingTimer(self, period_ms, callback, first_ms, name)
+
+    async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
+        return await self._clock.wait_for(awaitable, timeout_ms)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        task = self._clock.spawn(coroutine, name)
+        if self.over:
+            task.cancel()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def parked(self) -> AbstractContextManager[None]:
+        return self._clock.parked()
+
+    async def end(self) -> None:
+        """No timer fires after this call, and no work is left when it returns."""
+        self.over = True
+        for timer in tuple(self._timers):
+            timer.cancel()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+class _OwnTimer:
+    __slots__ = ("_callback", "_lifetime", "handle")
+    handle: TimerHandle
+
+    def __init__(self, lifetime: Lifetime, callback: TimerCallback) -> None:
+        self._lifetime, self._callback = lifetime, callback
+
+    def fire(self) -> Awaitable[None] | None:
+        self._lifetime._timers.discard(self)
+        return None if self._lifetime.over else self._callback()
+
+    def cancel(self) -> None:
+        self._lifetime._timers.discard(self)
+        self.handle.cancel()

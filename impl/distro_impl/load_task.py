@@ -1,0 +1,50 @@
+"""The initial load: ask the other members for a snapshot, in ascending order, until the first one gives one.
+
+When nobody does, all are asked again after the retry delay. An empty snapshot is a success. Until then the node sends
+no verify. Source: wire-protocol.md section 6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distro_impl.client import MalformedSyncDataError
+from distro_impl.clock import Clock
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.profiles import Profile
+from distro_impl.transport_agent import DistroTransportAgent
+
+
+class LoadTask:
+    def __init__(
+        self,
+        clock: Clock,
+        profile: Profile,
+        peers: Sequence[str],
+        processor: DistroClientDataProcessor,
+        agent: DistroTransportAgent,
+    ) -> None:
+        self._clock, self._profile, self._peers = clock, profile, peers
+        self._processor, self._agent = processor, agent
+        self.finished_initial = not peers
+        """Alone there is nobody to ask."""
+
+    async def run(self) -> None:
+        """One round over all members; sets a timer for the next one when it fails."""
+        for peer in self._peers:
+            if await self._load_from(peer):
+                self.finished_initial = True
+                return
+        if self._peers:
+            retry_ms = self._clock.now_ms() + self._profile.load_retry_delay_ms
+            self._clock.call_at(retry_ms, self.run, "initial load")
+
+    async def _load_from(self, peer: str) -> bool:
+        elements = await self._agent.load_snapshot(peer)
+        if elements is None:
+            return False
+        try:
+            self._processor.process_snapshot(elements)
+        except MalformedSyncDataError:
+            return False
+        return True

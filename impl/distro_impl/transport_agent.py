@@ -1,0 +1,106 @@
+"""Distro's requests as they travel, and how their sender reads the replies.
+
+The sender looks at `resultCode == 200` only, and it matters which class a failure has: a typed DistroDataResponse is an
+answer, anything else is an exception (wire-protocol.md sections 5.1, 5.3 and 5.4).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from distro_impl.cluster_client import ClusterClient, PeerUnreachableError
+from distro_impl.members import ServerMemberManager
+from distro_impl.profiles import Profile
+from distro_protos import Json, Message, UnreadableBodyError
+
+DISTRO_DATA = "DistroDataRequest"
+DISTRO_DATA_RESPONSE = "DistroDataResponse"
+RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
+
+
+class DataOperation(StrEnum):
+    ADD = "ADD"
+    CHANGE = "CHANGE"
+    DELETE = "DELETE"
+    VERIFY = "VERIFY"
+    SNAPSHOT = "SNAPSHOT"
+    QUERY = "QUERY"
+
+
+class DistroReply(StrEnum):
+    """What became of a request, as its sender reads it."""
+
+    SUCCESS = "success"
+    FAIL = "fail"  # a typed response with another resultCode
+    EXCEPTION = "exception"  # no connection, time-out, ErrorResponse, unreadable body
+    NOT_SENT = "not sent"  # the target is not UP (from 2.1.1 on)
+
+
+class DistroTransportAgent:
+    """Sends to the other members."""
+
+    def __init__(self, profile: Profile, members: ServerMemberManager, clients: Mapping[str, ClusterClient]) -> None:
+        self._profile, self._members, self._clients = profile, members, clients
+
+    async def sync(self, peer: str, operation: DataOperation, client_id: str, data: Json | None) -> DistroReply:
+        """Send CHANGE with the client's data, or DELETE without."""
+        body = distro_body(operation, client_id, data, target=peer)
+        return (await self._send(peer, body, self._profile.sync_timeout_ms))[0]
+
+    async def verify(self, peer: str, client_id: str, revision: int) -> DistroReply:
+        """Send VERIFY; as sent by all v2 servers it names no target."""
+        body = distro_body(DataOperation.VERIFY, client_id, {"clientId": client_id, "revision": revision})
+        return (await self._send(peer, body, self._profile.verify_timeout_ms))[0]
+
+    async def load_snapshot(self, peer: str) -> list[Json] | None:
+        """The ClientSyncData objects of all clients that `peer` knows; None when it gave none.
+
+        A success without data is a failure too (real-nacos.md section 5).
+        """
+        body = {"dataOperation": DataOperation.SNAPSHOT, "module": "cluster"}
+        outcome, reply = await self._send(peer, body, self._profile.load_timeout_ms)
+        if outcome is not DistroReply.SUCCESS or reply is None:
+            return None
+        try:
+            loaded = decode_content(reply.body["distroData"])["clientSyncDataList"]
+        except (KeyError, TypeError, ValueError):
+            return None
+        return loaded if isinstance(loaded, list) else None
+
+    async def _send(self, peer: str, body: Json, timeout_ms: int) -> tuple[DistroReply, Message | None]:
+        if self._profile.sends_only_to_up_members and not self._members.is_up(peer):
+            return DistroReply.NOT_SENT, None
+        try:
+            reply = await self._clients[peer].request(DISTRO_DATA, body, timeout_ms)
+        except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
+            return DistroReply.EXCEPTION, None
+        if reply.type != DISTRO_DATA_RESPONSE:
+            return DistroReply.EXCEPTION, reply
+        return (DistroReply.SUCCESS if reply.succeeded else DistroReply.FAIL), reply
+
+
+def distro_body(operation: DataOperation, client_id: str, data: Json | None, target: str | None = None) -> Json:
+    """The body of a request about one client. `data` becomes the content."""
+    return {
+        "distroData": {
+            "distroKey": {"resourceKey": client_id, "resourceType": RESOURCE_TYPE, "targetServer": target},
+            "type": operation,
+            "content": None if data is None else encode_content(data),
+        },
+        "dataOperation": operation,
+        "module": "cluster",
+    }
+
+
+def encode_content(data: Mapping[str, Any]) -> str:
+    """Padded Base64 of the inner JSON."""
+    return base64.b64encode(json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()).decode()
+
+
+def decode_content(distro_data: Mapping[str, Any]) -> Any:
+    """The inner JSON of a `distroData` object. Raises KeyError or ValueError (also for missing padding)."""
+    return json.loads(base64.b64decode(distro_data["content"], validate=True))

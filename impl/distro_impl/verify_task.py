@@ -1,0 +1,45 @@
+"""The verify round: the owner asks every other member whether its copy is still the right one.
+
+One request per client and peer, all at once, and only after the node's own initial load. A typed failure makes the
+owner send the client again to that peer; every other bad end is left to the next round.
+Source: wire-protocol.md section 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.execute_engine import ExecuteTaskEngine
+from distro_impl.load_task import LoadTask
+from distro_impl.notify_center import NotifyCenter, VerifyFailed
+from distro_impl.transport_agent import DistroReply, DistroTransportAgent
+
+
+class VerifyTask:
+    def __init__(
+        self,
+        *,
+        peers: Sequence[str],
+        processor: DistroClientDataProcessor,
+        agent: DistroTransportAgent,
+        load_task: LoadTask,
+        execute_engine: ExecuteTaskEngine,
+        notify_center: NotifyCenter,
+    ) -> None:
+        self._peers, self._processor, self._agent = peers, processor, agent
+        self._load_task, self._execute_engine, self._notify = load_task, execute_engine, notify_center
+
+    def run(self) -> None:
+        """One round."""
+        if not self._load_task.finished_initial:
+            return
+        for client_id, revision in self._processor.verify_data():
+            for peer in self._peers:
+                self._execute_engine.add_task(
+                    f"VERIFY of {client_id} to {peer}", self._verify(peer, client_id, revision)
+                )
+
+    async def _verify(self, peer: str, client_id: str, revision: int) -> None:
+        if await self._agent.verify(peer, client_id, revision) is DistroReply.FAIL:
+            self._notify.publish(VerifyFailed(client_id, peer))

@@ -1,0 +1,243 @@
+"""What the wire tests work with: clusters on a virtual clock, links that can fail, clients that speak the raw protocol.
+
+The client shares nothing with the node but the envelope and the body of a Distro request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from distro_impl import PROFILES, Clock, Cluster, Node, NodeEvent, Profile, VirtualClock
+from distro_impl.transport_agent import DataOperation, distro_body
+from distro_protos import Json, Message, Payload, decode, encode
+
+STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], PROFILES["nacos-2.0.4"]
+SERVICE = {"namespace": "public", "groupName": "DEFAULT_GROUP"}
+REAL_TIMEOUT_S = 10.0
+
+
+def sync_data(client_id: str, revision: int, **ports: int) -> Json:
+    """ClientSyncData of a client that publishes one instance in each of the named services."""
+    return {
+        "clientId": client_id,
+        "attributes": {"clientAttributes": {"revision": revision}},
+        "namespaces": ["public"] * len(ports),
+        "groupNames": ["DEFAULT_GROUP"] * len(ports),
+        "serviceNames": list(ports),
+        "instancePublishInfos": [
+            {"ip": "10.0.0.1", "port": port, "healthy": True, "cluster": "DEFAULT", "extendDatum": {}}
+            for port in ports.values()
+        ],
+        "batchInstanceData": {},
+    }
+
+
+class RawClient:
+    """One connection to one server of a node."""
+
+    def __init__(self, target: str, labels: dict[str, str]) -> None:
+        self._channel = grpc.aio.insecure_channel(target, [("grpc.use_local_subchannel_pool", 1)])
+        self._unary = self._channel.unary_unary("/Request/request", Payload.SerializeToString, Payload.FromString)
+        self._bi_stream = self._channel.stream_stream(
+            "/BiRequestStream/requestBiStream", Payload.SerializeToString, Payload.FromString
+        )
+        self._labels = labels
+        self._stream: Any = None
+        self.id = ""
+
+    async def check(self) -> Message:
+        reply = await self.ask("ServerCheckRequest", {})
+        self.id = reply.body["connectionId"]
+        return reply
+
+    async def connect(self, ability_table: dict[str, bool] | None = None) -> RawClient:
+        await self.check()
+        self._stream = self._bi_stream()
+        setup = {"labels": self._labels, "clientVersion": "test", "tenant": "", "abilityTable": ability_table}
+        await self._stream.write(encode("ConnectionSetupRequest", setup))
+        for _ in range(1000):
+            if (await self.ask("HealthCheckRequest", {})).succeeded:
+                return self
+        raise AssertionError("the node did not register the connection")
+
+    async def ask(self, type_name: str, body: Json) -> Message:
+        return decode(await self._unary(encode(type_name, body), timeout=REAL_TIMEOUT_S))
+
+    async def register(self, service: str, port: int, **instance: Any) -> Message:
+        return await self._instance("registerInstance", service, {"ip": "10.0.0.1", "port": port, **instance})
+
+    async def deregister(self, service: str) -> Message:
+        return await self._instance("deregisterInstance", service, {})
+
+    async def subscribe(self, service: str) -> Message:
+        body = {**SERVICE, "serviceName": service, "subscribe": True, "clusters": ""}
+        return await self.ask("SubscribeServiceRequest", body)
+
+    async def hosts(self, service: str, **query: Any) -> list[Json]:
+        reply = await self.ask("ServiceQueryRequest", {**SERVICE, "serviceName": service, **query})
+        hosts: list[Json] = reply.body["serviceInfo"]["hosts"]
+        return hosts
+
+    async def ports(self, service: str) -> list[int]:
+        """The ports of the instances that this server shows."""
+        return sorted(host["port"] for host in await self.hosts(service))
+
+    async def distro(self, operation: str, client_id: str, data: Json | None = None) -> Message:
+        return await self.ask("DistroDataRequest", distro_body(DataOperation(operation), client_id, data))
+
+    async def change(self, client_id: str, revision: int, **ports: int) -> Message:
+        return await self.distro("CHANGE", client_id, sync_data(client_id, revision, **ports))
+
+    async def verify(self, client_id: str, revision: int) -> bool:
+        reply = await self.distro("VERIFY", client_id, {"clientId": client_id, "revision": revision})
+        return reply.succeeded
+
+    async def next_request(self) -> Message:
+        """The next message that the server sends on the stream."""
+        return decode(await asyncio.wait_for(self._stream.read(), REAL_TIMEOUT_S))
+
+    async def acknowledge(self, push: Message) -> None:
+        answer = {"resultCode": 200, "errorCode": 0, "requestId": push.body["requestId"]}
+        await self._stream.write(encode("NotifySubscriberResponse", answer))
+
+    async def complete_stream(self) -> None:
+        await self._stream.done_writing()
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def _instance(self, operation: str, service: str, instance: Json) -> Message:
+        body = {**SERVICE, "serviceName": service, "type": operation, "instance": instance}
+        return await self.ask("InstanceRequest", body)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A Distro request as it entered a link."""
+
+    at_ms: int
+    sender: str
+    peer: str
+    operation: str
+    client: str
+
+
+class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
+    """The directed link between two nodes. Faults concern Distro requests; `cut` all of them."""
+
+    def __init__(self, links: Links, sender: str, peer: str) -> None:
+        self._links, self._sender, self._peer = links, sender, peer
+        self.cut = False
+        self.unanswered: Callable[[str], bool] = lambda operation: False
+        self.swallowed: Callable[[str], bool] = lambda operation: False
+
+    async def intercept_unary_unary(self, continuation: Any, details: Any, request: Payload) -> Any:
+        if self.cut:
+            raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "cut")
+        body = decode(request).body
+        operation = body.get("dataOperation")
+        if operation is not None:
+            client = body.get("distroData", {}).get("distroKey", {}).get("resourceKey", "")
+            now_ms = self._links.clock.now_ms()
+            self._links.sent.append(Sent(now_ms, self._sender, self._peer, operation, client))
+            if self.swallowed(operation):  # acknowledged, but lost
+                return encode("DistroDataResponse", {"resultCode": 200})
+            if self.unanswered(operation):
+                with self._links.clock.parked():
+                    await asyncio.Event().wait()
+        return await continuation(details, request)
+
+
+@dataclass
+class Links:
+    """All links of a cluster, and what was sent over them."""
+
+    clock: Clock
+    sent: list[Sent] = field(default_factory=list)
+    _links: dict[tuple[str, str], Link] = field(default_factory=dict)
+
+    def __call__(self, sender: str, peer: str) -> Sequence[grpc.aio.ClientInterceptor]:
+        return [self.between(sender, peer)]
+
+    def between(self, sender: str, peer: str) -> Link:
+        return self._links.setdefault((sender, peer), Link(self, sender, peer))
+
+    def operations(self, client: str, sender: str | None = None, peer: str | None = None) -> list[str]:
+        """What was sent about a client, in order."""
+        return [
+            sent.operation
+            for sent in self.sent
+            if sent.client == client and sender in (None, sent.sender) and peer in (None, sent.peer)
+        ]
+
+
+class Run:
+    """A cluster on a virtual clock, with its links and everything that its nodes told."""
+
+    def __init__(self, profile: Profile, size: int) -> None:
+        self.clock = VirtualClock()
+        self.start_ms = self.clock.now_ms()
+        self.links = Links(self.clock)
+        self.events: list[NodeEvent] = []
+        self.cluster = Cluster(
+            size, profile=profile, clock=self.clock, observer=self.events.append, interceptors=self.links
+        )
+
+    def link(self, sender: int, peer: int) -> Link:
+        return self.links.between(self.cluster.addresses[sender], self.cluster.addresses[peer])
+
+    def kinds(self, node: int, client: str) -> list[str]:
+        """What a node told about a client, in order."""
+        return [event.kind for event in self.events if self._is_about(event, node, client)]
+
+    def last(self, node: int, client: str) -> NodeEvent:
+        return [event for event in self.events if self._is_about(event, node, client)][-1]
+
+    def _is_about(self, event: NodeEvent, node: int, client: str) -> bool:
+        return (event.node, event.client) == (self.cluster.addresses[node], client)
+
+
+class Lab:
+    """Starts clusters and clients, and ends them with the test."""
+
+    def __init__(self) -> None:
+        self._clusters: list[Cluster] = []
+        self._clients: list[RawClient] = []
+
+    async def cluster(self, profile: Profile = STRICT, size: int = 3) -> Run:
+        """Nodes that have loaded, at virtual time 0."""
+        run = Run(profile, size)
+        self._clusters.append(run.cluster)
+        await run.cluster.start()
+        await run.clock.settle()
+        return run
+
+    async def naming(self, node: Node, ability_table: dict[str, bool] | None = None) -> RawClient:
+        """A naming client on the SDK port."""
+        return await self.raw(node.config.sdk_target, module="naming", source="sdk").connect(ability_table)
+
+    async def member(self, node: Node) -> RawClient:
+        """A peer on the cluster port."""
+        return await self.raw(node.config.cluster_target, source="cluster").connect()
+
+    def raw(self, target: str, **labels: str) -> RawClient:
+        """A client that has not connected yet."""
+        client = RawClient(target, labels)
+        self._clients.append(client)
+        return client
+
+    async def leave(self, run: Run, node: int, client: RawClient) -> None:
+        """Close a client's connection; returns when its node has handled that."""
+        await client.close()
+        await run.cluster.nodes[node].wait_disconnected(client.id)
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+        for cluster in self._clusters:
+            await cluster.stop()
