@@ -16,7 +16,7 @@ from pathlib import Path
 import grpc.aio
 
 from distro_conformance.player import PlayedClient
-from distro_conformance.real_cluster import NODES, OnProgress, RealCluster, real_cluster
+from distro_conformance.real_cluster import NODES, LinkedCluster, OnProgress, real_cluster
 from distro_conformance.recording import TraceJournal
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import nacos_release
@@ -57,12 +57,12 @@ class ClusterRecording:
 class Script:
     """The clients of a run and what they do; the name of a client says on which node it is."""
 
-    cluster: RealCluster
+    cluster: LinkedCluster
     clients: dict[str, PlayedClient] = field(default_factory=dict)  # by node
 
     async def arrive(self) -> None:
         for number, node in enumerate(NODES, 1):
-            client = await PlayedClient.connect(self.cluster.servers[node].sdk_address)
+            client = await PlayedClient.connect(self.cluster.sdk_addresses[node])
             self.clients[node] = client
             await self._record(node, self.cluster.journal.client_connected)
             await client.register("orders", f"10.0.0.{number}", 8080, version="1")
@@ -149,7 +149,7 @@ async def record_real_cluster(
         try:
             async with real_cluster(release, journal, on_progress) as cluster:
                 started_s = time.monotonic() - began
-                phases = await _play(cluster, on_progress)
+                phases = await play(cluster, on_progress)
         except grpc.aio.AioRpcError as error:
             raise TargetError(f"a node of the {release} cluster stopped answering: {error.details()}") from error
         finally:
@@ -158,7 +158,8 @@ async def record_real_cluster(
     return ClusterRecording(recorder.path, run, release, started_s, phases)
 
 
-async def _play(cluster: RealCluster, on_progress: OnProgress) -> tuple[Phase, ...]:
+async def play(cluster: LinkedCluster, on_progress: OnProgress = lambda _: None) -> tuple[Phase, ...]:
+    """All phases, each with its checkpoint. Raises TargetError when a node does not do what it acknowledged."""
     script, phases = Script(cluster), []
     try:
         for number, (name, act) in enumerate(PHASES, 1):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from distro_conformance.forwarder import LOOPBACK, Forwarder
 from distro_conformance.links import Link
 from distro_conformance.recording import TraceJournal, probe, read_state
-from distro_conformance.targets.nacos import NacosServer, start_nacos_cluster
+from distro_conformance.targets.nacos import start_nacos_cluster
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire import CLUSTER_LABELS, Connection
@@ -33,10 +33,10 @@ OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RealCluster:
-    """A running cluster. Keys are node names, those of `links` are (source, target)."""
+class LinkedCluster:
+    """Running nodes in real time, whoever they are. Keys are node names, those of `links` are (source, target)."""
 
-    servers: Mapping[str, NacosServer]
+    sdk_addresses: Mapping[str, str]
     links: Mapping[tuple[str, str], Link]
     probes: Mapping[str, Connection]
     journal: TraceJournal
@@ -65,7 +65,7 @@ class RealCluster:
 
 
 @contextlib.asynccontextmanager
-async def real_cluster(release: str, journal: TraceJournal, on_progress: OnProgress) -> AsyncIterator[RealCluster]:
+async def real_cluster(release: str, journal: TraceJournal, on_progress: OnProgress) -> AsyncIterator[LinkedCluster]:
     """A loaded cluster; servers, forwarders and connections are gone when the block ends, however it ends.
 
     Raises TargetError when the servers cannot be fetched or started, or the ports be bound.
@@ -84,12 +84,12 @@ async def real_cluster(release: str, journal: TraceJournal, on_progress: OnProgr
                 on_progress=on_progress,
             )
         )
-        servers = dict(zip(NODES, started, strict=True))
-        probes: dict[str, Connection] = {}
-        for node, server in servers.items():
+        probes = {}
+        for node, server in zip(NODES, started, strict=True):
             opened = await Connection.open(server.cluster_address, labels=CLUSTER_LABELS)
             probes[node] = await stack.enter_async_context(opened)
-        yield RealCluster(servers, links, probes, journal)
+        sdk_addresses = {node: server.sdk_address for node, server in zip(NODES, started, strict=True)}
+        yield LinkedCluster(sdk_addresses, links, probes, journal)
 
 
 async def _forward(
