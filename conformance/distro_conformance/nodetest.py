@@ -23,7 +23,7 @@ from distro_conformance.targets.target import OnProgress, Target, resolve_target
 from distro_conformance.verdict import KitError, UsageError, Verdict, worst
 from distro_protos import Json
 
-_CONNECTED_WITHIN_MS = 20_000
+_CONNECTED_WITHIN_MS, _RECONNECTED_WITHIN_MS = 20_000, 3_000
 _CHECK_TIMEOUT_S = 120.0
 
 
@@ -125,44 +125,52 @@ async def member_beside(target: Target, on_progress: OnProgress) -> AsyncIterato
         await peer.dial(target.address)
         yield peer
     finally:
-        await peer.stop()
+        await peer.hang_up()
         await target.stop()
+        await peer.stop()
 
 
 async def check_requirements(
     target: Target, peer: PlayedPeer, requirements: Sequence[Requirement], on_result: OnResult
 ) -> list[RequirementResult]:
     """One result for each requirement, in their order, also for those that do not apply."""
-    results = []
+    results: list[RequirementResult] = []
     for requirement in requirements:
-        results.append(await _check(target, peer, requirement))
+        wait_ms = _RECONNECTED_WITHIN_MS if results else _CONNECTED_WITHIN_MS
+        results.append(await _check(target, peer, requirement, wait_ms))
         on_result(results[-1])
     return results
 
 
-async def _check(target: Target, peer: PlayedPeer, requirement: Requirement) -> RequirementResult:
+async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, wait_ms: int) -> RequirementResult:
     if target.profile not in requirement.releases:
         return RequirementResult(
             requirement, None, 0.0, f"applies to {requirement.releases}; the target behaves as {target.profile}"
         )
     kit, begun = Kit(target, peer), time.monotonic()
     try:
-        async with asyncio.timeout(_CHECK_TIMEOUT_S):
-            await kit.arrange(_connected(peer), within_ms=_CONNECTED_WITHIN_MS, what="the node's cluster connection")
-            await requirement.check(kit)
-        verdict, message = Verdict.CONFORMS, ""
-    except ViolationError as violation:
-        verdict, message = Verdict.VIOLATES, str(violation)
-    except (CannotTellError, KitError) as reason:
-        verdict, message = Verdict.INCONCLUSIVE, str(reason)
-    except TimeoutError:
-        verdict, message = Verdict.INCONCLUSIVE, f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s"
-    except grpc.aio.AioRpcError as error:
-        verdict, message = Verdict.INCONCLUSIVE, f"a call to the node failed: {error.code().name} {error.details()}"
+        verdict, message = await _outcome(kit, requirement, wait_ms)
     finally:
         await kit.close()
     result = RequirementResult(requirement, verdict, time.monotonic() - begun, message, tuple(kit.evidence))
     return _against_the_list(result, target)
+
+
+async def _outcome(kit: Kit, requirement: Requirement, wait_ms: int) -> tuple[Verdict, str]:
+    """Only a ViolationError is the node's fault; whatever else ends a check leaves the question open."""
+    try:
+        async with asyncio.timeout(_CHECK_TIMEOUT_S):
+            await kit.arrange(_connected(kit.peer), within_ms=wait_ms, what="the node's cluster connection")
+            await requirement.check(kit)
+    except ViolationError as violation:
+        return Verdict.VIOLATES, str(violation)
+    except (CannotTellError, KitError) as reason:
+        return Verdict.INCONCLUSIVE, str(reason)
+    except TimeoutError:
+        return Verdict.INCONCLUSIVE, f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s"
+    except grpc.aio.AioRpcError as error:
+        return Verdict.INCONCLUSIVE, f"a call to the node failed: {error.code().name} {error.details()}"
+    return Verdict.CONFORMS, ""
 
 
 def _connected(peer: PlayedPeer) -> Look[bool]:

@@ -140,8 +140,7 @@ class PlayedPeer:
         await self._server.start()
 
     async def stop(self) -> None:
-        if self._to_node is not None:
-            await self._to_node.close()
+        await self.hang_up()
         if self._server is not None:
             await self._server.stop(grace=None)
 
@@ -150,6 +149,12 @@ class PlayedPeer:
         host, _, port = node.rpartition(":")
         self._node = node
         self._to_node = await Connection.open(f"{host}:{int(port) + CLUSTER_OFFSET}", labels=CLUSTER_LABELS)
+
+    async def hang_up(self) -> None:
+        """Close what `dial` opened."""
+        if self._to_node is not None:
+            await self._to_node.close()
+            self._to_node = None
 
     # What the node hears from this member, when it asks.
 

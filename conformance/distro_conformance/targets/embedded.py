@@ -13,6 +13,7 @@ from distro_conformance.verdict import TargetError, UsageError
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.mutants import with_mutant
 from distro_impl.profiles import Profile, profile_named
+from distro_impl.virtual_clock import NotSettledError, WorkFailedError
 
 _DISCONNECT_TIMEOUT_S = 5.0
 
@@ -32,7 +33,11 @@ class EmbeddedClock:
         return self.virtual.now_ms() - self._start_ms
 
     async def pass_ms(self, ms: int) -> None:
-        await self.virtual.advance(ms)
+        """Raises TargetError when the node itself fails on the way: a defect, but no answer to what was asked."""
+        try:
+            await self.virtual.advance(ms)
+        except (NotSettledError, WorkFailedError) as error:
+            raise TargetError(f"the reference node failed: {error}") from error
 
 
 class EmbeddedTarget:
@@ -74,6 +79,11 @@ class EmbeddedTarget:
 
     async def client_gone(self, client_id: str) -> None:
         """The end of a TCP connection takes real time; virtual time must not run away meanwhile."""
-        if self._node is not None:
+        if self._node is None:
+            return
+        try:
             async with asyncio.timeout(_DISCONNECT_TIMEOUT_S):
                 await self._node.wait_disconnected(client_id)
+        except TimeoutError:
+            what = f"{self.address} has not noticed in {_DISCONNECT_TIMEOUT_S:.0f} s that {client_id} is gone"
+            raise TargetError(what) from None

@@ -99,7 +99,7 @@ async def _follow(process: asyncio.subprocess.Process, on_progress: OnProgress) 
     complaint, jars = "", 0
     async for raw in process.stdout:
         line = raw.decode(errors="replace").strip()
-        if line.startswith("Downloaded from") and ".jar " in line:
+        if "Downloaded from" in line and ".jar " in line:
             jars += 1
             if jars % _JARS_PER_LINE == 0:
                 on_progress(f"  {jars} jars downloaded")

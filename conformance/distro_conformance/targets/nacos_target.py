@@ -57,7 +57,7 @@ class NacosTarget:
 def _release_and_jars(text: str) -> tuple[Path | None, NacosRelease]:
     """A directory is known by its slash or by being there; its release by the name of the naming jar."""
     directory = Path(text)
-    if "/" not in text and not directory.is_dir():
+    if not text or ("/" not in text and not directory.is_dir()):
         return None, nacos_release(text)
     found = sorted(directory.glob("nacos-naming-*.jar"))
     if len(found) != 1:

@@ -1,0 +1,109 @@
+"""The requirements on the reference node: what it must satisfy, profile by profile, and how a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from distro_conformance import nodetest
+from distro_conformance.known_failures import KnownFailure
+from distro_conformance.nodetest import RequirementResult, run_node_conformance
+from distro_conformance.peer import PlayedPeer
+from distro_conformance.release import Span
+from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import TargetError, Verdict
+
+pytestmark = pytest.mark.wire
+
+
+def test_the_strict_node_satisfies_every_requirement() -> None:
+    report = run_node_conformance("embedded")
+
+    assert {result.verdict for result in report.results} == {Verdict.CONFORMS}
+    assert report.verdict is Verdict.CONFORMS
+
+
+def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
+    report = run_node_conformance("embedded", "nacos-2.2.4")
+
+    failed = [result for result in report.results if result.verdict is not Verdict.CONFORMS]
+    assert [(result.requirement.id, result.known) for result in failed] == [("DISTRO-REVISION-001", "B10")]
+    assert report.verdict is Verdict.CONFORMS
+
+
+def test_what_a_release_did_not_promise_is_reported_as_untested() -> None:
+    report = run_node_conformance("embedded", "nacos-2.0.4")
+
+    untested = {result.requirement.id: result.message for result in report.results if result.verdict is None}
+    assert sorted(untested) == ["DISTRO-REVISION-001", "DISTRO-VERIFY-001"]
+    assert untested["DISTRO-VERIFY-001"] == "applies to from 2.1.2 on; the target behaves as nacos-2.0.4"
+    assert report.verdict is Verdict.CONFORMS
+
+
+def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago")
+    monkeypatch.setattr("distro_conformance.known_failures.KNOWN_FAILURES", (stale,))
+
+    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"])
+
+    (result,) = report.results
+    assert result.verdict is Verdict.VIOLATES
+    assert result.message == "B99 is listed as a failure of strict, and it passes: remove the entry"
+    assert report.verdict is Verdict.VIOLATES
+
+
+def test_a_result_tells_the_messages_that_were_seen_from_whom_and_when() -> None:
+    told: list[RequirementResult] = []
+
+    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_result=told.append)
+
+    (result,) = told
+    assert (result,) == report.results
+    assert any("1000 ms: 127.0.0.1:" in line and ": CHANGE of " in line for line in result.evidence)
+    assert result.to_json()["verdict"] == "conforms"
+
+
+class DeafTarget(EmbeddedTarget):
+    """A node that was never told about the played member, so nothing about its replication can be found out."""
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:  # noqa: ARG002 - the point
+        await super().start([], on_progress)
+
+
+def test_a_check_that_cannot_be_carried_out_is_inconclusive() -> None:
+    results = asyncio.run(nodetest.run_requirements(DeafTarget("strict")))
+
+    assert {result.verdict for result in results} == {Verdict.INCONCLUSIVE}
+    assert all("the node's cluster connection" in result.message for result in results)
+
+
+def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
+    target = EmbeddedTarget("strict")
+
+    async def run() -> list[RequirementResult]:
+        async with nodetest.member_beside(target, lambda _: None) as peer:
+            await target.stop()
+            return await nodetest.check_requirements(target, peer, all_requirements(), lambda _: None)
+
+    results = asyncio.run(run())
+
+    assert {result.verdict for result in results} == {Verdict.INCONCLUSIVE}
+
+
+def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:
+    target = EmbeddedTarget("strict")
+
+    async def run() -> None:
+        squatter = PlayedPeer(int(target.address.rpartition(":")[2]), lambda: 0)
+        await squatter.start()
+        try:
+            await nodetest.run_requirements(target)
+        finally:
+            await squatter.stop()
+
+    with pytest.raises(TargetError, match="in use"):
+        asyncio.run(run())

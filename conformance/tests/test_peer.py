@@ -1,0 +1,142 @@
+"""The member that the kit plays, seen from the side of a node that connects to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc.aio
+import pytest
+
+from distro_conformance.messages import DISTRO_REQUEST, distro_request, read_snapshot, sync_data
+from distro_conformance.peer import FAILURE, SUCCESS, Arrival, PlayedPeer, snapshot_reply
+from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire import CHANNEL_OPTIONS, CLUSTER_LABELS, Connection
+from distro_protos import Message
+
+pytestmark = pytest.mark.wire
+
+
+@asynccontextmanager
+async def a_peer_and_a_node() -> AsyncIterator[tuple[PlayedPeer, Connection]]:
+    """A played member, and the connection that a node would have to it."""
+    (port,) = free_base_ports()
+    peer = PlayedPeer(port, lambda: 7)
+    await peer.start()
+    node = await Connection.open(f"127.0.0.1:{port + CLUSTER_OFFSET}", labels=CLUSTER_LABELS)
+    try:
+        yield peer, node
+    finally:
+        await node.close()
+        await peer.stop()
+
+
+async def verify(node: Connection, client: str, revision: int = 1) -> Message:
+    content = {"clientId": client, "revision": revision}
+    return await node.ask(DISTRO_REQUEST, distro_request("VERIFY", client, content=content))
+
+
+def distro_arrivals(peer: PlayedPeer) -> list[Arrival]:
+    return [arrival for arrival in peer.arrivals if arrival.call is not None]
+
+
+def test_it_counts_as_connected_once_a_cluster_client_is_set_up() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, node):
+            assert peer.is_connected
+            await node.close()
+            async with asyncio.timeout(5):
+                while peer.is_connected:  # noqa: ASYNC110 - the member tells nobody
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+def test_a_member_report_is_answered_with_a_node_since_only_that_keeps_it_up() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, node):
+            reply = await node.ask("MemberReportRequest", {"node": {"address": "127.0.0.1:1"}})
+
+            assert reply.succeeded
+            assert reply.body["node"]["address"] == peer.address
+            assert reply.body["node"]["extendInfo"]["version"] == "2.2.4"
+
+    asyncio.run(run())
+
+
+def test_it_acknowledges_by_default_and_remembers_what_came_and_when() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, node):
+            content = sync_data("c", 3, [("web", "10.0.0.1", 80)])
+            reply = await node.ask(DISTRO_REQUEST, distro_request("CHANGE", "c", target="x", content=content))
+
+            assert reply.succeeded
+            (arrival,) = distro_arrivals(peer)
+            assert arrival.at_ms == 7
+            assert str(arrival) == "CHANGE of c revision 3 with web, answered with success"
+
+    asyncio.run(run())
+
+
+def test_answers_can_be_given_per_client_and_taken_back() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, node):
+            peer.answer("VERIFY", FAILURE, client="mine")
+            answers = [(await verify(node, client)).succeeded for client in ("mine", "other")]
+            assert answers == [False, True]
+            assert [arrival.answered for arrival in distro_arrivals(peer)] == [False, True]
+
+            peer.answer("VERIFY", lambda call: SUCCESS if call.revision == 2 else FAILURE)
+            answers = [(await verify(node, "mine", revision)).succeeded for revision in (1, 2)]
+            assert answers == [False, True]
+
+            peer.answer_normally()
+            assert (await verify(node, "mine")).succeeded
+
+    asyncio.run(run())
+
+
+def test_its_snapshot_is_empty_until_told_otherwise() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, node):
+            assert read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT"))) == ()
+
+            peer.answer("SNAPSHOT", snapshot_reply(sync_data("c", 1, [])))
+            (replica,) = read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT")))
+            assert replica.client == "c"
+
+    asyncio.run(run())
+
+
+def test_a_transport_that_was_not_set_up_is_told_so() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, node):
+            address = f"127.0.0.1:{peer.port + CLUSTER_OFFSET}"
+            stranger = Connection(address, grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS), None)
+            reply = await stranger.ask("HealthCheckRequest", {})
+            await stranger.close()
+
+            assert (reply.type, reply.body["errorCode"]) == ("ErrorResponse", 301)
+            assert (await node.ask("HealthCheckRequest", {})).succeeded
+
+    asyncio.run(run())
+
+
+def test_two_members_at_one_port_are_refused() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (peer, _):
+            with pytest.raises(TargetError, match="the port is in use"):
+                await PlayedPeer(peer.port, lambda: 0).start()
+
+    asyncio.run(run())
+
+
+def test_it_says_nothing_before_it_has_dialled() -> None:
+    with pytest.raises(TargetError, match="has not dialled"):
+        asyncio.run(PlayedPeer(1, lambda: 0).verify("c", 1))
+
+
+def test_an_arrival_that_is_no_distro_request_is_about_nothing() -> None:
+    assert not Arrival(0, "MemberReportRequest").is_about("VERIFY")

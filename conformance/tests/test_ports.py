@@ -1,0 +1,35 @@
+"""A member needs four ports, so two members can collide although their base ports differ."""
+
+from __future__ import annotations
+
+import socket
+from itertools import combinations
+
+import pytest
+
+from distro_conformance.targets.ports import CLUSTER_OFFSET, family, first_taken, free_base_ports, require_free
+from distro_conformance.verdict import TargetError
+
+
+@pytest.mark.parametrize("distance", [1, 1000, 1001, 2000, 2001])
+def test_some_distances_collide(distance: int) -> None:
+    assert family(20_000) & family(20_000 + distance)
+
+
+def test_chosen_families_do_not_overlap() -> None:
+    bases = free_base_ports(5)
+
+    assert len(bases) == 5
+    assert not any(family(one) & family(other) for one, other in combinations(bases, 2))
+
+
+@pytest.mark.wire
+def test_a_taken_port_is_named_with_its_use() -> None:
+    (base,) = free_base_ports()
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", base + CLUSTER_OFFSET))
+        holder.listen()
+
+        assert first_taken(base) == base + CLUSTER_OFFSET
+        with pytest.raises(TargetError, match=rf"port {base + CLUSTER_OFFSET} is in use .* for cluster gRPC"):
+            require_free(base)

@@ -1,0 +1,140 @@
+"""Real child processes: what must not be left behind, and what a user reads when a start cannot succeed.
+
+The runs against a started Nacos are made by `distrocheck gate --target nacos:2.2.4`; here is what surrounds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.targets import leash
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.nacos import NacosServer
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.releases import RELEASES
+from distro_conformance.verdict import TargetError
+
+RELEASE = RELEASES["2.2.4"]
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java here")
+needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven here")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+def test_a_leashed_process_dies_with_a_parent_that_was_killed() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, leash.__file__, sys.executable], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert _is_running(child)
+
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+
+    deadline = time.monotonic() + 5
+    while _is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _is_running(child)
+    parent.stdout.close()
+
+
+def test_without_maven_an_empty_cache_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    with pytest.raises(TargetError, match=r"Maven \(mvn\) is not installed; install Maven, or") as caught:
+        asyncio.run(jars_of(RELEASE, lambda _: None))
+
+    assert "\n" not in str(caught.value)
+    assert _files_below(tmp_path) == []
+
+
+@needs_maven
+def test_maven_offline_with_an_empty_cache_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    (home / ".m2").mkdir(parents=True)
+    (home / ".m2" / "settings.xml").write_text("<settings><offline>true</offline></settings>")
+    monkeypatch.setenv("MAVEN_OPTS", f"-Duser.home={home}")
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
+
+    with pytest.raises(TargetError, match="Maven cannot resolve io") as caught:
+        asyncio.run(jars_of(RELEASE, lambda _: None))
+
+    assert "\n" not in str(caught.value)
+    assert _files_below(tmp_path / "cache") == []
+
+
+def test_a_filled_cache_needs_no_maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    (tmp_path / "nacos" / "2.2.4").mkdir(parents=True)
+
+    assert asyncio.run(jars_of(RELEASE, lambda _: None)) == tmp_path / "nacos" / "2.2.4"
+
+
+@needs_java
+@pytest.mark.wire
+def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path: Path) -> None:
+    server = _server(tmp_path)  # a directory without jars: Java finds no main class
+
+    with pytest.raises(TargetError, match=r"ended while it was starting: .*NamingApp.*its home: ") as caught:
+        asyncio.run(_start_and_close(server))
+
+    assert "\n" not in str(caught.value)
+    assert server.console.exists()
+    shutil.rmtree(server.home)
+
+
+@needs_java
+@pytest.mark.wire
+def test_a_server_that_is_not_ready_in_time_is_stopped(tmp_path: Path) -> None:
+    server = _server(tmp_path)
+
+    with pytest.raises(TargetError, match="is not ready after 0 s"):
+        asyncio.run(_start_and_close(server, ready_within_s=0.0))
+
+    assert server.pid is None
+    shutil.rmtree(server.home)
+
+
+def _server(jars: Path) -> NacosServer:
+    (port,) = free_base_ports()
+    return NacosServer(RELEASE, jars, port=port, members=[f"127.0.0.1:{port}"], jvm_properties={})
+
+
+async def _start_and_close(server: NacosServer, ready_within_s: float = 30.0) -> None:
+    try:
+        await server.start(ready_within_s=ready_within_s)
+    finally:
+        await server.close()
+
+
+def _files_below(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+def _is_running(pid: int) -> bool:
+    """A process that ended and whose new parent has not looked yet does not run any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+_PARENT = """
+import os, subprocess, sys, time
+leash, python = sys.argv[1:]
+child = subprocess.Popen([python, leash, str(os.getpid()), python, "-c", "import time; time.sleep(60)"])
+print(child.pid, flush=True)
+time.sleep(60)
+"""

@@ -1,0 +1,98 @@
+"""The table of requirements, to whom one applies, and what a list of known failures does to a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from distro_conformance.known_failures import KNOWN_FAILURES, known_failure
+from distro_conformance.nodetest import NodeReport, RequirementResult, run_node_conformance
+from distro_conformance.release import Span, release_of
+from distro_conformance.requirements import MUST, SHOULD, Level, Requirement, all_requirements, requirement
+from distro_conformance.verdict import UsageError, Verdict
+
+CONFORMS, VIOLATES, INCONCLUSIVE = Verdict.CONFORMS, Verdict.VIOLATES, Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("entry", all_requirements(), ids=lambda entry: entry.id)
+def test_every_requirement_is_one_sentence_with_a_source(entry: Requirement) -> None:
+    assert re.fullmatch(r"DISTRO-[A-Z]+-\d{3}", entry.id)
+    assert entry.text.endswith(".")
+    assert entry.text.count(". ") == 0
+    assert re.search(r"wire-protocol\.md \d|known-bugs\.md B\d", entry.source)
+
+
+def test_an_id_is_given_once() -> None:
+    taken = all_requirements()[0].id
+
+    with pytest.raises(ValueError, match=f"two requirements are called {taken}"):
+        requirement(taken, MUST, source="", text="")(all_requirements()[0].check)
+
+
+@pytest.mark.parametrize(
+    ("span", "profile", "applies"),
+    [
+        (Span(), "nacos-2.0.0", True),
+        (Span("2.1.2"), "nacos-2.1.1", False),
+        (Span("2.1.2"), "nacos-2.1.2", True),
+        (Span("2.1.2"), "nacos-2.10.0", True),
+        (Span("2.1.2", "2.2.4"), "nacos-2.2.4", True),
+        (Span("2.1.2", "2.2.4"), "nacos-2.3.0", False),
+        (Span("2.1.2"), "strict", True),
+        (Span(until="2.2.4"), "strict", False),
+    ],
+)
+def test_a_requirement_applies_to_a_span_of_releases(span: Span, profile: str, applies: bool) -> None:
+    assert (profile in span) is applies
+
+
+def test_a_profile_is_a_release_or_strict() -> None:
+    with pytest.raises(UsageError, match="no profile 'zookeeper-3'"):
+        release_of("zookeeper-3")
+
+
+def test_every_known_failure_names_a_requirement_that_exists() -> None:
+    assert {entry.requirement for entry in KNOWN_FAILURES} <= {entry.id for entry in all_requirements()}
+
+
+def test_b10_is_known_where_it_lives_and_nowhere_else() -> None:
+    found = {profile: known_failure("DISTRO-REVISION-001", profile, "nacos") for profile in _PROFILES}
+
+    assert [profile for profile, entry in found.items() if entry is not None] == ["nacos-2.1.2", "nacos-2.2.4"]
+
+
+def test_an_unknown_requirement_is_told_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="no requirement DISTRO-X-001; known: DISTRO-OWNER-001"):
+        run_node_conformance("embedded", requirement_ids=["DISTRO-X-001"])
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        ([(MUST, CONFORMS, None)], CONFORMS),
+        ([(MUST, CONFORMS, None), (MUST, VIOLATES, None), (MUST, INCONCLUSIVE, None)], VIOLATES),
+        ([(MUST, CONFORMS, None), (MUST, INCONCLUSIVE, None)], INCONCLUSIVE),
+        ([(MUST, CONFORMS, None), (MUST, VIOLATES, "B10")], CONFORMS),
+        ([(MUST, VIOLATES, "B10")], CONFORMS),
+        ([(MUST, INCONCLUSIVE, "B10")], INCONCLUSIVE),
+        ([(SHOULD, VIOLATES, None), (MUST, CONFORMS, None)], CONFORMS),
+        ([(MUST, None, None)], INCONCLUSIVE),
+        ([], INCONCLUSIVE),
+    ],
+)
+def test_the_verdict_of_a_run(results: list[tuple[Level, Verdict | None, str | None]], verdict: Verdict) -> None:
+    report = NodeReport("t", "strict", tuple(_results(results)), 0.0, 0.0)
+
+    assert report.verdict is verdict
+
+
+def _results(rows: list[tuple[Level, Verdict | None, str | None]]) -> Iterator[RequirementResult]:
+    check = all_requirements()[0].check
+    for number, (level, verdict, known) in enumerate(rows):
+        entry = Requirement(f"DISTRO-T-{number:03}", level, "t.", "s", Span(), check)
+        yield RequirementResult(entry, verdict, 0.0, "", known=known)
+
+
+_PROFILES = ("nacos-2.0.4", "nacos-2.1.1", "nacos-2.1.2", "nacos-2.2.4", "nacos-2.3.0", "strict")

@@ -1,0 +1,82 @@
+"""What `--target` accepts, and what it says otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.targets.maven import class_path
+from distro_conformance.targets.nacos_home import server_command, write_home
+from distro_conformance.targets.releases import RELEASES
+from distro_conformance.targets.target import resolve_target
+from distro_conformance.verdict import UsageError
+
+
+def test_a_target_brings_its_own_profile() -> None:
+    assert resolve_target("embedded").profile == "strict"
+    assert resolve_target("embedded", "nacos-2.0.4").profile == "nacos-2.0.4"
+    assert resolve_target("nacos:2.2.4").profile == "nacos-2.2.4"
+
+
+def test_a_directory_of_jars_is_a_target_of_the_release_that_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "nacos-naming-2.3.2.jar").touch()
+
+    assert resolve_target(f"nacos:{tmp_path}").profile == "nacos-2.3.2"
+
+
+@pytest.mark.parametrize(
+    ("spec", "profile", "mutant", "message"),
+    [
+        ("zookeeper", None, None, "no target 'zookeeper'; known: embedded, nacos:VERSION"),
+        ("embedded:x", None, None, "takes no argument"),
+        ("embedded", "nacos-9.9.9", None, "nacos-9.9.9.*known are: nacos-2.0.4"),
+        ("embedded", None, "B99", "B99.*known are: B02"),
+        ("nacos:9.9.9", None, None, "no Nacos release '9.9.9'; known: 2.0.4"),
+        ("nacos:", None, None, "no Nacos release ''"),
+        ("nacos:/dev", None, None, "no directory with the jars"),
+        ("nacos:2.2.4", "strict", None, "behaves as nacos-2.2.4, not as strict"),
+        ("nacos:2.2.4", None, "B07", "has no mutants"),
+    ],
+)
+def test_what_cannot_be_a_target_is_told_in_one_line(
+    spec: str, profile: str | None, mutant: str | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        resolve_target(spec, profile, mutant)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_hessian_4_comes_before_hessian_3(tmp_path: Path) -> None:
+    for name in ("asm-6.0.jar", "hessian-3.3.6.jar", "hessian-4.0.63.jar", "zookeeper-1.jar"):
+        (tmp_path / name).touch()
+
+    path = class_path(tmp_path)
+
+    assert path.index("hessian-4.0.63.jar") < path.index("hessian-3.3.6.jar")
+    assert path.count(".jar") == 4
+
+
+@pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
+def test_a_home_tells_the_server_its_members_and_nothing_listens_elsewhere(release, tmp_path: Path) -> None:
+    write_home(tmp_path, release, ["127.0.0.1:8848", "127.0.0.1:8858"])
+
+    assert (tmp_path / "conf/cluster.conf").read_text() == "127.0.0.1:8848\n127.0.0.1:8858\n"
+    assert release.auth_configs in (tmp_path / "beans.xml").read_text()
+
+
+def test_the_callers_properties_win(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(_a_java(tmp_path)))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+    command = server_command(tmp_path, RELEASES["2.2.4"], tmp_path, 8848, {"nacos.core.auth.enabled": "true"})
+
+    assert "-Dnacos.core.auth.enabled=true" in command
+    assert "-Dnacos.core.auth.enabled=false" not in command
+
+
+def _a_java(directory: Path) -> Path:
+    java = directory / "java"
+    java.touch(mode=0o755)
+    return directory
