@@ -6,7 +6,7 @@ The client shares nothing with the node but the envelope and the body of a Distr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,13 +128,13 @@ class Sent:
 
 
 class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
-    """The directed link between two nodes. Faults concern Distro requests; `cut` all of them."""
+    """The directed link between two nodes. `cut` concerns every request, the sets name Distro operations."""
 
     def __init__(self, links: Links, sender: str, peer: str) -> None:
         self._links, self._sender, self._peer = links, sender, peer
         self.cut = False
-        self.unanswered: Callable[[str], bool] = lambda operation: False
-        self.swallowed: Callable[[str], bool] = lambda operation: False
+        self.unanswered: set[str] = set()
+        self.swallowed: set[str] = set()
 
     async def intercept_unary_unary(self, continuation: Any, details: Any, request: Payload) -> Any:
         if self.cut:
@@ -145,9 +145,9 @@ class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
             client = body.get("distroData", {}).get("distroKey", {}).get("resourceKey", "")
             now_ms = self._links.clock.now_ms()
             self._links.sent.append(Sent(now_ms, self._sender, self._peer, operation, client))
-            if self.swallowed(operation):  # acknowledged, but lost
+            if operation in self.swallowed:  # acknowledged, but lost
                 return encode("DistroDataResponse", {"resultCode": 200})
-            if self.unanswered(operation):
+            if operation in self.unanswered:
                 with self._links.clock.parked():
                     await asyncio.Event().wait()
         return await continuation(details, request)

@@ -1,0 +1,182 @@
+"""Virtual time moves only when told to and only when nothing is left to do; the system clock promises the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from distro_impl import NotSettledError, SystemClock, VirtualClock, WorkFailedError
+from distro_impl.lifetime import Lifetime
+
+
+def recorder(clock: VirtualClock, into: list[tuple[str, int]]) -> Callable[[str], Callable[[], None]]:
+    start_ms = clock.now_ms()
+    return lambda name: lambda: into.append((name, clock.now_ms() - start_ms))
+
+
+async def test_timers_fire_in_the_order_due_then_set() -> None:
+    clock, fired = VirtualClock(), []
+    note = recorder(clock, fired)
+    start_ms = clock.now_ms()
+    clock.call_at(start_ms + 20, note("late"), "late")
+    clock.call_at(start_ms + 10, note("first of two"), "a")
+    clock.call_at(start_ms + 10, note("second of two"), "b")
+    await clock.advance(15)
+    assert fired == [("first of two", 10), ("second of two", 10)]
+    assert clock.now_ms() == start_ms + 15
+    await clock.advance(5)
+    assert fired[-1] == ("late", 20)
+
+
+async def test_a_timer_sees_the_work_of_the_one_before_it_done() -> None:
+    clock, seen = VirtualClock(), []
+
+    async def slow() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        seen.append("work")
+
+    clock.call_at(clock.now_ms() + 1, slow, "slow")
+    clock.call_at(clock.now_ms() + 1, lambda: seen.append("next timer"), "next")
+    await clock.advance(1)
+    assert seen == ["work", "next timer"]
+
+
+async def test_a_repeating_timer_keeps_its_phase_until_cancelled() -> None:
+    clock, fired = VirtualClock(), []
+    timer = clock.every(2000, recorder(clock, fired)("report"), first_ms=clock.now_ms() + 5000, name="report")
+    await clock.advance(9500)
+    assert [at_ms for _, at_ms in fired] == [5000, 7000, 9000]
+    timer.cancel()
+    await clock.advance(9500)
+    assert len(fired) == 3
+
+
+async def test_settle_waits_for_work_and_for_the_work_that_it_starts() -> None:
+    clock, done = VirtualClock(), []
+
+    async def second() -> None:
+        await asyncio.sleep(0.01)
+        done.append("second")
+
+    async def first() -> None:
+        await asyncio.sleep(0.01)
+        clock.spawn(second(), "second")
+        done.append("first")
+
+    clock.spawn(first(), "first")
+    await clock.settle()
+    assert done == ["first", "second"]
+
+
+async def test_parked_work_does_not_count_until_it_wakes_up() -> None:
+    clock, reply, done = VirtualClock(), asyncio.get_running_loop().create_future(), []
+
+    async def held_back() -> None:
+        with clock.parked():
+            await reply
+        await asyncio.sleep(0.01)
+        done.append("handled")
+
+    clock.spawn(held_back(), "held back")
+    await clock.settle()
+    assert not done
+    reply.set_result(None)
+    await clock.settle()
+    assert done == ["handled"]
+
+
+async def test_a_timeout_ends_even_what_is_parked_and_is_work_itself() -> None:
+    clock, outcome = VirtualClock(), []
+
+    async def mute() -> None:
+        with clock.parked():
+            await asyncio.Event().wait()
+
+    async def caller() -> None:
+        try:
+            await clock.wait_for(mute(), 3000)
+        except TimeoutError:
+            await asyncio.sleep(0.01)
+            outcome.append(clock.now_ms())
+
+    clock.spawn(caller(), "caller")
+    due_ms = clock.now_ms() + 3000
+    await clock.advance(2999)
+    assert not outcome
+    await clock.advance(1)
+    assert outcome == [due_ms]
+
+
+async def test_a_cancelled_waiter_is_cancelled_and_not_timed_out() -> None:
+    clock = VirtualClock()
+    task = clock.spawn(clock.wait_for(asyncio.Event().wait(), 3000), "waiter")
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await clock.advance(5000)  # its timer is gone as well
+
+
+async def test_settle_gives_up_in_real_time_and_names_what_is_busy() -> None:
+    clock = VirtualClock()
+    task = clock.spawn(asyncio.Event().wait(), "CHANGE of c1 to 10.0.0.2:8848")
+    with pytest.raises(NotSettledError, match=r"still busy after 0.05 s of real time: CHANGE of c1 to 10.0.0.2:8848"):
+        await clock.settle(0.05)
+    task.cancel()
+
+
+async def test_what_work_raises_comes_out_of_settle() -> None:
+    clock = VirtualClock()
+
+    async def defect() -> None:
+        raise KeyError("no such peer")
+
+    clock.spawn(defect(), "VERIFY of c1")
+    with pytest.raises(WorkFailedError, match="VERIFY of c1 failed: KeyError") as raised:
+        await clock.settle()
+    assert isinstance(raised.value.__cause__, KeyError)
+    await clock.settle()  # told once
+
+
+async def test_unique_stamps_differ_while_time_stands_still() -> None:
+    clock = VirtualClock()
+    assert len({clock.unique_ms() for _ in range(5)}) == 5
+    await clock.advance(1000)
+    assert clock.unique_ms() == clock.now_ms()
+
+
+async def test_the_system_clock_keeps_time() -> None:
+    clock = SystemClock()
+    start_ms, fired = clock.now_ms(), asyncio.Event()
+
+    async def fire() -> None:
+        fired.set()
+
+    clock.call_at(start_ms + 20, fire, "timer")
+    await asyncio.wait_for(fired.wait(), 5)
+    assert clock.now_ms() - start_ms >= 19
+    with pytest.raises(TimeoutError):
+        await clock.wait_for(asyncio.Event().wait(), 10)
+
+
+@pytest.mark.parametrize("make_clock", [VirtualClock, SystemClock])
+async def test_nothing_outlives_a_lifetime(make_clock: Callable[[], VirtualClock | SystemClock]) -> None:
+    clock = make_clock()
+    lifetime, seen = Lifetime(clock), []
+
+    def note() -> Awaitable[None] | None:
+        seen.append("timer")
+        return None
+
+    lifetime.every(10, note, first_ms=clock.now_ms(), name="timer")
+    task = lifetime.spawn(asyncio.Event().wait(), "work")
+    await lifetime.end()
+    assert task.cancelled()
+    if isinstance(clock, VirtualClock):
+        await clock.advance(1000)
+    else:
+        await asyncio.sleep(0.03)
+    assert not seen

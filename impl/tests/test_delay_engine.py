@@ -1,0 +1,74 @@
+"""The merge rule and the ticks of the delay task engine (wire-protocol.md section 6.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_impl import VirtualClock
+from distro_impl.delay_engine import DelayTaskEngine
+
+
+class Engine:
+    """An engine whose runs are recorded as (ms since its start, key, action)."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.start_ms = self.clock.now_ms()
+        self.ran: list[tuple[int, str, str]] = []
+        self.engine: DelayTaskEngine[str, str] = DelayTaskEngine(self.clock, self._run, lambda new, _: new, "ticks")
+
+    def _run(self, key: str, action: str) -> None:
+        self.ran.append((self.clock.now_ms() - self.start_ms, key, action))
+
+
+@pytest.mark.parametrize(
+    ("added_ms", "delay_ms", "runs_ms"),
+    [(0, 1000, 1000), (1, 1000, 1100), (99, 1000, 1100), (100, 1000, 1100), (250, 0, 300), (300, 0, 300)],
+)
+async def test_a_task_runs_at_the_first_tick_at_which_it_is_due(added_ms: int, delay_ms: int, runs_ms: int) -> None:
+    test = Engine()
+    await test.clock.advance(added_ms)
+    test.engine.add("c1", "CHANGE", delay_ms)
+    await test.clock.advance(5000)
+    assert test.ran == [(runs_ms, "c1", "CHANGE")]
+
+
+async def test_later_changes_do_not_postpone_the_first() -> None:
+    test = Engine()
+    for _ in range(6):
+        test.engine.add("c1", "CHANGE", 1000)
+        await test.clock.advance(150)
+    await test.clock.advance(5000)
+    assert test.ran == [(1000, "c1", "CHANGE")]
+
+
+async def test_the_later_action_wins() -> None:
+    test = Engine()
+    test.engine.add("c1", "CHANGE", 1000)
+    test.engine.add("c1", "DELETE", 1000)
+    test.engine.add("c2", "DELETE", 1000)
+    test.engine.add("c2", "CHANGE", 1000)
+    assert test.engine.pending("c1") == "DELETE"
+    await test.clock.advance(1000)
+    assert test.ran == [(1000, "c1", "DELETE"), (1000, "c2", "CHANGE")]
+    assert test.engine.pending("c1") is None
+
+
+async def test_a_merged_task_keeps_its_own_delay_counted_from_the_pending_one() -> None:
+    """B24: the retry of a CHANGE, added 500 ms after a DELETE, is due 3000 ms after the DELETE was queued."""
+    test = Engine()
+    await test.clock.advance(3500)
+    test.engine.add("c1", "DELETE", 1000)
+    await test.clock.advance(500)
+    test.engine.add("c1", "CHANGE", 3000)
+    await test.clock.advance(5000)
+    assert test.ran == [(6500, "c1", "CHANGE")]
+
+
+async def test_an_urgent_task_overtakes_the_timer_of_a_later_one() -> None:
+    test = Engine()
+    test.engine.add("later", "CHANGE", 1000)
+    await test.clock.advance(210)
+    test.engine.add("urgent", "CHANGE", 0)
+    await test.clock.advance(1000)
+    assert test.ran == [(300, "urgent", "CHANGE"), (1000, "later", "CHANGE")]
