@@ -1,0 +1,109 @@
+"""What nodes say to each other: the five requests that matter to replication, and how a call can end.
+
+Only the meaning travels in the model. The envelope, the JSON and the two result codes belong to the wire
+(wire-protocol.md sections 1 and 5); of those a node's rules see exactly one of five `CallResult`s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+Content = tuple[tuple[str, str], ...]
+"""What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`."""
+
+
+class Operation(StrEnum):
+    """`DataOperation` on the wire (wire-protocol.md 5.1); REPORT is `MemberReportRequest` (4.3)."""
+
+    CHANGE = "CHANGE"
+    DELETE = "DELETE"
+    VERIFY = "VERIFY"
+    SNAPSHOT = "SNAPSHOT"
+    REPORT = "REPORT"
+
+
+class CallResult(StrEnum):
+    """How a call ended, as its sender reads it (wire-protocol.md section 5.4)."""
+
+    SUCCESS = "success"  # resultCode 200
+    FAIL = "fail"  # a typed response with another resultCode
+    ERROR = "error"  # ErrorResponse, or a body that cannot be read
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The full state of one client; also the element of a snapshot (wire-protocol.md 5.2)."""
+
+    operation: ClassVar[Operation] = Operation.CHANGE
+    client: str
+    revision: int
+    content: Content
+
+    def __str__(self) -> str:
+        return f"CHANGE {self.client} revision {self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    operation: ClassVar[Operation] = Operation.DELETE
+    client: str
+
+    def __str__(self) -> str:
+        return f"DELETE {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    operation: ClassVar[Operation] = Operation.VERIFY
+    client: str
+    revision: int
+
+    def __str__(self) -> str:
+        return f"VERIFY {self.client} revision {self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    operation: ClassVar[Operation] = Operation.SNAPSHOT
+
+    def __str__(self) -> str:
+        return "SNAPSHOT"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    operation: ClassVar[Operation] = Operation.REPORT
+
+    def __str__(self) -> str:
+        return "REPORT"
+
+
+Request = Change | Delete | Verify | Snapshot | Report
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one call ended; `copies` is the content of a snapshot that succeeded."""
+
+    result: CallResult
+    copies: tuple[Change, ...] = ()
+
+
+SUCCESS = Answer(CallResult.SUCCESS)
+FAIL = Answer(CallResult.FAIL)
+TIMEOUT = Answer(CallResult.TIMEOUT)
+UNREACHABLE = Answer(CallResult.UNREACHABLE)
+
+
+def subject_of(request: Request) -> str | None:
+    """The client that a request is about; None for SNAPSHOT and REPORT."""
+    return None if isinstance(request, Snapshot | Report) else request.client
+
+
+def revision_of(request: Request) -> int | None:
+    """The revision that a request carries; None where the message has none."""
+    return request.revision if isinstance(request, Change | Verify) else None

@@ -1,0 +1,141 @@
+"""Everything a cluster may be in, given what was seen of it: the non-deterministic wrapper of a deterministic model.
+
+An action turns each possible state into all its outcomes; what was observed afterwards keeps those that agree. When
+none is left, the observation is rejected, and the rejection says what the nearest outcome would have had instead.
+design.md section 3, "Unknown outcomes".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from distro_model.actions import Action
+from distro_model.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
+from distro_model.turn import Traffic
+
+Observation = Mapping[str, Mapping[str, View] | None]
+"""node -> client -> view; None: the node is down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place in which a possible outcome and what was seen disagree."""
+
+    node: str
+    client: str | None
+    field: str
+    possible: str
+    seen: str
+
+    def __str__(self) -> str:
+        where = self.node if self.client is None else f"{self.client} at {self.node}"
+        return f"{where}: {self.field} is {self.seen}, the model has {self.possible}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """No possible outcome agrees with what was seen. `nearest` are the outcomes with the fewest differences."""
+
+    action: Action | None
+    candidates: int
+    nearest: tuple[tuple[Difference, ...], ...]
+
+    def __str__(self) -> str:
+        after = "at the start" if self.action is None else f"after `{self.action}`"
+        lines = [f"{after} none of {self.candidates} possible outcomes agrees with what was seen"]
+        for number, differences in enumerate(self.nearest, start=1):
+            lines += [f"  nearest {number}: {difference}" for difference in differences]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleStates:
+    """A set of outcomes of the last action; `action` is None before the first one."""
+
+    outcomes: tuple[Outcome, ...]
+    action: Action | None = None
+
+    @classmethod
+    def of(cls, state: ClusterState) -> PossibleStates:
+        return cls((Outcome(state),))
+
+    @property
+    def states(self) -> frozenset[ClusterState]:
+        return frozenset(outcome.state for outcome in self.outcomes)
+
+    def guard(self, action: Action) -> str | None:
+        """None when the action is legal in some possible state, else the guard that forbids it."""
+        guards = [enabled(outcome.state, action) for outcome in self.outcomes]
+        return None if None in guards else guards[0]
+
+    def after(self, action: Action) -> PossibleStates:
+        """All outcomes of the action. States in which a guard forbids it were not the case, and go.
+
+        Raises IllegalActionError when it is forbidden in every state.
+        """
+        guard = self.guard(action)
+        if guard is not None:
+            raise IllegalActionError(f"{action}: {guard}")
+        outcomes = [
+            outcome for state in self.states if enabled(state, action) is None for outcome in apply(state, action)
+        ]
+        return PossibleStates(tuple(outcomes), action)
+
+    def matching(self, seen: Observation, traffic: Iterable[Traffic] | None = None) -> PossibleStates | Rejection:
+        """Keep the outcomes that agree with what was seen; `traffic` counts as a multiset, None as not observed."""
+        calls = None if traffic is None else Counter(traffic)
+        kept = tuple(outcome for outcome in self.outcomes if _agrees(outcome, seen, calls))
+        if kept:
+            return PossibleStates(kept, self.action)
+        differences = sorted((_differences(each, seen, calls) for each in self.outcomes), key=len)
+        nearest = tuple(each for each in differences if len(each) == len(differences[0]))
+        return Rejection(self.action, len(self.outcomes), tuple(dict.fromkeys(nearest)))
+
+
+def _agrees(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] | None) -> bool:
+    return observe(outcome.state) == seen and (traffic is None or Counter(outcome.traffic) == traffic)
+
+
+def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] | None) -> tuple[Difference, ...]:
+    possible = observe(outcome.state)
+    found = [
+        difference
+        for node in sorted({*possible, *seen})
+        for difference in _at_node(node, possible.get(node), seen.get(node))
+    ]
+    if traffic is not None:
+        expected = Counter(outcome.traffic)
+        found += [_call(call, count, "not made", "made") for call, count in (expected - traffic).items()]
+        found += [_call(call, count, "made", "not made") for call, count in (traffic - expected).items()]
+    return tuple(found)
+
+
+def _at_node(node: str, possible: Mapping[str, View] | None, seen: Mapping[str, View] | None) -> Iterable[Difference]:
+    if possible is None or seen is None:
+        if possible is not seen:
+            yield Difference(node, None, "the node", _running(possible), _running(seen))
+        return
+    for client in sorted({*possible, *seen}):
+        ours, theirs = possible.get(client), seen.get(client)
+        if ours is None or theirs is None:
+            yield Difference(node, client, "the client", _known(ours), _known(theirs))
+            continue
+        if ours.revision != theirs.revision:
+            yield Difference(node, client, "revision", str(ours.revision), str(theirs.revision))
+        if ours.content != theirs.content:
+            yield Difference(node, client, "content", str(ours.content), str(theirs.content))
+
+
+def _running(view: Mapping[str, View] | None) -> str:
+    return "down" if view is None else "up"
+
+
+def _known(view: View | None) -> str:
+    return "unknown" if view is None else f"revision {view.revision} with {view.content}"
+
+
+def _call(call: Traffic, count: int, seen: str, possible: str) -> Difference:
+    times = "" if count == 1 else f" {count} times"
+    return Difference(call.source, None, f"the call {call}{times}", possible, seen)

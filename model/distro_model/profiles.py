@@ -1,0 +1,125 @@
+"""Profiles: how a generation of Nacos behaves where generations differ, as data.
+
+One `Profile` is one column of the behaviour matrix (wire-protocol.md 6.9), restricted to what this model covers. Each
+switch names the defect that it stands for (`known-bugs.md`, wire-protocol.md 6.10), so that `strict`, in which every
+known defect of this grain is repaired, can be read beside a release. The rules ask the profile; nothing else in the
+model knows a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class TakesRevision(StrEnum):
+    """When a synced copy takes over the revision that arrives with its content (B10, D1)."""
+
+    AT_CREATION = "at creation"  # 2.1.2-2.2.4: later CHANGEs leave it alone
+    ALWAYS = "always"  # from 2.3.0
+
+
+class RetryAction(StrEnum):
+    """What a failed sync queues again."""
+
+    SAME = "same"
+    ALWAYS_CHANGE = "always CHANGE"  # no release; mutant m-delete-retried-as-change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A named record of semantic switches and durations. The defaults are the `strict` profile."""
+
+    name: str
+
+    revisions_travel: bool = True
+    """Messages carry the revision of a client. Before 2.1.2 every revision on the wire is 0 (5.2, 6.9; B02)."""
+
+    verify_tests_revision: bool = True
+    """A verify of another revision fails. Before 2.1.2 it tests existence only (B02)."""
+
+    revision_zero_passes: bool = False
+    """Revision 0 in a verify matches any copy. True from 2.1.2 on (D11)."""
+
+    takes_revision: TakesRevision = TakesRevision.ALWAYS
+
+    sync_renews_lease: bool = True
+    """An applied CHANGE or snapshot element renews the lease. No release does (B17)."""
+
+    protects_native: bool = True
+    """A peer's CHANGE, DELETE or snapshot never touches a client connected here. No release does (B01, B41)."""
+
+    replicas_are_native: bool = False
+    """Synced copies believe that they are originals. No release; mutant B07."""
+
+    sends_only_to_up_members: bool = True
+    """A sync to a member that is not UP fails without a request and a verify is not sent: from 2.1.1 (6.3)."""
+
+    change_of_gone_client_deletes: bool = True
+    """A CHANGE task whose client is gone sends DELETE. Every release skips it silently (B24, D2)."""
+
+    retry_keeps_pending_delete: bool = True
+    """The retry of a failed sync leaves a queued DELETE alone. In every release it replaces it (B24, D2)."""
+
+    retry_action: RetryAction = RetryAction.SAME
+
+    sync_delay_ms: int = 1000
+    retry_delay_ms: int = 3000
+    load_retry_ms: int = 30_000
+    load_timeout_ms: int = 30_000
+    call_timeout_ms: int = 3000
+    tick_ms: int = 100
+    """Period of the delay engine: a task is taken at the first tick at or after its due time (6.2)."""
+    verify_interval_ms: int = 5000
+    lease_ms: int = 180_000
+    """A synced copy not renewed for longer than this is removed by the cleaner (6.7)."""
+    lease_check_ms: int = 5000
+    report_first_ms: int = 5000
+    report_interval_ms: int = 2000
+    failures_until_down: int = 3
+    """A member is DOWN when more reports than this failed in a row (`fail-access-cnt`, 4.3)."""
+
+    def without_time(self) -> Profile:
+        """The same rules with time frozen: no delay is longer than another (the untimed mode of the explorer)."""
+        return replace(self, sync_delay_ms=0, retry_delay_ms=0, load_retry_ms=0)
+
+
+class UnknownProfileError(ValueError):
+    """There is no profile of that name; the message lists those there are."""
+
+
+STRICT = Profile(name="strict")
+
+NACOS_2_2_4 = Profile(
+    name="nacos-2.2.4",
+    revision_zero_passes=True,
+    takes_revision=TakesRevision.AT_CREATION,
+    sync_renews_lease=False,
+    protects_native=False,
+    change_of_gone_client_deletes=False,
+    retry_keeps_pending_delete=False,
+)
+
+NACOS_2_0_4 = replace(
+    NACOS_2_2_4,
+    name="nacos-2.0.4",
+    revisions_travel=False,
+    verify_tests_revision=False,
+    sends_only_to_up_members=False,
+    sync_delay_ms=2000,
+    retry_delay_ms=5000,
+    load_retry_ms=60_000,
+    load_timeout_ms=3000,
+)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (NACOS_2_0_4, NACOS_2_2_4, STRICT)})
+
+
+def profile_named(name: str) -> Profile:
+    """Look a profile up. Raises UnknownProfileError."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise UnknownProfileError(f"unknown profile {name!r}; known: {', '.join(sorted(PROFILES))}") from None

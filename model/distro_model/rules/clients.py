@@ -1,0 +1,51 @@
+"""A client and its own server: connect, register, deregister, go away.
+
+Only the node that holds the connection runs these rules. Each change of what a client publishes, and its leaving, is
+announced to all other members through the delay tasks of `sync.py`.
+"""
+
+from __future__ import annotations
+
+from distro_model.events import ClientConnected, ClientDisconnected, InstanceDeregistered, InstanceRegistered
+from distro_model.messages import Content
+from distro_model.node import Action, Client, NodeState, Step
+from distro_model.profiles import Profile
+from distro_model.rules.rule import rule
+from distro_model.rules.sync import announced
+
+
+@rule("client connected", source="wire-protocol.md 2.1, 6.1; ConnectionBasedClientManager")
+def on_connected(node: NodeState, event: ClientConnected, _: Profile) -> Step:
+    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers."""
+    return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=0)))
+
+
+@rule("instance registered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")
+def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) -> Step:
+    """One instance of a client per service: a second registration replaces the first, and counts as a change."""
+    client = node.client(event.client)
+    if client is None:
+        return Step(node)
+    content = {**dict(client.content), event.service: event.instance}
+    return _published(node, client, tuple(sorted(content.items())), event.at_ms, profile)
+
+
+@rule("instance deregistered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")
+def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profile) -> Step:
+    client = node.client(event.client)
+    if client is None:
+        return Step(node)
+    content = tuple(pair for pair in client.content if pair[0] != event.service)
+    return _published(node, client, content, event.at_ms, profile)
+
+
+@rule("client disconnected", source="wire-protocol.md 2.1, 6.1; DistroClientDataProcessor")
+def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile) -> Step:
+    if node.client(event.client) is None:
+        return Step(node)
+    return Step(announced(node.without_client(event.client), event.client, Action.DELETE, event.at_ms, profile))
+
+
+def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile) -> Step:
+    changed = node.with_client(Client(client.name, client.native, client.revision + 1, content, client.renewed_ms))
+    return Step(announced(changed, client.name, Action.CHANGE, at_ms, profile))

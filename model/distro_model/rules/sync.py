@@ -1,0 +1,81 @@
+"""Sending a change: delay task, merge, execution, call, and the retry of what failed.
+
+There is one pending task for each (client, target). The merge rule and the retry are where DELETEs get lost (B24), so
+they are spelled out here one guard at a time. Worker queues cross clients in a real server (several clients share
+one worker); the model executes every due task at once and therefore has no head-of-line blocking.
+"""
+
+from __future__ import annotations
+
+from distro_model.events import CallEnded, Send, TaskDue
+from distro_model.messages import CallResult, Change, Delete
+from distro_model.node import Action, Client, MemberState, NodeState, Step, Task
+from distro_model.profiles import Profile, RetryAction
+from distro_model.rules.rule import rule
+
+
+def announced(node: NodeState, client: str, action: Action, at_ms: int, profile: Profile) -> NodeState:
+    """Queue the action for every other member, to run after the sync delay. Source: wire-protocol.md 6.1."""
+    for target in node.others:
+        node = queued(node, Task(client, target, action, at_ms, profile.sync_delay_ms))
+    return node
+
+
+@rule("task merged", source="wire-protocol.md 6.2; NacosDelayTaskExecuteEngine, DistroDelayTask")
+def queued(node: NodeState, task: Task) -> NodeState:
+    """The newer task wins with its action and its own delay, but the clock keeps running from the older one."""
+    pending = node.task(task.client, task.target)
+    if pending is not None:
+        task = Task(task.client, task.target, task.action, pending.since_ms, task.delay_ms)
+    return node.with_task(task)
+
+
+@rule("task executed", source="wire-protocol.md 6.2, 6.3; DistroSyncChangeTask, DistroSyncDeleteTask")
+def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
+    """A CHANGE sends the client as it is now, not as it was when the task was queued."""
+    task = node.task(event.client, event.target)
+    if task is None:
+        return Step(node)
+    node = node.without_task(task)
+    request = _request_for(node, task, profile)
+    if request is None:
+        return Step(node)  # "null data to sync, skip": no call, no callback, no retry
+    if not is_reachable(node, event.target, profile):
+        return Step(_retried(node, request, event.target, event.at_ms, profile))
+    return Step(node, (Send(event.target, request),))
+
+
+@rule("sync ended", source="wire-protocol.md 5.4, 6.3; DistroClientTaskFailedHandler")
+def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
+    """Everything but resultCode 200 is a failure, and every failure is retried."""
+    if event.answer.result is CallResult.SUCCESS:
+        return Step(node)
+    return Step(_retried(node, request, event.target, event.at_ms, profile))
+
+
+def copy_of(client: Client, profile: Profile) -> Change:
+    """What travels of a client: everything, but its revision only where the release has one on the wire."""
+    return Change(client.name, client.revision if profile.revisions_travel else 0, client.content)
+
+
+def is_reachable(node: NodeState, target: str, profile: Profile) -> bool:
+    """From 2.1.1 a node talks only to members that it believes UP (wire-protocol.md 6.3)."""
+    return not profile.sends_only_to_up_members or node.member(target).state is MemberState.UP
+
+
+def _request_for(node: NodeState, task: Task, profile: Profile) -> Change | Delete | None:
+    if task.action is Action.DELETE:
+        return Delete(task.client)
+    client = node.client(task.client)
+    if client is not None:
+        return copy_of(client, profile)
+    return Delete(task.client) if profile.change_of_gone_client_deletes else None
+
+
+def _retried(node: NodeState, request: Change | Delete, target: str, at_ms: int, profile: Profile) -> NodeState:
+    pending = node.task(request.client, target)
+    if profile.retry_keeps_pending_delete and pending is not None and pending.action is Action.DELETE:
+        return node
+    always_change = profile.retry_action is RetryAction.ALWAYS_CHANGE
+    action = Action.CHANGE if always_change or isinstance(request, Change) else Action.DELETE
+    return queued(node, Task(request.client, target, action, at_ms, profile.retry_delay_ms))

@@ -1,0 +1,69 @@
+"""Anti-entropy and leases: the owner asks, the holder of a copy confirms and renews, or forgets.
+
+A verify is sent for native clients only, and only once the own load is finished. A typed failure brings a full copy to
+the one peer that failed; every other bad end of a verify brings nothing (D10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.events import CallEnded, LeaseCheckDue, Reply, RequestReceived, Send, VerifyDue
+from distro_model.messages import FAIL, SUCCESS, CallResult, Verify
+from distro_model.node import Action, Client, NodeState, Step, Task
+from distro_model.profiles import Profile
+from distro_model.rules.rule import rule
+from distro_model.rules.sync import is_reachable, queued
+
+
+@rule("verify round", source="wire-protocol.md 6.5; DistroVerifyTimedTask, DistroVerifyExecuteTask")
+def on_verify_due(node: NodeState, _: VerifyDue, profile: Profile) -> Step:
+    if not node.loaded:
+        return Step(node)
+    return Step(
+        node,
+        tuple(
+            Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
+            for client in node.clients
+            if client.native
+            for target in node.others
+            if is_reachable(node, target, profile)
+        ),
+    )
+
+
+@rule("VERIFY received", source="wire-protocol.md 6.5; ConnectionBasedClientManager.verifyClient")
+def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: Profile) -> Step:
+    held = node.client(verify.client)
+    if held is None or not is_confirmed(held, verify, profile):
+        return Step(node, (Reply(FAIL),))
+    if held.native or held.renewed_ms == event.at_ms:
+        return Step(node, (Reply(SUCCESS),))
+    return Step(node.with_client(replace(held, renewed_ms=event.at_ms)), (Reply(SUCCESS),))
+
+
+def is_confirmed(held: Client, verify: Verify, profile: Profile) -> bool:
+    """2.0.x tests existence only (B02); from 2.1.2 the revision, except that 0 always passes (D11)."""
+    if not profile.verify_tests_revision:
+        return True
+    return verify.revision == held.revision or (profile.revision_zero_passes and verify.revision == 0)
+
+
+@rule("verify ended", source="wire-protocol.md 5.4, 6.1, 6.5; ClientVerifyFailedEvent")
+def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify) -> Step:
+    """Only a typed failure counts, and only while the node still owns the client: then it is synced with delay 0."""
+    held = node.client(verify.client)
+    if event.answer.result is not CallResult.FAIL or held is None or not held.native:
+        return Step(node)
+    return Step(queued(node, Task(verify.client, event.target, Action.CHANGE, event.at_ms, 0)))
+
+
+@rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
+def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
+    kept = tuple(client for client in node.clients if not is_expired(client, event.at_ms, profile))
+    return Step(node if len(kept) == len(node.clients) else replace(node, clients=kept))
+
+
+def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
+    """Strictly longer than the lease without a renewal; a native client never expires this way."""
+    return not client.native and at_ms - client.renewed_ms > profile.lease_ms
