@@ -42,8 +42,8 @@ def _candidates() -> Iterator[int]:
     """Goes on where the last search ended, and starts elsewhere in another process: runs side by side do not meet."""
     global _cursor  # noqa: PLW0603 - a process-wide cursor is the point
     for _ in range((HIGHEST - LOWEST) // STEP):
-        yield LOWEST + _cursor
         _cursor = (_cursor + STEP) % (HIGHEST - LOWEST)
+        yield LOWEST + _cursor
 
 
 def is_free(ip: str, port: int) -> bool:

@@ -1,0 +1,147 @@
+"""Verify, what its failure causes, revisions by release, leases (wire-protocol.md sections 6.4, 6.5 and 6.7)."""
+
+from __future__ import annotations
+
+import pytest
+from impl_lab import NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab
+
+from distro_impl import Profile, with_mutant
+
+pytestmark = pytest.mark.wire
+
+
+async def test_each_owned_client_is_verified_on_each_peer_every_five_seconds(lab: Lab) -> None:
+    run = await lab.cluster()
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(20_000)
+    verifies = [sent for sent in run.links.sent if sent.operation == "VERIFY"]
+    assert {sent.sender for sent in verifies} == {run.cluster.addresses[0]}
+    assert [sent.at_ms - run.start_ms for sent in verifies] == [5000, 5000, 10000, 10000, 15000, 15000, 20000, 20000]
+
+
+async def test_a_lost_change_is_found_by_verify_and_sent_again_to_that_peer_alone(lab: Lab) -> None:
+    run = await lab.cluster()
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(1500)
+    run.link(0, 1).swallowed = {"CHANGE"}
+    await client.register("web", 81)
+    await run.clock.advance(1500)
+    run.link(0, 1).swallowed = set()
+    assert run.last(1, client.id).revision == 1
+    run.links.sent.clear()
+    await run.clock.advance(2000)
+    assert run.last(1, client.id).revision == 2
+    assert run.last(1, client.id).at_ms == run.start_ms + 5000  # at once
+    assert run.links.operations(client.id, peer=run.cluster.addresses[1]) == ["VERIFY", "CHANGE"]
+    assert run.links.operations(client.id, peer=run.cluster.addresses[2]) == ["VERIFY"]
+
+
+@pytest.mark.parametrize("profile", [NACOS_2_0_4, with_mutant(STRICT, "B02")], ids=["nacos-2.0.4", "B02"])
+async def test_b02_a_lost_change_stays_lost_where_verify_only_asks_for_existence(lab: Lab, profile: Profile) -> None:
+    run = await lab.cluster(profile)
+    client = await lab.naming(run.cluster.nodes[0])
+    reader = await lab.naming(run.cluster.nodes[1])
+    await client.register("web", 80)
+    await run.clock.advance(2500)
+    run.link(0, 1).swallowed = {"CHANGE"}
+    await client.register("web", 81)
+    await run.clock.advance(2500)
+    run.link(0, 1).swallowed = set()
+    await run.clock.advance(60_000)
+    assert await reader.ports("web") == [80]
+
+
+async def test_a_subscriber_exists_on_every_peer_after_one_verify_round(lab: Lab) -> None:
+    """Verified with revision 0, unknown there, pushed empty (section 6.1)."""
+    run = await lab.cluster()
+    client = await lab.naming(run.cluster.nodes[0])
+    await run.clock.advance(5000)
+    assert run.kinds(1, client.id) == run.kinds(2, client.id) == ["replica_applied"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "accepted"),
+    [(NACOS_2_0_4, {1, 2, 9, 0}), (NACOS_2_2_4, {1, 0}), (STRICT, {2, 0})],
+    ids=lambda value: getattr(value, "name", None),
+)
+async def test_which_revisions_pass_after_a_second_change(lab: Lab, profile: Profile, accepted: set[int]) -> None:
+    """2.2.4 keeps the revision with which the copy was created (B10)."""
+    run = await lab.cluster(profile, size=2)
+    peer = await lab.member(run.cluster.nodes[0])
+    await peer.change("c1", 1, web=80)
+    await peer.change("c1", 2, web=81)
+    assert {revision for revision in (0, 1, 2, 9) if await peer.verify("c1", revision)} == accepted
+    assert not await peer.verify("unknown", 0)
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+async def test_a_copy_expires_180_to_185_s_after_the_last_successful_verify(lab: Lab, renewed: bool) -> None:
+    run = await lab.cluster(size=2)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(6000 if renewed else 1500)
+    last_renewal_ms = run.start_ms + (5000 if renewed else 1000)
+    await run.cluster.crash(0)
+    await run.clock.advance(last_renewal_ms + 180_000 - run.clock.now_ms())
+    assert run.last(1, client.id).kind == "replica_applied"  # strictly greater
+    await run.clock.advance(5000)
+    event = run.last(1, client.id)
+    assert (event.kind, event.reason) == ("replica_removed", "lease")
+    assert 180_000 < event.at_ms - last_renewal_ms <= 185_000
+    assert await (await lab.naming(run.cluster.nodes[1])).ports("web") == []
+
+
+@pytest.mark.parametrize(("profile", "survives"), [(NACOS_2_2_4, False), (STRICT, True)])
+async def test_only_in_strict_a_change_renews_the_lease(lab: Lab, profile: Profile, survives: bool) -> None:
+    run = await lab.cluster(profile, size=1)
+    peer = await lab.member(run.cluster.nodes[0])
+    for _ in range(100):
+        await peer.change("c1", 1, web=80)
+        await run.clock.advance(2000)
+    assert ("replica_removed" not in run.kinds(0, "c1")) is survives
+
+
+async def test_a_native_client_never_expires(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(400_000)
+    assert await client.ports("web") == [80]
+
+
+async def test_copies_are_neither_verified_nor_re_broadcast(lab: Lab) -> None:
+    run = await lab.cluster()
+    peer = await lab.member(run.cluster.nodes[0])
+    await peer.change("c1", 1, web=80)
+    await run.clock.advance(20_000)
+    assert run.links.operations("c1") == []
+
+
+async def test_b07_copies_created_as_native_are_spread_and_stay_for_ever(lab: Lab) -> None:
+    run = await lab.cluster(with_mutant(STRICT, "B07"))
+    peer = await lab.member(run.cluster.nodes[0])
+    await peer.change("c1", 1, web=80)
+    await run.clock.advance(20_000)
+    assert {"CHANGE", "VERIFY"} <= set(run.links.operations("c1", sender=run.cluster.addresses[0]))
+    await run.clock.advance(200_000)
+    assert await (await lab.naming(run.cluster.nodes[0])).ports("web") == [80]
+
+
+@pytest.mark.parametrize(("profile", "overwritten"), [(NACOS_2_2_4, True), (STRICT, False)])
+async def test_b01_a_peer_overwrites_and_deletes_a_native_client_but_not_in_strict(
+    lab: Lab, profile: Profile, overwritten: bool
+) -> None:
+    run = await lab.cluster(profile, size=2)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(1500)
+    run.links.sent.clear()
+    peer = await lab.member(run.cluster.nodes[0])
+    assert (await peer.change(client.id, 9, api=90)).succeeded
+    assert await client.ports("web") == ([] if overwritten else [80])
+    await run.clock.advance(1500)
+    assert run.links.operations(client.id) == (["CHANGE"] if overwritten else [])  # the owner spreads what it got
+    assert (await peer.distro("DELETE", client.id)).succeeded
+    assert (run.last(0, client.id).kind == "replica_removed") is overwritten

@@ -1,0 +1,28 @@
+"""Our generated messages and those of the official SDK live in one process.
+
+Upstream's proto file has no package, so both sides would register `Payload` in the one descriptor pool if ours had none
+either. Each order of imports runs in an interpreter of its own, because an import cannot be undone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+OURS = "from distro_protos import Payload as ours"
+THEIRS = "from v2.nacos.transport.grpcauto.nacos_grpc_service_pb2 import Payload as theirs"
+COMPARE = """
+sent = ours(); sent.metadata.type = "HealthCheckRequest"; sent.body.value = b"{}"
+read = theirs.FromString(sent.SerializeToString())
+assert (read.metadata.type, read.body.value) == ("HealthCheckRequest", b"{}")
+assert ours.DESCRIPTOR.full_name != theirs.DESCRIPTOR.full_name
+"""
+
+
+@pytest.mark.parametrize("imports", [(OURS, THEIRS), (THEIRS, OURS)], ids=["ours first", "theirs first"])
+def test_both_payloads_exist_and_understand_each_other(imports: tuple[str, str]) -> None:
+    program = "\n".join([*imports, COMPARE])
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
