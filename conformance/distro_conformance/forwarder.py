@@ -57,13 +57,11 @@ class Lane:
             request_serializer=Payload.SerializeToString,
             response_deserializer=Payload.FromString,
         )
-        call = ask(request, timeout=timeout_s)
         try:
-            reply: Payload = await call
+            reply: Payload = await ask(request, timeout=timeout_s)
         except asyncio.CancelledError:
             if self.closed:  # closing a channel cancels what is under way; the sender did not give up
                 raise LinkCutError from None
-            call.cancel()
             raise
         return reply
 

@@ -18,11 +18,12 @@ import grpc
 import grpc.aio
 import pytest
 
-from distro_conformance.forwarder import Forwarder
+from distro_conformance.forwarder import CALL_TIMEOUT_MAX_S, Forwarder
 from distro_conformance.links import Carried, Link
-from distro_conformance.messages import distro_request, sync_data
+from distro_conformance.messages import distro_request, read_snapshot, sync_data
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire import CLUSTER_LABELS, Connection
+from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -48,13 +49,13 @@ class Server:
 
     port: int = 0
     streams: list[str] = field(default_factory=list)  # the peers with an open stream
-    received: list[tuple[str, str]] = field(default_factory=list)  # (peer, type)
+    deadlines_s: list[float] = field(default_factory=list)
     cancelled: int = 0
     answer: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def unary(self, request: Payload, context: Any) -> Payload:
         message = decode(request)
-        self.received.append((context.peer(), message.type))
+        self.deadlines_s.append(context.time_remaining())
         if message.type == "ServerCheckRequest":
             return encode("ServerCheckResponse", {**OK, "connectionId": context.peer()})
         if context.peer() not in self.streams:
@@ -207,6 +208,18 @@ def test_a_sender_that_gives_up_cancels_the_call_at_the_target() -> None:
     run(test())
 
 
+def test_a_call_without_deadline_is_not_given_an_endless_one() -> None:
+    """Java peers send none; 9.2e9 s passed on would be over at once."""
+
+    async def test() -> None:
+        async with setting() as s, grpc.aio.insecure_channel(s.address) as channel:
+            ask: Any = channel.unary_unary(f"/{REQUEST_SERVICE}/{REQUEST_METHOD}", Payload.SerializeToString)
+            await ask(encode("ServerCheckRequest", {}))
+            assert s.server.deadlines_s[-1] < CALL_TIMEOUT_MAX_S + 1  # the wire rounds up
+
+    run(test())
+
+
 def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
     async def test() -> None:
         async with setting() as s:
@@ -279,9 +292,26 @@ def test_a_target_that_is_not_there_is_unavailable() -> None:
 
 def test_a_port_in_use_is_said_in_one_line() -> None:
     async def test() -> None:
-        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
-            port = taken.getsockname()[1]
-            with pytest.raises(TargetError, match=rf"port {port} for the link a->b is in use"):
-                await Forwarder(Link("a", "b", Heard()), port, "127.0.0.1:1").start()
+        async with Forwarder(Link("a", "b", Heard()), 0, "127.0.0.1:1") as first:
+            with pytest.raises(TargetError, match=rf"port {first.listen_port} for the link c->b is in use"):
+                async with Forwarder(Link("c", "b", Heard()), first.listen_port, "127.0.0.1:1"):
+                    pass
+
+
+def test_it_stands_in_front_of_a_reference_node_too() -> None:
+    async def test() -> None:
+        (port,) = free_main_ports(1)
+        node, heard = Node(NodeConfig(port=port), clock=SystemClock()), Heard()
+        await node.start()
+        async with Forwarder(Link("a", "b", heard), 0, node.config.cluster_target) as forwarder:
+            address = f"127.0.0.1:{forwarder.listen_port}"
+            async with await Connection.open(address, labels=CLUSTER_LABELS) as source:
+                assert (await send(source, CHANGE)).succeeded
+                (replica,) = read_snapshot(await send(source, distro_request("SNAPSHOT")))
+                assert replica.client == "c1"
+        await node.stop()
+        assert heard[-1] == "a heard success"
+
+    run(test())
 
     run(test())

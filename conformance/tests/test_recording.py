@@ -123,13 +123,11 @@ def test_a_client_that_nobody_holds_any_more_is_not_missed(real: Recording) -> N
 
 
 def test_only_news_leaves_out_what_the_trace_already_says(real: Recording) -> None:
-    real.journal.observed("b", [FIRST], only_news=True)
-    real.journal.observed("b", [FIRST], only_news=True)
-    assert len(real.states) == 1
-    real.journal.observed("b", [SECOND], only_news=True)
-    real.journal.observed("b", [], only_news=True)
-    real.journal.observed("b", [], only_news=True)
-    assert [digest for *_, digest in real.states] == [FIRST.digest, SECOND.digest, None]
+    real.journal.client_changed("a", CLIENT, SECOND.revision, SECOND.digest)
+    for replicas in ([], [FIRST], [FIRST], [SECOND], [], []):
+        real.journal.observed("b", replicas, only_news=True)
+    at_b = [digest for node, _, _, digest in real.states if node == "b"]
+    assert at_b == [FIRST.digest, SECOND.digest, None]
 
 
 def test_a_restarted_node_holds_nothing(real: Recording) -> None:
