@@ -91,6 +91,7 @@ def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path:
         asyncio.run(_start_and_close(server))
 
     assert "\n" not in str(caught.value)
+    assert "Caused by: java.lang.ClassNotFoundException" in str(caught.value)
     assert server.console.exists()
     shutil.rmtree(server.home)
 

@@ -189,9 +189,8 @@ class NacosServer:
 
     def _failed(self, what: str) -> TargetError:
         self._start_failed = True
-        lines = [line.strip() for line in _read(self.console).splitlines() if line.strip()]
-        last = " | ".join(lines[-3:])[-600:] or "nothing was logged"
-        return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {last} (its home: {self.home})")
+        reason = _reason(_read(self.console)) or "nothing was logged"
+        return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 
 def _get(url: str) -> str:
@@ -201,6 +200,13 @@ def _get(url: str) -> str:
             return str(answer.read().decode("utf-8", "replace"))
     except (OSError, urllib.error.URLError):
         return ""
+
+
+def _reason(log: str) -> str:
+    """The innermost cause of the last stack trace, else the last lines."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return (causes[-1] if causes else " | ".join(lines[-3:]))[-600:]
 
 
 def _read(path: Path) -> str:

@@ -82,6 +82,11 @@ def _beans(release: NacosRelease) -> str:
         f"""
   <bean class="org.springframework.aop.framework.ProxyFactoryBean">
     <property name="proxyInterfaces" value="{interface}"/>
+    <property name="targetSource">
+      <bean class="org.springframework.aop.target.EmptyTargetSource" factory-method="forClass">
+        <constructor-arg value="{interface}"/>
+      </bean>
+    </property>
   </bean>"""
         for interface in release.proxied_beans
     )

@@ -56,7 +56,6 @@ RELEASES: dict[str, NacosRelease] = {
         NacosRelease(
             "2.3.2",
             "org.jeecgframework.nacos",
-            proxied_beans=("com.alibaba.nacos.persistence.repository.embedded.operate.DatabaseOperate",),
             jvm_properties={"embeddedStorage": "true", "db.pool.config.connectionTimeout": "30000"},
             home_files={"conf/derby-schema.sql": "CREATE SCHEMA nacos AUTHORIZATION nacos;\n"},
         ),

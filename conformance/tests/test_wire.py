@@ -1,0 +1,55 @@
+"""The connection that everything played uses, seen from below: TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from distro_conformance.peer import PlayedPeer
+from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
+from distro_conformance.wire import SDK_LABELS, Connection
+
+pytestmark = pytest.mark.wire
+
+
+def test_close_ends_the_transport_at_once_although_the_connection_is_still_held() -> None:
+    """A server knows of a client's end by its transport; gRPC keeps one open as long as somebody holds a call of it."""
+
+    async def run() -> None:
+        (port,) = free_base_ports()
+        peer = PlayedPeer(port, lambda: 0)
+        await peer.start()
+        ended = asyncio.Event()
+
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            from_server, to_server = await asyncio.open_connection("127.0.0.1", port + CLUSTER_OFFSET)
+            await asyncio.gather(_pump(reader, to_server), _pump(from_server, writer))
+            ended.set()
+
+        between = await asyncio.start_server(relay, "127.0.0.1", 0)
+        try:
+            address = f"127.0.0.1:{between.sockets[0].getsockname()[1]}"
+            connection = await Connection.open(address, labels=SDK_LABELS)
+
+            await connection.close()
+
+            async with asyncio.timeout(2):
+                await ended.wait()
+            assert connection.id
+        finally:
+            between.close()
+            await peer.stop()
+
+    asyncio.run(run())
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+    sink.close()
+    with contextlib.suppress(ConnectionError):
+        await sink.wait_closed()
