@@ -145,7 +145,7 @@ async def check_requirements(
 async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, wait_ms: int) -> RequirementResult:
     if target.profile not in requirement.releases:
         return RequirementResult(
-            requirement, None, 0.0, f"applies to {requirement.releases}; the target behaves as {target.profile}"
+            requirement, None, 0.0, f"applies {requirement.releases}; the target behaves as {target.profile}"
         )
     kit, begun = Kit(target, peer), time.monotonic()
     try:

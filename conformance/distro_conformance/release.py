@@ -42,7 +42,7 @@ class Span:
 
     def __str__(self) -> str:
         if self.until is not None:
-            return f"{self.since} to {self.until}" if self.since else f"up to {self.until}"
+            return f"from {self.since} to {self.until}" if self.since else f"up to {self.until}"
         return f"from {self.since} on" if self.since else "all releases"
 
 

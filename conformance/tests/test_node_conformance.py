@@ -40,7 +40,7 @@ def test_what_a_release_did_not_promise_is_reported_as_untested() -> None:
 
     untested = {result.requirement.id: result.message for result in report.results if result.verdict is None}
     assert sorted(untested) == ["DISTRO-REVISION-001", "DISTRO-VERIFY-001"]
-    assert untested["DISTRO-VERIFY-001"] == "applies to from 2.1.2 on; the target behaves as nacos-2.0.4"
+    assert untested["DISTRO-VERIFY-001"] == "applies from 2.1.2 on; the target behaves as nacos-2.0.4"
     assert report.verdict is Verdict.CONFORMS
 
 
