@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from distro_model.messages import text_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Kind, Property
@@ -162,7 +163,6 @@ def _lines(situation: Situation) -> Iterable[str]:
 def _node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
-        content = ", ".join(f"{service} {instance}" for service, instance in client.content) or "nothing"
-        yield f"{client.name} {kind}, revision {client.revision}, {content}"
+        yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"

@@ -99,6 +99,11 @@ TIMEOUT = Answer(CallResult.TIMEOUT)
 UNREACHABLE = Answer(CallResult.UNREACHABLE)
 
 
+def text_of(content: Content) -> str:
+    """Content as a person reads it."""
+    return ", ".join(f"{service} {instance}" for service, instance in content) or "nothing"
+
+
 def subject_of(request: Request) -> str | None:
     """The client that a request is about; None for SNAPSHOT and REPORT."""
     return None if isinstance(request, Snapshot | Report) else request.client

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from distro_model.actions import Action
 from distro_model.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
+from distro_model.messages import text_of
 from distro_model.turn import Traffic
 
 Observation = Mapping[str, Mapping[str, View] | None]
@@ -125,7 +126,7 @@ def _at_node(node: str, possible: Mapping[str, View] | None, seen: Mapping[str, 
         if ours.revision != theirs.revision:
             yield Difference(node, client, "revision", str(ours.revision), str(theirs.revision))
         if ours.content != theirs.content:
-            yield Difference(node, client, "content", str(ours.content), str(theirs.content))
+            yield Difference(node, client, "content", text_of(ours.content), text_of(theirs.content))
 
 
 def _running(view: Mapping[str, View] | None) -> str:
@@ -133,7 +134,7 @@ def _running(view: Mapping[str, View] | None) -> str:
 
 
 def _known(view: View | None) -> str:
-    return "unknown" if view is None else f"revision {view.revision} with {view.content}"
+    return "unknown" if view is None else f"there at revision {view.revision} with {text_of(view.content)}"
 
 
 def _call(call: Traffic, count: int, seen: str, possible: str) -> Difference:

@@ -26,7 +26,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from distro_model.events import TaskDue, VerifyDue
-from distro_model.messages import CallResult, Change, Content, Delete, Operation, Verify
+from distro_model.messages import CallResult, Change, Content, Delete, Operation, Verify, text_of
 from distro_model.node import NodeState
 from distro_model.transitions import Delivers, TimesOut
 from distro_model.untimed import Bounds, Move, Situation
@@ -92,7 +92,7 @@ def diverged(situation: Situation) -> str | None:
     for life in situation.lives:
         contents = {node.name: _content(node, life.client) for node in nodes}
         if len(set(contents.values())) > 1:
-            return f"{life.client}: " + ", ".join(f"{name} shows {_text(shown)}" for name, shown in contents.items())
+            return f"{life.client}: " + ", ".join(f"{name} shows {text_of(shown)}" for name, shown in contents.items())
     return None
 
 
@@ -126,7 +126,7 @@ def _rev(move: Move) -> str | None:
             if contents[client.revision] != client.content:
                 return (
                     f"{node.name if node else ''} has {client.name} at revision {client.revision}"
-                    f" with {_text(client.content)}, its owner had {_text(contents[client.revision])}"
+                    f" with {text_of(client.content)}, its owner had {text_of(contents[client.revision])}"
                 )
     return None
 
@@ -144,8 +144,8 @@ def _verify(move: Move) -> str | None:
     if replica.content in between:
         return None
     return (
-        f"{move.transition.target} confirmed {verified} with {_text(replica.content)}"
-        f" while its owner had {' then '.join(map(_text, between))}"
+        f"{move.transition.target} confirmed {verified} with {text_of(replica.content)}"
+        f" while its owner had {' then '.join(map(text_of, between))}"
     )
 
 
@@ -273,10 +273,6 @@ def _runs_out(situation: Situation, client: str) -> bool:
 def _content(node: NodeState, client: str) -> Content:
     held = node.client(client)
     return () if held is None else held.content
-
-
-def _text(content: Content) -> str:
-    return ", ".join(f"{service} {instance}" for service, instance in content) or "nothing"
 
 
 def _names(names: list[str]) -> str:

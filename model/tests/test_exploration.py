@@ -1,0 +1,202 @@
+"""Every reachable situation of small clusters: counts, what holds, and what each broken profile breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_model import (
+    PROFILES,
+    PROPERTIES,
+    Bounds,
+    Kind,
+    NoTimesError,
+    PossibleStates,
+    UnknownMutantError,
+    UnknownProfileError,
+    UnknownPropertyError,
+    as_timed,
+    explore,
+    profile_named,
+    property_named,
+    start,
+    with_mutant,
+)
+from distro_model.actions import Swallow
+from distro_model.profiles import STRICT
+
+SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
+
+
+@pytest.mark.parametrize(
+    ("profile", "bounds", "states", "transitions"),
+    [
+        ("strict", SMALL, 141, 278),
+        ("strict", Bounds(), 3651, 10521),
+        ("nacos-2.0.4", Bounds(), 3462, 9828),
+        ("nacos-2.2.4", Bounds(), 5340, 15154),
+        ("strict", Bounds(nodes=3, changes=1, drops=0), 9288, 33741),
+        ("strict", Bounds(changes=1, crashes=1), 4225, 14813),
+    ],
+)
+def test_counts_are_pinned(profile, bounds, states, transitions):
+    """A change of any rule changes these; if you meant it, the new counts belong into the same commit."""
+    explored = explore(bounds, PROFILES[profile])
+    assert (explored.complete, explored.distinct_states, explored.transitions) == (True, states, transitions)
+
+
+def test_the_smallest_count_is_known_by_hand():
+    """One node, one client, no change: not connected, connected, gone; and a verify round that has nobody to ask."""
+    explored = explore(Bounds(nodes=1, clients=1, changes=0, drops=0, swallows=0), STRICT)
+    assert (explored.distinct_states, explored.transitions) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(),
+        Bounds(lost_replies=1, swallows=0),
+        Bounds(changes=1, crashes=1),
+        Bounds(nodes=3, changes=1, drops=0),
+        Bounds(clients=2, changes=1, drops=0, swallows=0, in_flight=1),
+    ],
+    ids=str,
+)
+def test_strict_satisfies_everything(bounds):
+    explored = explore(bounds, STRICT)
+    assert explored.complete
+    assert {result.name: result.holds for result in explored.results if result.holds is False} == {}
+    assert explored.holds
+
+
+def broken(profile, **bounds):
+    return {result.name for result in explore(Bounds(**bounds), profile).results if result.holds is False}
+
+
+def test_what_a_release_does_not_satisfy():
+    assert broken(PROFILES["nacos-2.0.4"]) == {"INV-CONV", "INV-VERIFY", "INV-DELETE"}  # B02, B24
+    assert broken(PROFILES["nacos-2.2.4"]) == {"INV-REV", "INV-DELETE"}  # B10, B24
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize(
+    ("mutant", "killed_by", "bounds"),
+    [
+        ("B02", "INV-CONV", {}),
+        ("B02", "INV-VERIFY", {}),
+        ("B07", "INV-OWNER", {"changes": 1, "drops": 0, "swallows": 0}),
+        ("m-delete-retried-as-change", "INV-DELETE", {}),
+    ],
+)
+def test_a_mutant_is_killed_in_strict(mutant, killed_by, bounds):
+    assert killed_by not in broken(STRICT, **bounds)
+    assert killed_by in broken(with_mutant(STRICT, mutant), **bounds)
+
+
+def test_without_a_lossy_acknowledgement_2_0_4_converges():
+    """It takes a sync that is acknowledged and lost: everything else is retried."""
+    assert "INV-CONV" not in broken(PROFILES["nacos-2.0.4"], swallows=0, drops=2)
+
+
+class TestCounterexample:
+    def found(self):
+        return explore(Bounds(), PROFILES["nacos-2.0.4"]).result("INV-CONV").counterexample
+
+    def test_it_is_a_shortest_run_and_says_what_changed(self):
+        run = self.found()
+        assert len(run.steps) == 7
+        text = str(run)
+        assert "is acknowledged and not delivered" in text
+        assert text.endswith("INV-CONV: c1: a shows web 10.0.0.1:80 v=2, b shows web 10.0.0.1:80 v=1")
+        assert str(run.steps[0]) == "connect c1 a\n    + a: c1 native, revision 0, nothing"
+
+    def test_it_can_be_repeated_on_a_clock(self):
+        timed = as_timed(self.found(), PROFILES["nacos-2.0.4"])
+        assert timed.expectation.diverged == ("c1",)
+        assert Swallow("a", "b", "CHANGE") in timed.actions
+        possible = PossibleStates.of(start(timed.nodes, PROFILES["nacos-2.0.4"]))
+        for action in (*timed.prologue, *timed.actions):
+            possible = possible.after(action)
+        assert all(timed.expectation.met_by(outcome) for outcome in possible.outcomes)
+
+    def test_what_breaks_one_profile_does_not_break_another_on_the_clock(self):
+        """The verification inside `as_timed` is one that can fail."""
+        with pytest.raises(NoTimesError, match="INV-CONV: no waiting times were found that lead strict to"):
+            as_timed(self.found(), STRICT)
+
+    @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4"])
+    def test_whatever_a_release_breaks_by_default_can_be_repeated(self, profile):
+        for result in explore(Bounds(), PROFILES[profile]).results:
+            if result.counterexample is not None:
+                assert as_timed(result.counterexample, PROFILES[profile]).actions
+
+    def test_a_lost_reply_cannot_be_said_in_actions(self):
+        profile = PROFILES["nacos-2.2.4"]
+        run = explore(Bounds(drops=0, lost_replies=1), profile).result("INV-DELETE").counterexample
+        with pytest.raises(NoTimesError, match="no action loses a reply"):
+            as_timed(run, profile)
+
+    def test_who_owns_a_client_is_not_seen_from_outside(self):
+        mutant = with_mutant(STRICT, "B07")
+        run = explore(SMALL, mutant).result("INV-OWNER").counterexample
+        with pytest.raises(NoTimesError, match="does not show in any view"):
+            as_timed(run, mutant)
+
+
+class TestResults:
+    def test_a_sometimes_that_is_never_found_does_not_hold(self):
+        unreachable = property_named("REACH-VERIFY-REPAIR")
+        never = type(unreachable)(unreachable.id, Kind.SOMETIMES, unreachable.sentence, lambda _: None)
+        explored = explore(SMALL, STRICT, [never])
+        assert explored.result(never.id).holds is False
+        assert not explored.holds
+
+    def test_a_sometimes_that_the_bounds_rule_out_is_left_undecided(self):
+        assert explore(SMALL, STRICT).result("REACH-RETRY").holds is None
+
+    def test_a_sometimes_comes_with_a_witness(self):
+        result = explore(Bounds(), STRICT).result("REACH-SECOND-REVISION")
+        assert (result.holds, result.counterexample) == (True, None)
+        assert "holds the second content of c1" in result.witness.found
+
+    def test_a_search_that_was_stopped_decides_nothing_that_it_did_not_see(self):
+        explored = explore(Bounds(), STRICT, stop=lambda: True)
+        assert not explored.complete
+        assert not explored.holds
+        assert explored.result("INV-CONV").holds is None
+
+    def test_max_states_is_a_limit(self):
+        explored = explore(Bounds(max_states=100), STRICT)
+        assert not explored.complete
+        assert explored.distinct_states <= 120
+
+
+class TestNames:
+    def test_an_unknown_name_is_answered_with_the_known_ones(self):
+        with pytest.raises(
+            UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.4, nacos-2\.2\.4, strict"
+        ):
+            profile_named("nacos-9")
+        with pytest.raises(
+            UnknownMutantError, match="unknown mutant 'B99'; known: B02, B07, m-delete-retried-as-change"
+        ):
+            with_mutant(STRICT, "B99")
+        with pytest.raises(UnknownPropertyError, match="unknown property 'INV-X'; known: INV-CONV"):
+            property_named("INV-X")
+
+    def test_a_mutant_shows_in_the_name_of_its_profile(self):
+        assert with_mutant(STRICT, "B02").name == "strict+B02"
+
+    def test_every_property_has_a_kind_that_is_searched(self):
+        assert {each.kind for each in PROPERTIES.values()} == {Kind.ALWAYS, Kind.SOMETIMES}
+
+    @pytest.mark.parametrize(
+        ("bounds", "complaint"),
+        [
+            ({"nodes": 0}, "at least one node"),
+            ({"drops": -1}, "no negative"),
+            ({"clients": 5, "in_flight": 2}, "raise it"),
+        ],
+    )
+    def test_bounds_that_contradict_themselves_are_refused(self, bounds, complaint):
+        with pytest.raises(ValueError, match=complaint):
+            Bounds(**bounds)

@@ -1,0 +1,176 @@
+"""The schedule: what fires when, and what is left open within one instant."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, start
+from distro_model.actions import (
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    Drop,
+    Heal,
+    Hold,
+    Register,
+    Release,
+    Restart,
+    Swallow,
+)
+from distro_model.messages import CallResult, Operation
+from distro_model.profiles import NACOS_2_2_4, STRICT
+from distro_model.timing import prologue
+from distro_model.turn import Traffic
+
+WEB_1 = "10.0.0.1:80 v=1"
+WEB_2 = "10.0.0.1:80 v=2"
+
+
+def running(profile=STRICT, nodes="ab") -> PossibleStates:
+    possible = PossibleStates.of(start(nodes, profile))
+    for action in prologue(nodes, profile):
+        possible = possible.after(action)
+    return possible
+
+
+def after(possible: PossibleStates, *actions) -> PossibleStates:
+    for action in actions:
+        possible = possible.after(action)
+    return possible
+
+
+def test_one_long_wait_is_the_same_as_many_short_ones():
+    begun = after(running(nodes="abc"), Connect("c1", "a"), Register("c1", "web", WEB_1), Crash("c"), Cut("a", "b"))
+    in_one = after(begun, Advance(23_450))
+    in_many = after(begun, *[Advance(50)] * 469)
+    assert in_one.states == in_many.states
+
+
+def test_nothing_happens_in_no_time():
+    possible = after(running(), Connect("c1", "a"), Register("c1", "web", WEB_1))
+    assert after(possible, Advance(0)).states == possible.states
+
+
+def test_a_change_and_a_verify_of_one_instant_come_in_either_order():
+    """The change is due exactly when the owner verifies: the copy is asked about a revision it may not have yet."""
+    possible = after(running(NACOS_2_2_4), Advance(3000), Connect("c1", "a"), Register("c1", "web", WEB_1))
+    first_calls = {tuple(str(call) for call in o.traffic)[:1] for o in after(possible, Advance(1000)).outcomes}
+    assert first_calls == {
+        ("CHANGE a->b c1 revision 1: success",),
+        ("VERIFY a->b c1 revision 1: fail",),
+    }
+
+
+def test_a_repair_may_wait_for_the_next_tick_and_no_longer():
+    possible = after(running(), Connect("c1", "a"), Advance(4000))
+    held = {observe(state)["b"].get("c1") for state in possible.states}
+    assert held == {None, View(0, ())}
+    assert {observe(state)["b"].get("c1") for state in after(possible, Advance(100)).states} == {View(0, ())}
+
+
+def test_a_load_and_a_verify_of_one_instant_come_in_either_order():
+    """Node a, started alone, loads again after 30 s: an instant at which its verify is due as well."""
+    possible = after(
+        PossibleStates.of(start("ab", STRICT)),
+        Restart("a"),
+        Advance(10),
+        Restart("b"),
+        Connect("c1", "a"),
+        Advance(29_990),
+    )
+    verified = {any(call.operation is Operation.VERIFY for call in o.traffic) for o in possible.outcomes}
+    assert verified == {True, False}
+
+
+def test_timers_of_nodes_that_started_apart_leave_nothing_open():
+    possible = after(running(nodes="abc"), Connect("c1", "a"), Register("c1", "web", WEB_1), Advance(20_050))
+    assert len(possible.outcomes) == 1
+
+
+def test_a_held_request_vanishes_after_its_time():
+    possible = after(running(), Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", WEB_1), Advance(3900))
+    (change,) = [call for call in possible.outcomes[0].state.link("a", "b").calls if call.request.operation == "CHANGE"]
+    assert change.deadline_ms == possible.outcomes[0].state.now_ms + 100
+    ended = after(possible, Advance(100)).outcomes[0]
+    assert Traffic("a", "b", Operation.CHANGE, "c1", 1, CallResult.TIMEOUT) in ended.traffic
+
+
+def test_a_crash_answers_for_what_was_on_its_way_to_the_node():
+    possible = after(running(), Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", WEB_1), Advance(1000))
+    (outcome,) = after(possible, Crash("b")).outcomes
+    assert [call.outcome for call in outcome.traffic] == [CallResult.UNREACHABLE]
+    assert observe(outcome.state)["b"] is None
+
+
+def test_a_cut_answers_for_what_was_on_its_way():
+    possible = after(running(), Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", WEB_1), Advance(1000))
+    (outcome,) = after(possible, Cut("a", "b")).outcomes
+    assert [call.outcome for call in outcome.traffic] == [CallResult.UNREACHABLE]
+
+
+def test_a_crash_of_the_sender_ends_its_calls_and_connections():
+    possible = after(running(), Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", WEB_1), Advance(1000))
+    (outcome,) = after(possible, Crash("a"), Release("a", "b")).outcomes
+    assert outcome.traffic == ()
+    assert enabled(outcome.state, Register("c1", "web", WEB_2)) == "c1 is no longer connected"
+
+
+@pytest.mark.parametrize(
+    ("action", "guard"),
+    [
+        (Connect("c1", "b"), "c1 has been connected before, and a connection id is never used twice"),
+        (Connect("c2", "x"), "there is no node x"),
+        (Register("c9", "web", WEB_1), "c9 has never been connected"),
+        (Deregister("c1", "web"), "c1 does not publish web"),
+        (Disconnect("c9"), "c9 has never been connected"),
+        (Advance(-1), "time does not run backwards"),
+        (Cut("a", "a"), "a has no link to itself"),
+        (Heal("a", "b"), "the link is not cut"),
+        (Release("a", "b"), "the link is not held"),
+        (Restart("a"), "it is running"),
+        (Drop("a", "b", "REPORT"), "REPORT is none of CHANGE, DELETE, VERIFY, SNAPSHOT"),
+        (Swallow("a", "b", "SNAPSHOT"), "SNAPSHOT is none of CHANGE, DELETE, VERIFY"),
+    ],
+)
+def test_an_illegal_action_is_refused_with_its_guard(action, guard):
+    possible = after(running(), Connect("c1", "a"))
+    assert possible.guard(action) == guard
+    with pytest.raises(IllegalActionError, match=guard.split(",", maxsplit=1)[0]):
+        apply(possible.outcomes[0].state, action)
+
+
+class TestPossibleStates:
+    def undecided(self) -> PossibleStates:
+        return after(running(), Connect("c1", "a"), Advance(4000))
+
+    def test_an_observation_narrows(self):
+        possible = self.undecided()
+        assert len(possible.states) == 2
+        seen = observe(possible.outcomes[0].state)
+        narrowed = possible.matching(seen)
+        assert isinstance(narrowed, PossibleStates)
+        assert len(narrowed.states) == 1
+
+    def test_traffic_narrows_in_any_order(self):
+        possible = after(running(), Connect("c1", "a"), Register("c1", "web", WEB_1), Advance(9000))
+        outcome = possible.outcomes[0]
+        assert isinstance(possible.matching(observe(outcome.state), reversed(outcome.traffic)), PossibleStates)
+        assert isinstance(possible.matching(observe(outcome.state), outcome.traffic[1:]), Rejection)
+
+    def test_a_rejection_names_the_action_and_what_differs(self):
+        possible = after(running(), Connect("c1", "a"), Register("c1", "web", WEB_1), Advance(1500))
+        seen = {"a": {"c1": View(1, (("web", WEB_1),))}, "b": {"c1": View(1, (("web", WEB_2),))}}
+        rejection = possible.matching(seen, ())
+        assert str(rejection).splitlines() == [
+            "after `advance 1500ms` none of 1 possible outcomes agrees with what was seen",
+            "  nearest 1: c1 at b: content is web 10.0.0.1:80 v=2, the model has web 10.0.0.1:80 v=1",
+            "  nearest 1: a: the call CHANGE a->b c1 revision 1: success is not made, the model has made",
+        ]
+
+    def test_a_rejection_knows_nodes_and_clients_that_are_not_there(self):
+        rejection = running().matching({"a": None, "b": {"c9": View(0, ())}})
+        assert "a: the node is down, the model has up" in str(rejection)
+        assert "c9 at b: the client is there at revision 0 with nothing, the model has unknown" in str(rejection)
