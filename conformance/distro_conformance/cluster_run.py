@@ -67,9 +67,11 @@ class Script:
             await self._record(node, self.cluster.journal.client_connected)
             await client.register("orders", f"10.0.0.{number}", 8080, version="1")
             await self._changed(node)
+        await self.clients["c"].register("stock", "10.0.0.3", 7070)
+        await self._changed("c")
 
     async def change(self) -> None:
-        """New metadata, a second service, and the last service gone."""
+        """New metadata, a second service, one service less."""
         await self.clients["a"].register("orders", "10.0.0.1", 8080, version="2")
         await self._changed("a")
         await self.clients["b"].register("payments", "10.0.0.2", 9090)

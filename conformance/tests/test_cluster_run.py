@@ -83,7 +83,7 @@ def test_the_nodes_agree_after_each_phase_and_each_has_its_checkpoint(tmp_path: 
     events = events_of(tmp_path)
     checkpoints = Counter(event.detail for event in events if event.kind is Kind.CHECKPOINT)
     assert checkpoints == {"1": 3, "2": 3, "3": 3, "4": 3}
-    assert sum(event.kind is Kind.CLIENT_CHANGED for event in events) == 8
+    assert sum(event.kind is Kind.CLIENT_CHANGED for event in events) == 9
     assert [e.detail for e in events if e.kind is Kind.LINK_FAULT] == ["cut", "healed"]
     delivered = {(e.node, e.peer) for e in events if e.kind is Kind.REQUEST_RECEIVED}
     assert delivered == set(itertools.permutations(NODES, 2)), "something travelled on every link"
