@@ -6,7 +6,7 @@ while a node restarts.
 
 from __future__ import annotations
 
-import os
+import random
 import socket
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ LOWEST, HIGHEST = 12_000, 31_000
 STEP = 10
 """Between the main ports of the nodes of one cluster; the gRPC ports of neighbours stay apart."""
 
-_cursor = os.getpid() * 7 * STEP % (HIGHEST - LOWEST)
+_cursor = random.randrange(0, HIGHEST - LOWEST, STEP)
 
 
 class PortInUseError(OSError):

@@ -18,6 +18,7 @@ from distro_protos import Json, Message, Payload, decode, encode
 
 STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], PROFILES["nacos-2.0.4"]
 SERVICE = {"namespace": "public", "groupName": "DEFAULT_GROUP"}
+LOST_BUT_ACKNOWLEDGED = ("DistroDataResponse", {"resultCode": 200, "errorCode": 0})
 REAL_TIMEOUT_S = 10.0
 
 
@@ -128,28 +129,32 @@ class Sent:
 
 
 class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
-    """The directed link between two nodes. `cut` concerns every request, the sets name Distro operations."""
+    """The directed link between two nodes. `cut` and `mute` concern every request, the rest Distro operations."""
 
     def __init__(self, links: Links, sender: str, peer: str) -> None:
         self._links, self._sender, self._peer = links, sender, peer
         self.cut = False
+        self.mute = False
         self.unanswered: set[str] = set()
-        self.swallowed: set[str] = set()
+        self.answers: dict[str, tuple[str, Json]] = {}
+        """Operation -> what the sender gets to hear; the receiver never hears of the request."""
 
     async def intercept_unary_unary(self, continuation: Any, details: Any, request: Payload) -> Any:
         if self.cut:
             raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "cut")
+        if request.metadata.type == "ServerCheckRequest":
+            self._links.set_ups.append((self._sender, self._peer))
         body = decode(request).body
         operation = body.get("dataOperation")
         if operation is not None:
             client = body.get("distroData", {}).get("distroKey", {}).get("resourceKey", "")
             now_ms = self._links.clock.now_ms()
             self._links.sent.append(Sent(now_ms, self._sender, self._peer, operation, client))
-            if operation in self.swallowed:  # acknowledged, but lost
-                return encode("DistroDataResponse", {"resultCode": 200})
-            if operation in self.unanswered:
-                with self._links.clock.parked():
-                    await asyncio.Event().wait()
+            if operation in self.answers:
+                return encode(*self.answers[operation])
+        if self.mute or operation in self.unanswered:
+            with self._links.clock.parked():
+                await asyncio.Event().wait()
         return await continuation(details, request)
 
 
@@ -159,6 +164,8 @@ class Links:
 
     clock: Clock
     sent: list[Sent] = field(default_factory=list)
+    set_ups: list[tuple[str, str]] = field(default_factory=list)
+    """(sender, peer) of each connection that was begun."""
     _links: dict[tuple[str, str], Link] = field(default_factory=dict)
 
     def __call__(self, sender: str, peer: str) -> Sequence[grpc.aio.ClientInterceptor]:

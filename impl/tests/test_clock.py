@@ -88,6 +88,24 @@ async def test_parked_work_does_not_count_until_it_wakes_up() -> None:
     assert done == ["handled"]
 
 
+async def test_a_part_of_work_that_outlives_it_leaves_nothing_busy() -> None:
+    """gRPC runs interceptors in tasks of its own; a cancelled one may end after the request that it belongs to."""
+    clock, parts = VirtualClock(), []
+
+    async def part() -> None:
+        with clock.parked():
+            await asyncio.Event().wait()
+
+    async def work() -> None:
+        parts.append(asyncio.create_task(part()))
+        await asyncio.sleep(0)
+
+    clock.spawn(work(), "work")
+    await asyncio.sleep(0.01)
+    parts[0].cancel()
+    await clock.settle(0.1)
+
+
 async def test_a_timeout_ends_even_what_is_parked_and_is_work_itself() -> None:
     clock, outcome = VirtualClock(), []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from impl_lab import NACOS_2_2_4, Lab, sync_data
+from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, Lab, sync_data
 
 from distro_impl.transport_agent import decode_content
 
@@ -40,13 +40,13 @@ async def test_a_member_that_cannot_answer_is_skipped(lab: Lab) -> None:
 async def test_without_a_snapshot_there_is_no_verify_until_the_retry_succeeds(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4, size=2)
     await run.cluster.crash(1)
-    run.link(1, 0).swallowed = {"SNAPSHOT"}  # a success without data is a failure
+    run.link(1, 0).answers = {"SNAPSHOT": LOST_BUT_ACKNOWLEDGED}  # no data: a failure
     await run.cluster.restart(1)
     client = await lab.naming(run.cluster.nodes[1])
     await client.register("web", 80)
     await run.clock.advance(29_999)
     assert run.links.operations(client.id) == ["CHANGE"]  # syncs are sent all the same
-    run.link(1, 0).swallowed = set()
+    run.link(1, 0).answers = {}
     await run.clock.advance(4000)
     assert run.links.operations(client.id) == ["CHANGE", "VERIFY"]
 

@@ -51,6 +51,26 @@ async def test_a_subscriber_is_pushed_half_a_second_after_a_change_with_growing_
     assert first.body["requestId"] != second.body["requestId"]
 
 
+async def test_two_answers_of_one_instant_have_different_times(lab: Lab) -> None:
+    """The Python SDK drops what is not newer than what it has."""
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    times = [(await client.subscribe("web")).body["serviceInfo"]["lastRefTime"] for _ in range(3)]
+    assert times == sorted(set(times))
+
+
+async def test_a_subscriber_is_told_when_the_last_publisher_leaves(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    subscriber, publisher = [await lab.naming(run.cluster.nodes[0]) for _ in range(2)]
+    await publisher.register("web", 80)
+    await subscriber.subscribe("web")
+    await run.clock.advance(500)
+    await subscriber.acknowledge(await subscriber.next_request())
+    await lab.leave(run, 0, publisher)
+    await run.clock.advance(500)
+    assert (await subscriber.next_request()).body["serviceInfo"]["hosts"] == []
+
+
 async def test_a_push_that_is_not_acknowledged_is_repeated_and_holds_nothing_up(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     mute = await lab.naming(run.cluster.nodes[0])

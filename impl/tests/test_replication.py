@@ -80,10 +80,12 @@ async def test_unavailable_is_retried_after_the_retry_delay_and_delays_nobody_el
     assert run.kinds(1, client.id) == []
     assert run.kinds(2, client.id) == ["replica_applied"]
     run.link(0, 1).cut = False
+    run.links.set_ups.clear()
     await run.clock.advance(2499)  # failed at 1000, due at 4000
     assert run.kinds(1, client.id) == []
     await run.clock.advance(1)
     assert run.last(1, client.id).at_ms == run.start_ms + 4000
+    assert run.links.set_ups == [(run.cluster.addresses[0], run.cluster.addresses[1])]  # over a new connection
 
 
 @pytest.mark.parametrize(("profile", "again_ms"), [(STRICT, 7000), (NACOS_2_0_4, 10000)])
@@ -101,6 +103,43 @@ async def test_an_unanswered_change_is_retried_after_time_out_and_retry_delay(
     assert run.links.operations(client.id, peer=run.cluster.addresses[1]).count("CHANGE") == 1
     await run.clock.advance(1)
     assert run.last(1, client.id).at_ms == run.start_ms + again_ms
+
+
+@pytest.mark.parametrize(
+    ("answer", "changes"),
+    [
+        (("DistroDataResponse", {"resultCode": 500, "errorCode": 500}), 3),
+        (("ErrorResponse", {"resultCode": 500, "errorCode": 300}), 3),
+        (("DistroDataResponse", {"resultCode": 200, "errorCode": 500}), 1),
+    ],
+    ids=["typed 500", "ErrorResponse", "200/500"],
+)
+async def test_which_answers_to_a_change_are_followed_by_a_retry(
+    lab: Lab, answer: tuple[str, dict[str, int]], changes: int
+) -> None:
+    """real-nacos.md section 5, "Sender's reaction": 200/500 counts as success (D5)."""
+    run = await lab.cluster(size=2)
+    client = await lab.naming(run.cluster.nodes[0])
+    run.link(0, 1).answers = {"CHANGE": answer}
+    run.link(0, 1).unanswered = {"VERIFY"}
+    await client.register("web", 80)
+    await run.clock.advance(7000)
+    assert run.links.operations(client.id).count("CHANGE") == changes  # at 1, 4 and 7 s
+
+
+async def test_a_peer_that_does_not_even_answer_the_set_up_costs_a_time_out(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_0_4)
+    client = await lab.naming(run.cluster.nodes[0])
+    run.link(0, 1).cut = True
+    await client.register("web", 80)
+    await run.clock.advance(2000)  # the broken connection is thrown away
+    run.link(0, 1).cut, run.link(0, 1).mute = False, True
+    await run.clock.advance(9000)
+    assert run.kinds(1, client.id) == []
+    assert run.kinds(2, client.id) == ["replica_applied"]
+    run.link(0, 1).mute = False
+    await run.clock.advance(8000)
+    assert run.kinds(1, client.id) == ["replica_applied"]
 
 
 async def test_a_crashed_peer_gets_what_it_missed_when_it_is_back(lab: Lab) -> None:
@@ -156,11 +195,12 @@ async def test_nothing_is_sent_to_a_member_that_is_not_up(lab: Lab) -> None:
     client = await lab.naming(run.cluster.nodes[0])
     run.link(0, 1).cut = run.link(1, 0).cut = True
     await run.clock.advance(5000)  # the first report finds node 1 cut off
+    run.link(0, 1).cut = False  # still SUSPICIOUS until the next report, at 9 s
     run.links.sent.clear()
     await client.register("web", 80)
     await run.clock.advance(1100)
     assert run.links.operations(client.id, peer=run.cluster.addresses[1]) == []
-    run.link(0, 1).cut = False  # still SUSPICIOUS until a report arrives
+    assert run.links.operations(client.id, peer=run.cluster.addresses[2]) == ["CHANGE"]
     await run.clock.advance(15_000)
     assert run.last(1, client.id).kind == "replica_applied"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from impl_lab import NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab
+from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab
 
 from distro_impl import Profile, with_mutant
 
@@ -25,10 +25,10 @@ async def test_a_lost_change_is_found_by_verify_and_sent_again_to_that_peer_alon
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
     await run.clock.advance(1500)
-    run.link(0, 1).swallowed = {"CHANGE"}
+    run.link(0, 1).answers = {"CHANGE": LOST_BUT_ACKNOWLEDGED}
     await client.register("web", 81)
     await run.clock.advance(1500)
-    run.link(0, 1).swallowed = set()
+    run.link(0, 1).answers = {}
     assert run.last(1, client.id).revision == 1
     run.links.sent.clear()
     await run.clock.advance(2000)
@@ -38,6 +38,33 @@ async def test_a_lost_change_is_found_by_verify_and_sent_again_to_that_peer_alon
     assert run.links.operations(client.id, peer=run.cluster.addresses[2]) == ["VERIFY"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "causes_a_change"),
+    [
+        (("DistroDataResponse", {"resultCode": 500, "errorCode": 500}), True),
+        (("DistroDataResponse", {"resultCode": 200, "errorCode": 500}), False),
+        (("ErrorResponse", {"resultCode": 500, "errorCode": 301}), False),
+        (None, False),
+    ],
+    ids=["typed 500", "200/500", "ErrorResponse", "no answer"],
+)
+async def test_only_a_typed_failure_of_a_verify_causes_a_change(
+    lab: Lab, answer: tuple[str, dict[str, int]] | None, causes_a_change: bool
+) -> None:
+    """real-nacos.md section 5, "Sender's reaction"; D10."""
+    run = await lab.cluster(size=2)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(4000)
+    run.links.sent.clear()
+    if answer is None:
+        run.link(0, 1).unanswered = {"VERIFY"}
+    else:
+        run.link(0, 1).answers = {"VERIFY": answer}
+    await run.clock.advance(5900)
+    assert run.links.operations(client.id) == (["VERIFY", "CHANGE"] if causes_a_change else ["VERIFY"])
+
+
 @pytest.mark.parametrize("profile", [NACOS_2_0_4, with_mutant(STRICT, "B02")], ids=["nacos-2.0.4", "B02"])
 async def test_b02_a_lost_change_stays_lost_where_verify_only_asks_for_existence(lab: Lab, profile: Profile) -> None:
     run = await lab.cluster(profile)
@@ -45,10 +72,10 @@ async def test_b02_a_lost_change_stays_lost_where_verify_only_asks_for_existence
     reader = await lab.naming(run.cluster.nodes[1])
     await client.register("web", 80)
     await run.clock.advance(2500)
-    run.link(0, 1).swallowed = {"CHANGE"}
+    run.link(0, 1).answers = {"CHANGE": LOST_BUT_ACKNOWLEDGED}
     await client.register("web", 81)
     await run.clock.advance(2500)
-    run.link(0, 1).swallowed = set()
+    run.link(0, 1).answers = {}
     await run.clock.advance(60_000)
     assert await reader.ports("web") == [80]
 
