@@ -136,6 +136,8 @@ def read_ndjson(path: Path | str) -> TraceFile:
     rejected: list[Rejected] = []
     last = 1
     for last, line in lines:
+        if not line.strip():
+            continue
         try:
             events.append(parse_event(line, header.run))
         except ValueError as reason:
@@ -187,12 +189,11 @@ def _has_its_type(name: str, value: object) -> bool:
 
 
 def _lines(path: Path | str) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers from 1, without the empty ones. Only a line feed ends a line."""
+    """The lines with their numbers from 1. Only a line feed ends a line."""
     try:
         with Path(path).open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line.rstrip(b"\n")
+                yield number, line.rstrip(b"\n")
     except FileNotFoundError as error:
         raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error
     except OSError as error:

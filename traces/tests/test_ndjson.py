@@ -156,7 +156,7 @@ def test_a_newer_schema_is_refused_with_both_versions(recorder: Recorder) -> Non
     ("content", "error"),
     [
         ("", EmptyTraceError),
-        ("\n\n", EmptyTraceError),
+        ("\n\n", NotATraceError),
         ("hello\n", NotATraceError),
         ('{"schema":"distroch', NotATraceError),
         ('{"schema":"distrocheck-trace","version":1}\n', NotATraceError),

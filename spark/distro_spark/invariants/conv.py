@@ -1,0 +1,202 @@
+"""INV-CONV: at rest every member has the same view of every service.
+
+A CHECKPOINT row on each live node says: faults are healed, time enough has passed, here all should agree. What a node
+holds there is its latest stretch (`history.py`). The truth is what the owner holds, nothing once the client
+disconnected from it. When the owner is not there any more (stopped, or started anew and without its connections), the
+others may agree about the orphan until its lease ends; if they differ, the truth is that there is nothing.
+
+Since when: both timelines are laid side by side. The last *agreement* is the latest stretch of the owner whose view
+this node shared while or after the owner took it. If that is the owner's present view, the node has left it since,
+and the row with which it left is the first event; otherwise the first event is the owner's next row, the first
+content that the node never reached. Times are compared across nodes only here, to tell a view from the same one later.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from distro_spark.history import Trace, is_one_of
+from distro_spark.invariants.registry import invariant
+from distro_spark.violations import as_violations, event_reference, evidence, no_violations, told
+from distro_traces.event import Kind
+
+NAME = "INV-CONV"
+_CLIENT = ["run", "client"]
+_REPLICA = ["run", "client", "node"]
+_END = 2**62
+"""Later than every sequence number and every time."""
+
+
+@invariant(
+    NAME,
+    key=("run", "client"),
+    text="At rest every member's view of every service is the same set of instances.",
+    needs_checkpoint=True,
+)
+def same_view_everywhere(trace: Trace) -> DataFrame:
+    # Computed once and cut off from its plan: there is little of it, and all that follows is about it.
+    diverged = _at_checkpoints(trace).transform(_diverged).localCheckpoint()
+    if diverged.isEmpty():  # a healthy run needs no explanation, which is the larger part of the work
+        return no_violations(trace.events.sparkSession)
+    events = trace.events
+    return (
+        _since(diverged, trace.history)
+        .transform(_one_per_divergence)
+        .transform(_with_last_messages, events)
+        .join(F.broadcast(events.select("run", "profile").distinct()), "run")
+        .withColumn(
+            "evidence",
+            evidence(
+                owner="owner",
+                checkpoints="checkpoints",
+                expected=F.coalesce("truth", F.lit("nothing")),
+                expected_revision="owners_revision",
+                actual=F.coalesce("view", F.lit("nothing")),
+                actual_revision=F.when(F.col("view").isNotNull(), F.col("revision")),
+                last_message="last_request.message",
+                last_operation="last_request.operation",
+                last_outcome="last_outcome",
+                last_verify="last_verify",
+            ),
+        )
+        .withColumn("message", _message())
+        .transform(as_violations, NAME)
+    )
+
+
+def _one_per_divergence(since: DataFrame) -> DataFrame:
+    """A divergence may last for many checkpoints; told is what it was at the last of them."""
+    at_last = ("view", "revision", "truth", "owners_revision", "has_owner")
+    numbers = F.sort_array(F.collect_set(F.struct("checkpoint.seq", "number")))
+    return since.groupBy(*_REPLICA, "owner", "first_event").agg(
+        F.max_by("checkpoint", "checkpoint.seq").alias("last_event"),
+        F.array_join(F.transform(numbers, lambda number: number["number"]), ", ").alias("checkpoints"),
+        *(F.max_by(name, "checkpoint.seq").alias(name) for name in at_last),
+    )
+
+
+def _at_checkpoints(trace: Trace) -> DataFrame:
+    """What each live node held of each client at each checkpoint, and what the owner held there."""
+    checkpoints = trace.events.where(is_one_of(Kind.CHECKPOINT)).select(
+        "run", "node", F.col("detail").alias("number"), event_reference().alias("checkpoint")
+    )
+    holds_then = (F.col("seq") < F.col("checkpoint.seq")) & (
+        F.coalesce(F.col("next_event.seq"), F.lit(_END)) > F.col("checkpoint.seq")
+    )
+    together = Window.partitionBy("run", "client", "number")
+    is_truth = _is_owners() & F.col("native")
+    of_the_owner = {"truth": "view", "owners_seq": "seq", "owners_revision": "revision"}
+    return (
+        trace.history.join(F.broadcast(checkpoints), ["run", "node"])
+        .where(holds_then)
+        .withColumns(
+            {
+                "has_owner": F.max(is_truth).over(together),
+                **{name: F.max(F.when(is_truth, F.col(of))).over(together) for name, of in of_the_owner.items()},
+                "holders": F.count("view").over(together),
+                "nodes": F.count("*").over(together),
+                "all_the_same": F.min("view").over(together) == F.max("view").over(together),
+            }
+        )
+    )
+
+
+def _diverged(held: DataFrame) -> DataFrame:
+    agree = (F.col("holders") == 0) | ((F.col("holders") == F.col("nodes")) & F.col("all_the_same"))
+    return held.where(~agree & ~F.col("view").eqNullSafe(F.col("truth")))
+
+
+def _since(diverged: DataFrame, history: DataFrame) -> DataFrame:
+    """Add `first_event`."""
+    history = history.join(diverged.select(*_CLIENT).distinct(), _CLIENT, "left_semi")
+    owners = history.where(_is_owners()).select(
+        *_CLIENT,
+        F.col("seq").alias("owner_seq"),
+        F.col("view").alias("owner_view"),
+        F.col("at_ms").alias("owner_at_ms"),
+        F.col("next_event").alias("owners_next"),
+    )
+    # The present stretch lasts beyond the checkpoint; it agrees with what the owner had held by then.
+    by_then = F.coalesce(
+        F.col("owner_seq") <= F.col("owners_seq"), F.col("owner_at_ms") <= F.col("checkpoint.at_ms"), F.lit(True)
+    )
+    key = [*_REPLICA, "number"]
+    present = (
+        diverged.join(owners, _CLIENT)
+        .where(F.col("owner_view").eqNullSafe(F.col("view")) & by_then)
+        .groupBy(*key)
+        .agg(F.max("owner_seq").alias("agreed_now"))
+    )
+    left_the_truth = F.col("owner_seq").eqNullSafe(F.col("owners_seq"))
+    turning_point = F.when(left_the_truth, F.col("parted.next_event")).otherwise(F.col("owners_next"))
+    return (
+        diverged.join(_parted(history), [*_REPLICA, "seq"])
+        .join(present, key, "left")
+        .withColumn("owner_seq", F.greatest("agreed_now", "parted.agreed"))
+        .join(owners.select(*_CLIENT, "owner_seq", "owners_next"), [*_CLIENT, "owner_seq"], "left")
+        .withColumn("first_event", F.coalesce(turning_point, "event", "checkpoint"))
+    )
+
+
+def _parted(history: DataFrame) -> DataFrame:
+    """By stretch: of the same node's earlier ones the one with the latest agreement, with what (`agreed`: a sequence
+    number of the owner's) and how it ended (`next_event`).
+
+    A stretch agrees with the owner's latest one with the same view that began before it ended. Linear: the owner's
+    are laid at their beginnings, the others' at their ends, in one order of time.
+    """
+    begins = F.coalesce(F.when(_is_owners(), F.coalesce("at_ms", F.lit(-_END))), "next_event.at_ms", F.lit(_END))
+    in_time = Window.partitionBy(*_CLIENT, "view").orderBy(begins, _is_owners())
+    earlier = Window.partitionBy(*_REPLICA).orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
+    agreed = F.last(F.when(_is_owners(), F.col("seq")), ignorenulls=True).over(in_time)
+    agreement = F.when(F.col("agreed").isNotNull(), F.struct("agreed", "seq", "next_event"))
+    return (
+        history.withColumn("agreed", agreed)
+        .withColumn("parted", F.max(agreement).over(earlier))
+        .select(*_REPLICA, "seq", "parted")
+    )
+
+
+def _is_owners() -> Column:
+    return F.coalesce(F.col("node") == F.col("owner"), F.lit(False))
+
+
+def _with_last_messages(divergences: DataFrame, events: DataFrame) -> DataFrame:
+    """Add the last message with content that reached the node until then, its answer, and the last verify's answer."""
+    key = [*_REPLICA, "first_event"]
+    with_content = F.col("operation").isin("ADD", "CHANGE", "DELETE")
+    reached = is_one_of(Kind.REQUEST_RECEIVED) & with_content
+    answered = is_one_of(Kind.REPLY_SENT)
+    messages = (
+        events.where(reached | answered)
+        .join(divergences.select(*key, F.col("last_event.seq").alias("until")), _REPLICA)
+        .where("seq < until")
+        .groupBy(*key)
+        .agg(
+            F.max_by(F.struct("message", "operation"), F.when(reached, F.col("seq"))).alias("last_request"),
+            F.max_by(F.struct("message", "outcome"), F.when(answered & with_content, F.col("seq"))).alias("last_reply"),
+            F.max_by("outcome", F.when(answered & (F.col("operation") == "VERIFY"), F.col("seq"))).alias("last_verify"),
+        )
+    )
+    is_its_reply = F.col("last_reply.message") == F.col("last_request.message")
+    return divergences.join(messages, key, "left").withColumn(
+        "last_outcome", F.when(is_its_reply, F.col("last_reply.outcome"))
+    )
+
+
+def _message() -> Column:
+    revision = F.when(F.col("view").isNotNull(), F.format_string(" (revision %d)", "revision"))
+    holds = F.concat(F.coalesce("view", F.lit("nothing")), F.coalesce(revision, F.lit("")))
+    truth = F.when(
+        F.col("has_owner"),
+        F.concat(F.lit("its owner "), "owner", F.lit(" holds "), F.coalesce("truth", F.lit("nothing"))),
+    ).otherwise(F.lit("no live node owns it and others hold nothing"))
+    after = F.concat(
+        F.lit("; the last content message that reached it is "), F.col("last_request.message"), F.lit(" ("),
+        F.concat_ws(", ", "last_request.operation", "last_outcome"), F.lit(")"),
+    )  # fmt: skip
+    return F.concat(
+        F.format_string("%s holds ", "node"), holds, F.lit(" of "), "client", F.lit(" at checkpoint "), "checkpoints",
+        F.lit(" while "), truth, F.lit("; they differ since "), told("first_event"), F.coalesce(after, F.lit("")),
+    )  # fmt: skip

@@ -1,0 +1,191 @@
+"""From files to rows: every line becomes an event or is set aside with the reason why not; none disappears.
+
+Spark reads the files, nothing passes through the driver. A line is parsed once, as a variant, because only that
+keeps apart what a lenient reader confuses: `"seq": "1"` is no number, and a second object on the same line is no
+event of the first. The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both
+readers. The last line of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed,
+and by itself it leaves the verdict alone, for everything before it is whole and a run that was cut before its
+checkpoint cannot be judged conforming anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType
+
+from distro_spark.sources import Source, discover
+from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS
+from distro_traces.ndjson import KINDS, NOT_JSON, OUTCOMES
+
+CUT = "cut in mid-line"
+_VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
+
+
+def _column_type(name: str) -> DataType:
+    if name in INTEGER_COLUMNS:
+        return LongType()
+    return BooleanType() if name in BOOLEAN_COLUMNS else StringType()
+
+
+EVENT_SCHEMA = StructType([StructField(name, _column_type(name)) for name in COLUMNS])
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Rows of one or many runs.
+
+    `rows` has the columns of `Event`, `profile`, and `reason`, which is null for an event. `events` and `quarantine`
+    are its two parts; quarantine has file, line (null in Parquet), reason, text. The first line of each NDJSON file,
+    its header, counts among the rows with a reason and is not in quarantine.
+    """
+
+    sources: tuple[Source, ...]
+    rows: DataFrame
+    quarantine: DataFrame
+
+    @property
+    def events(self) -> DataFrame:
+        return self.rows.where("reason is null").select(*COLUMNS, "profile")
+
+    @property
+    def headers(self) -> int:
+        return sum(source.is_ndjson for source in self.sources)
+
+
+def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
+    """Load the traces at `paths` (files or directories). Lazy; raises the TraceError family before any job runs."""
+    sources = discover(paths)
+    headers = [source.header for source in sources]
+    # As an Arrow table: no Python worker is started for it.
+    runs = session.createDataFrame(
+        pa.table({"run": [header.run for header in headers], "profile": [header.profile for header in headers]})
+    )
+    recordings = [_literal_path(source.path) for source in sources if source.is_ndjson]
+    at_rest = [_literal_path(source.path) for source in sources if not source.is_ndjson]
+    lines = _lines(session, recordings)
+    parts = [_from_ndjson(lines)] if recordings else []
+    parts += [_from_parquet(session, at_rest)] if at_rest else []
+    rows = reduce(DataFrame.unionByName, parts).join(F.broadcast(runs), "run", "left")
+    reason = F.coalesce(
+        "reason", _misfit(), F.when(F.col("profile").isNull(), F.format_string("run %s has no header", "run"))
+    )
+    rows = rows.withColumn("reason", reason)
+    return Loaded(sources, rows, _quarantine(rows, lines))
+
+
+def _lines(session: SparkSession, files: list[str]) -> DataFrame:
+    """text, file, and where in the file: `position` counts up within a `block`, from anywhere."""
+    if not files:
+        return session.createDataFrame([], "text string, file string, block long, position long")
+    return (
+        session.read.option("lineSep", "\n")
+        .text(files)
+        .select(
+            F.col("value").alias("text"),
+            F.col("_metadata.file_path").alias("file"),
+            F.col("_metadata.file_block_start").alias("block"),
+            F.monotonically_increasing_id().alias("position"),
+        )
+    )
+
+
+def _from_ndjson(lines: DataFrame) -> DataFrame:
+    lines = (
+        lines.where(F.trim(F.translate("text", "\r\t", "  ")) != "")
+        # Within brackets, so that a second value on the line is seen and not dropped.
+        .withColumn("json", F.try_parse_json(F.concat(F.lit("["), "text", F.lit("]"))))
+    )
+    types = {name: F.schema_of_variant(F.try_variant_get("json", f"$[0].{name}", "variant")) for name in COLUMNS}
+    whole = F.col("json").isNotNull() & F.try_variant_get("json", "$[1]", "variant").isNull()
+    reason = F.coalesce(
+        F.when(~whole, F.lit(NOT_JSON)),
+        F.when(~F.ltrim("text").startswith("{"), F.lit("not a JSON object")),
+        *(
+            F.when(F.coalesce(types[name], F.lit("VOID")) == "VOID", F.lit(f"missing field {name}"))
+            for name in REQUIRED_COLUMNS
+        ),
+        *(
+            F.when(
+                ~types[field.name].isin("VOID", _VARIANT_TYPES[type(field.dataType)]), f"wrong type for {field.name}"
+            )
+            for field in EVENT_SCHEMA
+        ),
+    )
+    values = [
+        F.try_variant_get("json", f"$[0].{field.name}", field.dataType.simpleString()).alias(field.name)
+        for field in EVENT_SCHEMA
+    ]
+    return lines.select(*values, reason.alias("reason"), "text", "file", "block", "position")
+
+
+def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
+    return (
+        session.read.schema(EVENT_SCHEMA)
+        .option("recursiveFileLookup", "true")  # `run` is a column of the file, not to be taken from its path
+        .parquet(*files)
+        .select(
+            *COLUMNS,
+            F.lit(None).cast("string").alias("reason"),
+            F.to_json(F.struct(*COLUMNS)).alias("text"),
+            F.col("_metadata.file_path").alias("file"),
+            F.lit(None).cast("long").alias("block"),
+            F.lit(None).cast("long").alias("position"),
+        )
+    )
+
+
+def _misfit() -> Column:
+    """Why a row whose columns have the right types is still no event, or null."""
+    return F.coalesce(
+        *(F.when(F.col(name).isNull(), F.lit(f"missing field {name}")) for name in REQUIRED_COLUMNS),
+        F.when(~F.col("kind").isin(*KINDS), F.format_string("unknown kind %s", "kind")),
+        F.when(~F.col("outcome").isin(*OUTCOMES), F.format_string("unknown outcome %s", "outcome")),
+        F.when(F.col("seq") < 1, F.lit("seq below 1")),
+    )
+
+
+def _quarantine(rows: DataFrame, lines: DataFrame) -> DataFrame:
+    """The rows with a reason, with their line numbers, without the headers.
+
+    Spark does not number lines. A position counts within one block of a file, so the lines of the blocks before it
+    are to be added; that table has a row for each block, and is only computed when somebody asks for the quarantine.
+    """
+    blocks = (
+        lines.groupBy("file", "block")
+        .agg(F.min("position").alias("first"), F.max("position").alias("last"))
+        .selectExpr(
+            "file",
+            "block",
+            "first",
+            "sum(last - first + 1) over (partition by file order by block) - (last - first + 1) as lines_before",
+            "last = max_by(last, block) over (partition by file) as is_last_block",
+            "last",
+        )
+    )
+    line = F.col("lines_before") + F.col("position") - F.col("first") + 1
+    is_last = F.col("is_last_block") & (F.col("position") == F.col("last"))
+    is_header = (F.col("lines_before") == 0) & (F.col("position") == F.col("first"))
+    return (
+        rows.where("reason is not null")
+        .join(F.broadcast(blocks), ["file", "block"], "left")
+        .where(~F.coalesce(is_header, F.lit(False)))
+        .select(
+            F.url_decode(F.replace(F.regexp_replace("file", "^file:/+", "/"), F.lit("+"), F.lit("%2B"))).alias("file"),
+            line.alias("line"),
+            F.when(is_last & (F.col("reason") == NOT_JSON), F.lit(CUT)).otherwise(F.col("reason")).alias("reason"),
+            "text",
+        )
+    )
+
+
+def _literal_path(path: Path) -> str:
+    """Spark takes paths for patterns; ours are names."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))

@@ -1,0 +1,125 @@
+"""What a check found, as plain values: everything a report needs, and nothing that needs Spark to be read.
+
+Lists are bounded, since a broken cluster violates once per client: what was left out is said as a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pyspark.sql import Row
+
+from distro_spark.convergence import Convergence
+
+Verdict = Literal["conforms", "violates", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventReference:
+    """A row of the trace; (run, node, seq) finds it."""
+
+    node: str
+    seq: int
+    at_ms: int
+    kind: str
+    message: str | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.node} at {self.at_ms} ms (seq {self.seq})"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """`known`: the number of the known failure that this is an instance of; then it does not count against the run."""
+
+    invariant: str
+    run: str
+    profile: str
+    client: str
+    node: str
+    first_event: EventReference
+    last_event: EventReference
+    evidence: dict[str, str]
+    message: str
+    known: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantResult:
+    name: str
+    text: str
+    verdict: Verdict
+    violations: int  # without the known ones
+    known: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A reason for quarantine, how many rows have it, and where the first of them is (no line in Parquet)."""
+
+    reason: str
+    rows: int
+    file: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CutFile:
+    """A recording that ends in mid-line: the process that wrote it died. All before the cut was read."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTime:
+    """One change on its owner and the last member to follow; `ms` is None when it never did."""
+
+    run: str
+    client: str
+    event: EventReference
+    node: str
+    ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """`reasons` says why the verdict is inconclusive, or why it would be were there no violation."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    runs: int
+    runs_with_checkpoint: int
+    events: int
+    quarantined: int
+    quarantine: tuple[Misfit, ...]
+    cuts: tuple[CutFile, ...]
+    missing: int  # rows that gaps in the sequence numbers tell of, beyond the quarantined ones
+    invariants: tuple[InvariantResult, ...]
+    violations: tuple[Violation, ...]  # known ones too
+    violations_left_out: int
+    convergence: Convergence
+    changes: tuple[ChangeTime, ...]  # the slowest first
+    changes_left_out: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `distrocheck check --json` (cli.md)."""
+        return {"schema": "distrocheck/check/1", **asdict(self)}
+
+
+def event_reference(row: Row) -> EventReference:
+    return EventReference(**row.asDict())
+
+
+def violation(row: Row) -> Violation:
+    values = row.asDict()
+    values["first_event"] = event_reference(row["first_event"])
+    values["last_event"] = event_reference(row["last_event"])
+    return Violation(**values)
+
+
+def change_time(row: Row) -> ChangeTime:
+    return ChangeTime(**{**row.asDict(), "event": event_reference(row["event"])})
