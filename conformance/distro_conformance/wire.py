@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,6 +34,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.use_local_subchannel_pool", 1),  # a TCP connection of its own
     ("grpc.max_receive_message_length", 100 * 1024 * 1024),
     ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),  # a node is asked directly, whatever the environment says
 )
 SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}
@@ -56,7 +57,7 @@ class Connection:
             request_serializer=Payload.SerializeToString,
             response_deserializer=Payload.FromString,
         )
-        self._outbox: asyncio.Queue[Payload | None] = asyncio.Queue()
+        self._stream: grpc.aio.StreamStreamCall[Payload, Payload] | None = None
         self._reader: asyncio.Task[None] | None = None
 
     @classmethod
@@ -84,7 +85,7 @@ class Connection:
                 connection.id = str(check.body.get("connectionId", ""))
                 if on_id is not None:
                     on_id(connection.id)
-                connection._reader = asyncio.create_task(connection._read(labels), name=f"stream to {address}")
+                await connection._set_up(labels)
                 await connection._registered()
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             await connection.close()
@@ -109,10 +110,11 @@ class Connection:
 
     async def close(self) -> None:
         """Drop the transport, without a farewell: there is none in the protocol."""
+        if self._stream is not None:
+            self._stream.cancel()
+            self._stream = None  # gRPC keeps the transport open as long as somebody holds a call of it
         if self._reader is not None:
-            self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError, grpc.aio.AioRpcError):
-                await self._reader
+            await self._reader
         await self._channel.close()
 
     async def __aenter__(self) -> Self:
@@ -131,32 +133,33 @@ class Connection:
                 return
             await asyncio.sleep(0.001)
 
-    async def _read(self, labels: Mapping[str, str]) -> None:
-        open_stream = self._channel.stream_stream(
+    async def _set_up(self, labels: Mapping[str, str]) -> None:
+        open_stream: grpc.aio.StreamStreamMultiCallable[Payload, Payload] = self._channel.stream_stream(
             f"/{STREAM_SERVICE}/{STREAM_METHOD}",
             request_serializer=Payload.SerializeToString,
             response_deserializer=Payload.FromString,
         )
-        await self._outbox.put(encode("ConnectionSetupRequest", _set_up(labels), client_ip="127.0.0.1"))
-        with contextlib.suppress(grpc.aio.AioRpcError):
-            async for payload in open_stream(self._sending()):
-                await self._react(decode(payload))
+        self._stream = stream = open_stream()
+        await stream.write(encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1"))
+        self._reader = asyncio.create_task(self._read(stream), name=f"stream from {self.address}")
 
-    async def _sending(self) -> AsyncIterator[Payload]:
-        while (payload := await self._outbox.get()) is not None:
-            yield payload
+    async def _read(self, stream: grpc.aio.StreamStreamCall[Payload, Payload]) -> None:
+        """Until the stream ends, whoever ends it."""
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.CancelledError, asyncio.InvalidStateError):
+            while isinstance(payload := await stream.read(), Payload):
+                await self._react(stream, decode(payload))
 
-    async def _react(self, message: Message) -> None:
+    async def _react(self, stream: grpc.aio.StreamStreamCall[Payload, Payload], message: Message) -> None:
         if message.type == "SetupAckRequest":  # wants no answer (section 2.2)
             return
         if self._on_push is not None:
             self._on_push(message)
         answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
         if message.type.endswith("Request"):
-            await self._outbox.put(encode(message.type.removesuffix("Request") + "Response", answer))
+            await stream.write(encode(message.type.removesuffix("Request") + "Response", answer))
 
 
-def _set_up(labels: Mapping[str, str]) -> Json:
+def _set_up_body(labels: Mapping[str, str]) -> Json:
     return {
         "headers": {},
         "clientVersion": "Nacos-Java-Client:v2.2.4",
