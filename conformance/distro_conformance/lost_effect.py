@@ -8,6 +8,7 @@ recording: only a CHANGE that nothing repairs before the next checkpoint makes a
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,10 @@ from distro_traces.ndjson import Recorder, TraceFile
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a CHANGE did at its receiver: `applied` brought content that the owner has had since `change`.
+    """What a CHANGE did at its receiver.
 
-    `checkpoint` is the receiver's first checkpoint afterwards, the one at which the loss must show.
+    `change` is the owner's first change that it carried: those of one second travel together. `applied` is the row of
+    the receiver, `checkpoint` its first checkpoint afterwards, the one at which the loss must show.
     """
 
     change: Event
@@ -42,7 +44,7 @@ def effects(events: Sequence[Event]) -> Iterator[Effect]:
         before = _held(events[:index], applied)
         if _shown(before) == _shown(applied):
             continue
-        change = _owners_change(events[:index], applied)
+        change = _first_carried(events[:index], applied, before)
         checkpoint = _checkpoint_before_repair(events[index + 1 :], applied)
         if change is not None and checkpoint is not None:
             yield Effect(change, applied, checkpoint)
@@ -93,10 +95,13 @@ def _shown(event: Event | None) -> str:
     return event.digest or NOTHING_PUBLISHED if event is not None else NOTHING_PUBLISHED
 
 
-def _owners_change(earlier: Sequence[Event], applied: Event) -> Event | None:
-    """The owner's last row before the message, if it is this content that it tells of."""
-    own = [e for e in earlier if e.kind is Kind.CLIENT_CHANGED and e.client == applied.client]
-    return own[-1] if own and own[-1].digest == applied.digest else None
+def _first_carried(earlier: Sequence[Event], applied: Event, before: Event | None) -> Event | None:
+    """The owner's first row after it showed what the receiver held, if its last one tells of the applied content."""
+    own = [e for e in earlier if e.client == applied.client and e.kind in (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)]
+    if not own or own[-1].digest != applied.digest:
+        return None
+    carried = list(itertools.takewhile(lambda row: _shown(row) != _shown(before), reversed(own)))
+    return carried[-1]
 
 
 def _checkpoint_before_repair(later: Sequence[Event], applied: Event) -> Event | None:

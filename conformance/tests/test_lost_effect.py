@@ -112,6 +112,13 @@ def test_later_readings_go_on_showing_the_old_content_until_something_else_arriv
     assert readings == [(1, "old"), (1, "old"), (2, "new")]
 
 
+def test_changes_that_travelled_together_are_lost_together() -> None:
+    first = replace(OWNER, digest="between", revision=2)
+    second = replace(OWNER, seq=2, revision=3)
+    before = replace(OWNER, digest="old", revision=1)
+    assert change_of([before, first, second, OLD, APPLIED, READ, AGREED]).change == first
+
+
 @pytest.mark.parametrize(
     "events",
     [
