@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,9 @@ class Recording:
         self.recorder = Recorder(directory, "run", profile="nacos-2.2.4", target="test", nodes=("a", "b"))
         self.journal = TraceJournal(self.recorder, lambda: 7, infer_state=infer_state)
 
+    def close(self) -> None:
+        self.recorder.close()
+
     def call(self, operation: str, replica: Replica | None = None, reply: Message = OK) -> None:
         """One call from a to b, answered at once."""
         call = DistroCall(operation, CLIENT, replica.revision if replica else None, replica)
@@ -51,15 +55,17 @@ class Recording:
 
 
 @pytest.fixture
-def real(tmp_path: Path) -> Recording:
+def real(tmp_path: Path) -> Iterator[Recording]:
     """Of a server that says nothing about itself."""
-    return Recording(tmp_path, infer_state=True)
+    with closing(Recording(tmp_path, infer_state=True)) as recording:
+        yield recording
 
 
 @pytest.fixture
-def embedded(tmp_path: Path) -> Recording:
+def embedded(tmp_path: Path) -> Iterator[Recording]:
     """Of a node whose observer tells its state."""
-    return Recording(tmp_path, infer_state=False)
+    with closing(Recording(tmp_path, infer_state=False)) as recording:
+        yield recording
 
 
 def test_a_call_is_four_rows_with_one_id_and_a_sequence_on_each_node(embedded: Recording) -> None:
