@@ -43,8 +43,8 @@ def is_one_of(*kinds: Kind) -> Column:
 
 
 def members(events: DataFrame) -> DataFrame:
-    """run, node: the nodes that started or were checked, which are those that replicate; not the tester's peers."""
-    return events.where(is_one_of(Kind.CHECKPOINT, *_RESET)).select("run", "node").distinct()
+    """run, profile, node: the nodes that started or were checked, thus those that replicate."""
+    return events.where(is_one_of(Kind.CHECKPOINT, *_RESET)).select("run", "profile", "node").distinct()
 
 
 def claims(events: DataFrame) -> DataFrame:
@@ -78,9 +78,9 @@ def owners(events: DataFrame) -> DataFrame:
 def stretches(events: DataFrame) -> DataFrame:
     """The history of each client on each member, one row per stretch.
 
-    run, client, node, owner (null: nobody claimed it); view (null: nothing); seq, at_ms, event (the row with which it
-    begins, event null for the time before the first row); next_event (with which it ends, null: the trace's end);
-    revision (the last one seen in it); native (the node has held it as its own since it last started).
+    run, profile, client, node, owner (null: nobody claimed it); view (null: nothing); seq, at_ms, event (the row with
+    which it begins, event null for the time before the first row); next_event (with which it ends, null: the trace's
+    end); revision (the last one seen in it); native (the node has held it as its own since it last started).
     """
     timeline = _timeline(events)
     by_seq = Window.partitionBy("run", "client", "node").orderBy("seq")
@@ -96,6 +96,7 @@ def stretches(events: DataFrame) -> DataFrame:
     return (
         numbered.groupBy("run", "client", "node", "number")
         .agg(
+            F.first("profile").alias("profile"),
             F.first("view").alias("view"),
             F.min("seq").alias("seq"),
             F.min_by("at_ms", "seq").alias("at_ms"),
@@ -111,7 +112,7 @@ def stretches(events: DataFrame) -> DataFrame:
 
 def _timeline(events: DataFrame) -> DataFrame:
     """State rows, and for each client on each member the rows that say it holds nothing: the beginning, the resets."""
-    columns = ["run", "client", "node", "seq", "at_ms", "kind", "owned", "revision", "view", "event"]
+    columns = ["run", "profile", "client", "node", "seq", "at_ms", "kind", "owned", "revision", "view", "event"]
     states = (
         events.where(is_one_of(*STATE_KINDS) & F.col("client").isNotNull())
         .withColumn("view", F.when(~is_one_of(*_GONE), F.nullif("digest", F.lit(NOTHING))))
@@ -122,6 +123,7 @@ def _timeline(events: DataFrame) -> DataFrame:
     empty = [F.lit(None).cast(kind).alias(name) for name, kind in nothing.items()]
     beginnings = members(events).select(
         "run",
+        "profile",
         "node",
         F.lit(0).cast("long").alias("seq"),
         F.lit(None).cast("long").alias("at_ms"),
@@ -130,7 +132,7 @@ def _timeline(events: DataFrame) -> DataFrame:
         F.lit(None).cast(EVENT_REFERENCE).alias("event"),
     )
     resets = events.where(is_one_of(*_RESET)).select(
-        "run", "node", "seq", "at_ms", "kind", *empty, event_reference().alias("event")
+        "run", "profile", "node", "seq", "at_ms", "kind", *empty, event_reference().alias("event")
     )
     clients = states.select("run", "client").distinct()
     marks = clients.join(F.broadcast(beginnings.unionByName(resets)), "run").select(columns)

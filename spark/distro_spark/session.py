@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 JAVA_MIN = 17
 _JAVA_TIMEOUT_S = 20
 _SHUFFLE_PARTITIONS = 2
+_SMALL_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class JavaMissingError(RuntimeError):
@@ -44,20 +45,24 @@ def require_java() -> int:
     return major
 
 
-def local_session(master: str = "local[*]") -> SparkSession:
+def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSession:
     """Start Spark in this process for an entry point: no UI, few partitions, quiet, loopback only, times in UTC.
 
-    Stop it with `session.stop()`. Raises JavaMissingError before a JVM is started.
+    `small`: for recordings of one sitting, where compiling and planning take longer than the work; on millions of
+    events it costs more than it saves. Stop the session with `session.stop()`. Raises JavaMissingError before a JVM
+    is started.
     """
     require_java()
     log4j = resources.files("distro_spark") / "log4j2-quiet.properties"
+    java_options = [f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}", *(_SMALL_JAVA_OPTIONS if small else ())]
     settings = {
         "spark.pyspark.python": sys.executable,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()} -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.adaptive.enabled": str(not small).lower(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(_SHUFFLE_PARTITIONS),
         # A recorded gate is hundreds of small files: list them here instead of in a job, pack them into few tasks.

@@ -39,12 +39,9 @@ def same_view_everywhere(trace: Trace) -> DataFrame:
     diverged = _at_checkpoints(trace).transform(_diverged).localCheckpoint()
     if diverged.isEmpty():  # a healthy run needs no explanation, which is the larger part of the work
         return no_violations(trace.events.sparkSession)
-    events = trace.events
     return (
         _since(diverged, trace.history)
-        .transform(_one_per_divergence)
-        .transform(_with_last_messages, events)
-        .join(F.broadcast(events.select("run", "profile").distinct()), "run")
+        .transform(_one_per_divergence, trace.events)
         .withColumn(
             "evidence",
             evidence(
@@ -65,14 +62,36 @@ def same_view_everywhere(trace: Trace) -> DataFrame:
     )
 
 
-def _one_per_divergence(since: DataFrame) -> DataFrame:
-    """A divergence may last for many checkpoints; told is what it was at the last of them."""
+def _one_per_divergence(since: DataFrame, events: DataFrame) -> DataFrame:
+    """A divergence may last for many checkpoints; told is what it was at the last of them.
+
+    Add the last message with content that reached the node until then, its answer, and the last verify's answer.
+    """
     at_last = ("view", "revision", "truth", "owners_revision", "has_owner")
     numbers = F.sort_array(F.collect_set(F.struct("checkpoint.seq", "number")))
-    return since.groupBy(*_REPLICA, "owner", "first_event").agg(
-        F.max_by("checkpoint", "checkpoint.seq").alias("last_event"),
-        F.array_join(F.transform(numbers, lambda number: number["number"]), ", ").alias("checkpoints"),
-        *(F.max_by(name, "checkpoint.seq").alias(name) for name in at_last),
+    with_content = F.col("operation").isin("ADD", "CHANGE", "DELETE")
+    reached = F.when(is_one_of(Kind.REQUEST_RECEIVED) & with_content, F.col("message_seq"))
+    answered = F.when(is_one_of(Kind.REPLY_SENT) & with_content, F.col("message_seq"))
+    verified = F.when(is_one_of(Kind.REPLY_SENT) & ~with_content, F.col("message_seq"))
+    messages = events.where(is_one_of(Kind.REQUEST_RECEIVED, Kind.REPLY_SENT)).select(
+        *_REPLICA, "kind", "message", "operation", "outcome", F.col("seq").alias("message_seq")
+    )
+    before = F.col("message_seq") < F.col("checkpoint.seq")
+    return (
+        since.join(messages, _REPLICA, "left")
+        .groupBy("profile", *_REPLICA, "owner", "first_event")
+        .agg(
+            F.max_by("checkpoint", "checkpoint.seq").alias("last_event"),
+            F.array_join(F.transform(numbers, lambda number: number["number"]), ", ").alias("checkpoints"),
+            *(F.max_by(name, "checkpoint.seq").alias(name) for name in at_last),
+            F.max_by(F.struct("message", "operation"), F.when(before, reached)).alias("last_request"),
+            F.max_by(F.struct("message", "outcome"), F.when(before, answered)).alias("last_reply"),
+            F.max_by("outcome", F.when(before, verified)).alias("last_verify"),
+        )
+        .withColumn(
+            "last_outcome",
+            F.when(F.col("last_reply.message") == F.col("last_request.message"), F.col("last_reply.outcome")),
+        )
     )
 
 
@@ -112,36 +131,31 @@ def _since(diverged: DataFrame, history: DataFrame) -> DataFrame:
     history = history.join(diverged.select(*_CLIENT).distinct(), _CLIENT, "left_semi")
     owners = history.where(_is_owners()).select(
         *_CLIENT,
-        F.col("seq").alias("owner_seq"),
         F.col("view").alias("owner_view"),
         F.col("at_ms").alias("owner_at_ms"),
-        F.col("next_event").alias("owners_next"),
+        F.struct("seq", "next_event").alias("agreed_now"),
     )
     # The present stretch lasts beyond the checkpoint; it agrees with what the owner had held by then.
     by_then = F.coalesce(
-        F.col("owner_seq") <= F.col("owners_seq"), F.col("owner_at_ms") <= F.col("checkpoint.at_ms"), F.lit(True)
+        F.col("agreed_now.seq") <= F.col("owners_seq"), F.col("owner_at_ms") <= F.col("checkpoint.at_ms"), F.lit(True)
     )
-    key = [*_REPLICA, "number"]
-    present = (
-        diverged.join(owners, _CLIENT)
-        .where(F.col("owner_view").eqNullSafe(F.col("view")) & by_then)
-        .groupBy(*key)
-        .agg(F.max("owner_seq").alias("agreed_now"))
-    )
-    left_the_truth = F.col("owner_seq").eqNullSafe(F.col("owners_seq"))
-    turning_point = F.when(left_the_truth, F.col("parted.next_event")).otherwise(F.col("owners_next"))
+    is_agreement = F.col("owner_view").eqNullSafe(F.col("view")) & by_then
+    diverged = diverged.join(_parted(history), [*_REPLICA, "seq"])
+    others = [F.first(name).alias(name) for name in diverged.columns if name not in (*_REPLICA, "number")]
+    left_the_truth = F.col("agreed.seq").eqNullSafe(F.col("owners_seq"))
+    turning_point = F.when(left_the_truth, F.col("parted.left")).otherwise(F.col("agreed.next_event"))
     return (
-        diverged.join(_parted(history), [*_REPLICA, "seq"])
-        .join(present, key, "left")
-        .withColumn("owner_seq", F.greatest("agreed_now", "parted.agreed"))
-        .join(owners.select(*_CLIENT, "owner_seq", "owners_next"), [*_CLIENT, "owner_seq"], "left")
+        diverged.join(owners, _CLIENT, "left")
+        .groupBy(*_REPLICA, "number")
+        .agg(*others, F.max(F.when(is_agreement, F.col("agreed_now"))).alias("agreed_now"))
+        .withColumn("agreed", F.greatest("agreed_now", "parted.agreed"))
         .withColumn("first_event", F.coalesce(turning_point, "event", "checkpoint"))
     )
 
 
 def _parted(history: DataFrame) -> DataFrame:
-    """By stretch: of the same node's earlier ones the one with the latest agreement, with what (`agreed`: a sequence
-    number of the owner's) and how it ended (`next_event`).
+    """By stretch: of the same node's earlier ones the one with the latest agreement, with what stretch of the owner
+    (`agreed`: its sequence number and the event that ended it), and the event with which the node left it (`left`).
 
     A stretch agrees with the owner's latest one with the same view that began before it ended. Linear: the owner's
     are laid at their beginnings, the others' at their ends, in one order of time.
@@ -149,8 +163,8 @@ def _parted(history: DataFrame) -> DataFrame:
     begins = F.coalesce(F.when(_is_owners(), F.coalesce("at_ms", F.lit(-_END))), "next_event.at_ms", F.lit(_END))
     in_time = Window.partitionBy(*_CLIENT, "view").orderBy(begins, _is_owners())
     earlier = Window.partitionBy(*_REPLICA).orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
-    agreed = F.last(F.when(_is_owners(), F.col("seq")), ignorenulls=True).over(in_time)
-    agreement = F.when(F.col("agreed").isNotNull(), F.struct("agreed", "seq", "next_event"))
+    agreed = F.last(F.when(_is_owners(), F.struct("seq", "next_event")), ignorenulls=True).over(in_time)
+    agreement = F.when(F.col("agreed").isNotNull(), F.struct("agreed", "seq", F.col("next_event").alias("left")))
     return (
         history.withColumn("agreed", agreed)
         .withColumn("parted", F.max(agreement).over(earlier))

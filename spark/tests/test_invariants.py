@@ -1,0 +1,478 @@
+"""Hand-written runs, each with the violations it must have: which node, from which event to which, and no others.
+
+A story tells one run with a `Teller` and returns what a check has to find in it. All stories are checked in one job, so
+each also shows that runs do not see each other. The near misses matter as much: a healthy run raises no alarm.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from distro_spark.check import check
+from distro_spark.result import CheckResult, EventReference
+from distro_traces.content import digest
+from distro_traces.event import Event, Kind, Outcome
+from distro_traces.ndjson import Recorder
+
+pytestmark = pytest.mark.spark
+
+EMPTY = digest(())
+NODES = ("a", "b", "c")
+
+
+class Teller:
+    """Records a run on the nodes a, b, c, a second passing before each row."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.checkpoints = 0
+        self._at_ms = 0
+        for node in NODES:
+            self.row(node, Kind.NODE_STARTED, detail="a,b,c")
+
+    def row(self, node: str, kind: Kind, **fields: object) -> Event:
+        self._at_ms += 1000
+        return self.recorder.record(node, kind, at_ms=self._at_ms, **fields)  # type: ignore[arg-type]
+
+    def connect(self, node: str, client: str = "c1") -> Event:
+        return self.row(node, Kind.CLIENT_CONNECTED, client=client, owned=True, revision=0, digest=EMPTY)
+
+    def change(self, node: str, revision: int | None, content: str, client: str = "c1") -> Event:
+        return self.row(node, Kind.CLIENT_CHANGED, client=client, owned=True, revision=revision, digest=content)
+
+    def apply(
+        self, nodes: Iterable[str], revision: int | None, content: str, client: str = "c1", owned: bool = False
+    ) -> Event:
+        for node in nodes:
+            event = self.row(node, Kind.REPLICA_APPLIED, client=client, owned=owned, revision=revision, digest=content)
+        return event
+
+    def disconnect(self, node: str, client: str = "c1") -> Event:
+        return self.row(node, Kind.CLIENT_DISCONNECTED, client=client, owned=True)
+
+    def remove(self, nodes: Iterable[str], client: str = "c1") -> None:
+        for node in nodes:
+            self.row(node, Kind.REPLICA_REMOVED, client=client)
+
+    def send(self, node: str, peer: str, operation: str, client: str | None = "c1", **content: object) -> Event:
+        """A call that `peer` receives and answers with success."""
+        call = {"message": self.recorder.new_message_id(), "operation": operation, "client": client}
+        sent = self.row(node, Kind.REQUEST_SENT, peer=peer, **call, **content)
+        self.row(peer, Kind.REQUEST_RECEIVED, peer=node, **call, **content)
+        self.row(peer, Kind.REPLY_SENT, peer=node, **call, outcome=Outcome.SUCCESS)
+        return sent
+
+    def checkpoint(self, nodes: Iterable[str] = NODES) -> dict[str, Event]:
+        self.checkpoints += 1
+        return {node: self.row(node, Kind.CHECKPOINT, detail=str(self.checkpoints)) for node in nodes}
+
+    def registered(self, content: str = "X") -> None:
+        """c1 connected to a, registered as revision 1, and replicated everywhere."""
+        self.connect("a")
+        self.change("a", 1, content)
+        self.apply("bc", 1, content)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A violation that a story must have; `evidence` may name fewer keys than the violation has."""
+
+    invariant: str
+    node: str
+    first: Event
+    last: Event
+    client: str = "c1"
+    known: str | None = None
+    evidence: dict[str, str] = field(default_factory=dict)
+
+
+Story = Callable[[Teller], list[Expected]]
+STORIES: dict[str, tuple[Story, str]] = {}
+
+
+def story(*profiles: str) -> Callable[[Story], Story]:
+    def register(told: Story) -> Story:
+        for profile in profiles or ("strict",):
+            STORIES[f"{told.__name__} on {profile}"] = (told, profile)
+        return told
+
+    return register
+
+
+# INV-CONV: at rest every member has the same view
+
+
+@story()
+def a_healthy_run(run: Teller) -> list[Expected]:
+    run.registered()
+    run.checkpoint()
+    run.change("a", 2, "Y")
+    run.apply("bc", 2, "Y")
+    run.checkpoint()
+    run.disconnect("a")
+    run.remove("bc")
+    run.checkpoint()
+    return []
+
+
+@story("nacos-2.0.4", "strict")
+def a_change_that_one_node_acknowledged_and_never_applied(run: Teller) -> list[Expected]:
+    run.registered()
+    run.checkpoint()
+    missed = run.change("a", 2, "Y")
+    swallowed = run.send("a", "b", "CHANGE", revision=2, digest="Y")
+    run.send("a", "c", "CHANGE", revision=2, digest="Y")
+    run.apply("c", 2, "Y")
+    run.send("a", "b", "VERIFY", revision=2)
+    checkpoint = run.checkpoint()
+    run.send("a", "b", "CHANGE", revision=2, digest="Y")  # after the checkpoint: no evidence
+    told = {
+        "owner": "a",
+        "expected": "Y",
+        "expected_revision": "2",
+        "actual": "X",
+        "actual_revision": "1",
+        "last_message": str(swallowed.message),
+        "last_outcome": "success",
+        "last_verify": "success",
+        "checkpoints": "2",
+    }
+    return [Expected("INV-CONV", "b", missed, checkpoint["b"], evidence=told)]
+
+
+@story()
+def a_client_that_never_reached_one_node(run: Teller) -> list[Expected]:
+    run.connect("a")
+    missed = run.change("a", 1, "X")
+    run.apply("b", 1, "X")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "c", missed, checkpoint["c"], evidence={"expected": "X", "actual": "nothing"})]
+
+
+@story()
+def a_disconnect_that_one_node_never_heard_of(run: Teller) -> list[Expected]:
+    run.registered()
+    missed = run.disconnect("a")
+    run.remove("b")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "c", missed, checkpoint["c"], evidence={"expected": "nothing", "actual": "X"})]
+
+
+@story()
+def a_new_content_overwritten_by_an_old_one(run: Teller) -> list[Expected]:
+    run.registered()
+    run.change("a", 2, "Y")
+    run.apply("bc", 2, "Y")
+    overwritten = run.apply("b", 1, "X")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "b", overwritten, checkpoint["b"])]
+
+
+@story()
+def a_restart_without_a_load(run: Teller) -> list[Expected]:
+    run.registered()
+    lost = run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "b", lost, checkpoint["b"])]
+
+
+@story()
+def a_content_that_came_back_is_not_the_agreement_of_before(run: Teller) -> list[Expected]:
+    run.registered("X")
+    run.change("a", 2, "Y")
+    run.apply("bc", 2, "Y")
+    missed = run.change("a", 3, "X")
+    run.apply("b", 3, "X")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "c", missed, checkpoint["c"])]
+
+
+@story()
+def an_expired_replica_told_once_for_all_its_checkpoints(run: Teller) -> list[Expected]:
+    run.registered()
+    gone = run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.checkpoint()
+    last = run.checkpoint()
+    run.apply("b", 1, "X")
+    run.checkpoint()
+    return [Expected("INV-CONV", "b", gone, last["b"], evidence={"checkpoints": "1, 2"})]
+
+
+@story()
+def two_clients_of_which_one_diverged(run: Teller) -> list[Expected]:
+    run.registered()
+    run.connect("b", client="c2")
+    missed = run.change("b", 1, "Z", client="c2")
+    run.apply("c", 1, "Z", client="c2")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "a", missed, checkpoint["a"], client="c2")]
+
+
+@story()
+def an_orphan_that_one_survivor_dropped(run: Teller) -> list[Expected]:
+    run.registered()
+    stopped = run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.remove("c")
+    checkpoint = run.checkpoint("bc")
+    return [Expected("INV-CONV", "b", stopped, checkpoint["b"], evidence={"expected": "nothing"})]
+
+
+@story()
+def what_a_probe_read_counts_like_what_a_node_reported(run: Teller) -> list[Expected]:
+    run.registered()
+    observed = run.row("c", Kind.OBSERVED, client="c1", owned=False)
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "c", observed, checkpoint["c"])]
+
+
+@story()
+def nodes_that_differ_before_they_are_said_to_agree(run: Teller) -> list[Expected]:
+    run.registered()
+    run.change("a", 2, "Y")
+    run.apply("b", 2, "Y")
+    run.apply("c", 2, "Y")
+    run.checkpoint()
+    run.change("a", 3, "Z")
+    return []
+
+
+@story()
+def an_empty_client_is_in_nobodys_view(run: Teller) -> list[Expected]:
+    run.connect("a")
+    run.apply("b", 0, EMPTY)
+    run.checkpoint()
+    run.change("a", 1, "X")
+    run.apply("bc", 1, "X")
+    run.change("a", 2, EMPTY)
+    run.remove("b")
+    run.apply("c", 2, EMPTY)
+    run.checkpoint()
+    return []
+
+
+@story()
+def a_node_that_is_down_need_not_agree(run: Teller) -> list[Expected]:
+    run.registered()
+    run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.change("a", 2, "Y")
+    run.apply("b", 2, "Y")
+    run.checkpoint("ab")
+    return []
+
+
+@story()
+def a_restarted_node_that_loaded(run: Teller) -> list[Expected]:
+    run.registered()
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    run.apply("b", 1, "X")
+    run.checkpoint()
+    return []
+
+
+@story()
+def an_orphan_that_all_survivors_keep(run: Teller) -> list[Expected]:
+    run.registered()
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.checkpoint("bc")
+    return []
+
+
+@story()
+def an_owner_that_only_sends(run: Teller) -> list[Expected]:
+    """As recorded between real servers, whose own state is only read by probes."""
+    run.row("a", Kind.OBSERVED, client="c1", revision=1, digest="X")
+    missed = run.row("a", Kind.OBSERVED, client="c1", revision=2, digest="Y")
+    run.send("a", "b", "CHANGE", revision=1, digest="X")
+    run.row("b", Kind.OBSERVED, client="c1", digest="X")
+    run.row("c", Kind.OBSERVED, client="c1", digest="Y")
+    run.row("a", Kind.OBSERVED, client="c1", owned=True, revision=2, digest="Y")
+    checkpoint = run.checkpoint()
+    return [Expected("INV-CONV", "b", missed, checkpoint["b"])]
+
+
+# INV-OWNER: one responsible member
+
+
+@story()
+def a_replica_held_as_its_own(run: Teller) -> list[Expected]:
+    owners = run.connect("a")
+    run.change("a", 1, "X")
+    run.apply("b", 1, "X")
+    claim = run.apply("c", 1, "X", owned=True)
+    run.checkpoint()
+    return [Expected("INV-OWNER", "c", owners, claim, evidence={"owner": "a", "claims": "1"})]
+
+
+@story()
+def a_replica_that_verifies_and_deletes(run: Teller) -> list[Expected]:
+    owners = run.connect("a")
+    run.change("a", 1, "X")
+    run.apply("bc", 1, "X")
+    run.send("a", "b", "VERIFY", revision=1)
+    claim = run.send("b", "c", "VERIFY", revision=1)
+    run.send("b", "c", "DELETE")
+    run.checkpoint()
+    return [Expected("INV-OWNER", "b", owners, claim, evidence={"claims": "2"})]
+
+
+@story()
+def an_owner_that_came_back_and_nodes_that_only_answer(run: Teller) -> list[Expected]:
+    run.registered()
+    run.send("a", "b", "CHANGE", revision=1, digest="X")
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.send("a", "b", "SNAPSHOT", client=None)
+    run.send("c", "b", "SNAPSHOT", client=None)
+    run.send("c", "b", "QUERY")
+    run.apply("a", 1, "X")
+    run.checkpoint()
+    return []
+
+
+@story()
+def a_hashed_client_that_moved_with_the_membership(run: Teller) -> list[Expected]:
+    run.change("a", 77, "X", client="10.0.0.1:80#true")
+    run.apply("bc", 77, "X", client="10.0.0.1:80#true")
+    run.send("b", "c", "VERIFY", client="10.0.0.1:80#true", revision=77)
+    run.checkpoint()
+    return []
+
+
+# INV-REV: one content per revision
+
+
+@story("strict", "nacos-2.2.4", "nacos-2.3.2")
+def a_replica_that_keeps_the_revision_it_was_created_with(run: Teller) -> list[Expected]:
+    run.connect("a")
+    first = run.change("a", 1, "X")
+    run.apply("bc", 1, "X")
+    run.change("a", 2, "Y")
+    run.apply("b", 2, "Y")
+    stale = run.apply("c", 1, "Y")
+    run.apply("c", 1, "Y")
+    run.checkpoint()
+    known = "B10" if "2.2.4" in run.recorder.header.profile else None
+    told = {"signature": "stale stamp", "revision": "1", "expected": "X", "actual": "Y", "rows": "2"}
+    return [Expected("INV-REV", "c", first, stale, known=known, evidence=told)]
+
+
+@story("strict", "nacos-2.2.4")
+def an_old_content_under_a_new_revision(run: Teller) -> list[Expected]:
+    run.registered()
+    second = run.change("a", 2, "Y")
+    run.apply("bc", 2, "Y")
+    torn = run.apply("b", 2, "X")
+    run.apply("b", 2, "Y")
+    run.checkpoint()
+    return [Expected("INV-REV", "b", second, torn, evidence={"signature": "stale content"})]
+
+
+@story("nacos-2.2.4")
+def a_content_that_nobody_published(run: Teller) -> list[Expected]:
+    run.connect("a")
+    first = run.change("a", 1, "X")
+    run.apply("c", 1, "X")
+    foreign = run.apply("b", 1, "?")
+    run.apply("b", 1, "X")
+    run.checkpoint()
+    return [Expected("INV-REV", "b", first, foreign, evidence={"signature": "foreign content"})]
+
+
+@story("nacos-2.2.4")
+def an_owner_that_changes_without_moving_on(run: Teller) -> list[Expected]:
+    run.connect("a")
+    first = run.change("a", 1, "X")
+    reused = run.change("a", 1, "Y")
+    run.apply("bc", 1, "X")
+    run.apply("bc", 2, "Y")
+    run.checkpoint()
+    return [Expected("INV-REV", "a", first, reused, evidence={"signature": "reused revision"})]
+
+
+@story("nacos-2.0.4", "nacos-2.1.1")
+def releases_that_have_no_revisions(run: Teller) -> list[Expected]:
+    run.connect("a")
+    run.change("a", 0, "X")
+    run.apply("bc", 0, "X")
+    run.change("a", 0, "Y")
+    run.apply("bc", 0, "Y")
+    run.checkpoint()
+    return []
+
+
+@story()
+def one_content_under_two_revisions_and_two_clients_with_one_revision(run: Teller) -> list[Expected]:
+    run.registered()
+    run.change("a", 2, "X")
+    run.apply("bc", 2, "X")
+    run.connect("b", client="c2")
+    run.change("b", 1, "Z", client="c2")
+    run.apply("ac", 1, "Z", client="c2")
+    run.send("b", "a", "CHANGE", client="c2", revision=1, digest="Z")
+    run.checkpoint()
+    return []
+
+
+@dataclass(frozen=True)
+class Library:
+    result: CheckResult
+    expected: dict[str, list[Expected]]
+
+
+@pytest.fixture(scope="module")
+def library(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """All stories recorded and checked at once."""
+    directory: Path = tmp_path_factory.mktemp("stories")
+    expected = {}
+    for name, (told, profile) in STORIES.items():
+        with Recorder(directory, name, profile=profile, target="told", nodes=NODES) as recorder:
+            expected[name] = told(Teller(recorder))
+    return Library(check(spark, directory), expected)
+
+
+def reference(event: Event) -> EventReference:
+    return EventReference(event.node, event.seq, event.at_ms, event.kind.value, event.message)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_run_has_exactly_its_violations(library: Library, name: str) -> None:
+    found = [violation for violation in library.result.violations if violation.run == name]
+    expected = library.expected[name]
+    assert [
+        (each.invariant, each.node, each.client, each.first_event, each.last_event, each.known) for each in found
+    ] == [
+        (each.invariant, each.node, each.client, reference(each.first), reference(each.last), each.known)
+        for each in expected
+    ]
+    for violation, story_ in zip(found, expected, strict=True):
+        assert violation.evidence.items() >= story_.evidence.items()
+        assert violation.profile == STORIES[name][1]
+
+
+def test_the_sentence_says_who_since_when_and_after_which_message(library: Library) -> None:
+    name = "a_change_that_one_node_acknowledged_and_never_applied on strict"
+    (sentence,) = (violation.message for violation in library.result.violations if violation.run == name)
+    assert sentence == (
+        "b holds X (revision 1) of c1 at checkpoint 2 while its owner a holds Y; they differ since client_changed of a "
+        "at 11000 ms (seq 5); the last content message that reached it is m1 (CHANGE, success)"
+    )
+
+
+def test_known_failures_are_listed_and_counted_apart(library: Library) -> None:
+    by_name = {each.name: each for each in library.result.invariants}
+    assert by_name["INV-REV"].known == 1
+    assert by_name["INV-REV"].violations == sum(
+        each.known is None and each.invariant == "INV-REV" for told in library.expected.values() for each in told
+    )
+    assert library.result.violations_left_out == 0
+
+
+def test_everything_recorded_was_judged(library: Library) -> None:
+    assert library.result.verdict == "violates"
+    assert library.result.reasons == ()
+    assert library.result.runs == library.result.runs_with_checkpoint == len(STORIES)
