@@ -103,14 +103,19 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The next matching Distro request (never a report) is lost: its sender sees TIMEOUT, in time."""
+    """The next matching Distro request (never a report) is lost: its sender sees TIMEOUT, in time.
+
+    `operation` and `client` None match any. Several requests may leave in one instant, in an order that nothing
+    prescribes; naming both says which of them is meant.
+    """
 
     source: str
     target: str
     operation: str | None = None
+    client: str | None = None
 
     def __str__(self) -> str:
-        return f"drop {self.source}->{self.target}{_suffix(self.operation)}"
+        return f"drop {self.source}->{self.target}{_suffix(self.operation, self.client)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +125,10 @@ class Swallow:
     source: str
     target: str
     operation: str | None = None
+    client: str | None = None
 
     def __str__(self) -> str:
-        return f"swallow {self.source}->{self.target}{_suffix(self.operation)}"
+        return f"swallow {self.source}->{self.target}{_suffix(self.operation, self.client)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +155,5 @@ LinkAction = Cut | Heal | Hold | Release | Drop | Swallow
 Action = Connect | Register | Deregister | Disconnect | Advance | LinkAction | Crash | Restart
 
 
-def _suffix(operation: str | None) -> str:
-    return "" if operation is None else f" {operation}"
+def _suffix(*words: str | None) -> str:
+    return "".join(f" {word}" for word in words if word is not None)

@@ -83,7 +83,10 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One possible result of an action, with the calls that finished in it, in the order in which they did."""
+    """One possible result of an action, with the calls that finished in it, in the order in which they did.
+
+    Results that differ only in that order, or in calls to unreachable peers, are one outcome and show one of them.
+    """
 
     state: ClusterState
     traffic: tuple[Traffic, ...] = ()
@@ -125,9 +128,15 @@ def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
-    """What each node holds: node -> client -> view. None: the node is down."""
+    """What each node shows to whoever asks: node -> client -> view. None: the node is down.
+
+    Without revisions on the wire (before 2.1.2) an owner still counts, and shows 0 to everybody (section 5.2).
+    """
+    shows = state.plan.profile.revisions_travel
     return {
-        name: None if node is None else {each.name: View(each.revision, each.content) for each in node.clients}
+        name: None
+        if node is None
+        else {each.name: View(each.revision if shows else 0, each.content) for each in node.clients}
         for name, node in zip(state.plan.names, state.nodes, strict=True)
     }
 
@@ -287,11 +296,7 @@ def _change_link(turn: Turn, source: int, target: int, action: LinkAction) -> No
             for call in link.calls:
                 if not call.lost:
                     turn.deliver(source, target, call)
-        case Drop(operation=operation):
-            _arm(turn, at, Fault(Fate.DROP, None if operation is None else Operation(operation)))
-        case Swallow(operation=operation):
-            _arm(turn, at, Fault(Fate.SWALLOW, None if operation is None else Operation(operation)))
-
-
-def _arm(turn: Turn, at: int, fault: Fault) -> None:
-    turn.links[at] = replace(turn.links[at], faults=(*turn.links[at].faults, fault))
+        case Drop() | Swallow():
+            fate = Fate.DROP if isinstance(action, Drop) else Fate.SWALLOW
+            operation = None if action.operation is None else Operation(action.operation)
+            turn.links[at] = replace(link, faults=(*link.faults, Fault(fate, operation, action.client)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from distro_model.messages import Operation, Request
+from distro_model.messages import Operation, Request, subject_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,16 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One armed fault; `operation` None matches every Distro request that the fate can meet."""
+    """One armed fault. `operation` None matches every Distro request that the fate can meet, `client` None any."""
 
     fate: Fate
     operation: Operation | None
+    client: str | None = None
 
-    def matches(self, operation: Operation) -> bool:
+    def matches(self, request: Request) -> bool:
+        operation = request.operation
+        if self.client is not None and subject_of(request) != self.client:
+            return False
         if self.operation is not None:
             return operation is self.operation
         return operation is not Operation.REPORT and not (
@@ -74,9 +78,9 @@ class Link:
         position = self.calls.index(call)
         return self.with_calls((*self.calls[:position], *self.calls[position + 1 :]))
 
-    def fault_for(self, operation: Operation) -> Fault | None:
+    def fault_for(self, request: Request) -> Fault | None:
         """The fault armed first among those that match."""
-        return next((fault for fault in self.faults if fault.matches(operation)), None)
+        return next((fault for fault in self.faults if fault.matches(request)), None)
 
     def without_fault(self, fault: Fault) -> Link:
         position = self.faults.index(fault)

@@ -85,8 +85,11 @@ class PossibleStates:
         return PossibleStates(tuple(outcomes), action)
 
     def matching(self, seen: Observation, traffic: Iterable[Traffic] | None = None) -> PossibleStates | Rejection:
-        """Keep the outcomes that agree with what was seen; `traffic` counts as a multiset, None as not observed."""
-        calls = None if traffic is None else Counter(traffic)
+        """Keep the outcomes that agree with what was seen.
+
+        `traffic` counts as a multiset, and without its UNREACHABLE calls, which nobody sees; None: not observed.
+        """
+        calls = None if traffic is None else _seen(traffic)
         kept = tuple(outcome for outcome in self.outcomes if _agrees(outcome, seen, calls))
         if kept:
             return PossibleStates(kept, self.action)
@@ -95,8 +98,12 @@ class PossibleStates:
         return Rejection(self.action, len(self.outcomes), tuple(dict.fromkeys(nearest)))
 
 
+def _seen(traffic: Iterable[Traffic]) -> Counter[Traffic]:
+    return Counter(call for call in traffic if call.is_seen)
+
+
 def _agrees(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] | None) -> bool:
-    return observe(outcome.state) == seen and (traffic is None or Counter(outcome.traffic) == traffic)
+    return observe(outcome.state) == seen and (traffic is None or _seen(outcome.traffic) == traffic)
 
 
 def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] | None) -> tuple[Difference, ...]:
@@ -107,7 +114,7 @@ def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] 
         for difference in _at_node(node, possible.get(node), seen.get(node))
     ]
     if traffic is not None:
-        expected = Counter(outcome.traffic)
+        expected = _seen(outcome.traffic)
         found += [_call(call, count, "not made", "made") for call, count in (expected - traffic).items()]
         found += [_call(call, count, "made", "not made") for call, count in (traffic - expected).items()]
     return tuple(found)

@@ -48,7 +48,7 @@ def advanced(turn: Turn, until_ms: int) -> list[Turn]:
         for each, its_next in zip(turns, nexts, strict=True):
             if its_next == at_ms:
                 each.now_ms = at_ms
-                results.extend(_instant(each, due_timers(each), frozenset()))
+                results.extend(_instant(each, due_timers(each)))
             else:
                 results.append(each)
         turns = _different(results)
@@ -131,56 +131,89 @@ def fire(turn: Turn, timer: Timer) -> None:
                         turn.time_out(position, target, call)
 
 
-def _instant(turn: Turn, due: frozenset[Timer], ticked: frozenset[int]) -> list[Turn]:
-    """Every order of the due timers, merged after each. `ticked`: nodes whose tick of this instant is over."""
+def _instant(turn: Turn, due: frozenset[Timer]) -> list[Turn]:
+    """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved."""
+    results = [turn]
+    for nodes in _groups(turn, due):
+        timers = frozenset(timer for timer in due if timer[0] in nodes)
+        results = _different([result for each in results for result in _orders(each, timers, nodes)])
+    return results
+
+
+def _groups(turn: Turn, due: frozenset[Timer]) -> list[frozenset[int]]:
+    """Nodes whose timers may meet in one instant, put together.
+
+    What a node's ticks, verifies and time-outs do, they do to the clients that it owns, here and at its peers; so those
+    of two nodes commute. A lease check or a load looks at other nodes' clients, and a report decides about the gate of
+    both its ends: those join nodes. (Where copies believe to be native, everything is everybody's.)
+    """
+    everybody = frozenset(range(turn.size))
+    if turn.plan.profile.replicas_are_native or any(kind in {TimerKind.LEASE_CHECK, TimerKind.LOAD} for _, kind in due):
+        return [everybody]
+    if any(kind is TimerKind.REPORT for _, kind in due) and len({position for position, _ in due}) > 1:
+        return [everybody]
+    return [frozenset({position}) for position in everybody]
+
+
+_Pending = tuple[Turn, frozenset[Timer], frozenset[int]]
+"""A turn, the timers that still have to fire in it, and the nodes whose tick of this instant may still come."""
+
+
+def _orders(turn: Turn, due: frozenset[Timer], nodes: frozenset[int]) -> list[Turn]:
+    """Every order of the timers of these nodes, merged after each timer."""
     finished: list[Turn] = []
-    frontier: list[tuple[Turn, frozenset[Timer], frozenset[int]]] = [(turn, due, ticked)]
+    frontier: list[_Pending] = [(turn, due, nodes)]
     while frontier:
-        following: list[tuple[Turn, frozenset[Timer], frozenset[int]]] = []
-        for each, waiting, over in frontier:
+        following: list[_Pending] = []
+        for each, waiting, ticking in frontier:
             if not waiting:
                 finished.append(each)
-            options = waiting | _ticks_that_became_due(each, over)
+            options = waiting | _ticks_that_became_due(each, ticking)
             for timer in sorted(options, key=lambda option: (option[0], option[1].value)):
                 fork = each.fork() if len(options) > 1 or not waiting else each
                 fire(fork, timer)
-                now_over = over | {timer[0]} if timer[1] is TimerKind.TICK else over
-                following.append((fork, waiting - {timer}, now_over))
+                still = ticking - {timer[0]} if timer[1] is TimerKind.TICK else ticking
+                following.append((fork, waiting - {timer}, still))
         frontier = _different_pending(following)
     return finished
 
 
-def _ticks_that_became_due(turn: Turn, over: frozenset[int]) -> frozenset[Timer]:
+def _ticks_that_became_due(turn: Turn, ticking: frozenset[int]) -> frozenset[Timer]:
+    """A task may become due by another timer of this instant, before or after the tick of this instant."""
     now_ms, profile = turn.now_ms, turn.plan.profile
     return frozenset(
         (position, TimerKind.TICK)
-        for position, node in enumerate(turn.nodes)
-        if node is not None and node.tasks and position not in over and _has_tick_work(node, now_ms, profile)
+        for position in ticking
+        if (node := turn.nodes[position]) is not None and node.tasks and _has_tick_work(node, now_ms, profile)
     )
 
 
 def _late_ticks(turn: Turn) -> list[Turn]:
     """A task that became due just now, by somebody's action, may still meet the tick of this instant."""
-    return _different(_instant(turn, frozenset(), frozenset()))
+    return _different(_instant(turn, frozenset()))
 
 
 def _different(turns: list[Turn]) -> list[Turn]:
-    """Without duplicates; the order of traffic is no difference."""
+    """Without duplicates. Neither the order of traffic is a difference, nor what nobody can see of it."""
     if len(turns) < 2:
         return turns
     return list({_identity(turn): turn for turn in reversed(turns)}.values())[::-1]
 
 
-def _different_pending(
-    pending: list[tuple[Turn, frozenset[Timer], frozenset[int]]],
-) -> list[tuple[Turn, frozenset[Timer], frozenset[int]]]:
+def _different_pending(pending: list[_Pending]) -> list[_Pending]:
     if len(pending) < 2:
         return pending
-    return list({(_identity(each[0]), each[1], each[2]): each for each in pending}.values())
+    return list(
+        {(_identity(turn), waiting, ticking): (turn, waiting, ticking) for turn, waiting, ticking in pending}.values()
+    )
 
 
 def _identity(turn: Turn) -> tuple[object, ...]:
-    return tuple(turn.nodes), tuple(turn.links), frozenset(Counter(turn.traffic).items())
+    return (
+        tuple(turn.nodes),
+        tuple(turn.links),
+        frozenset(Counter(call for call in turn.traffic if call.is_seen).items()),
+    )
 
 
 def _node_instants(node: NodeState, after_ms: int, profile: Profile, *, reports: bool) -> Iterator[int]:

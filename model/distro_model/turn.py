@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send
 from distro_model.messages import (
@@ -30,9 +31,8 @@ from distro_model.profiles import Profile
 from distro_model.step import step
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """One finished Distro call (no reports), as its sender saw it end."""
+class Traffic(NamedTuple):
+    """One finished Distro call (no reports), as its sender saw it end. A tuple, because long runs count thousands."""
 
     source: str
     target: str
@@ -40,6 +40,11 @@ class Traffic:
     client: str | None
     revision: int | None
     outcome: CallResult
+
+    @property
+    def is_seen(self) -> bool:
+        """Somebody besides the sender can know of it: with no connection to send it on, a request is seen by nobody."""
+        return self.outcome is not CallResult.UNREACHABLE
 
     def __str__(self) -> str:
         about = "" if self.client is None else f" {self.client}"
@@ -118,8 +123,8 @@ class Turn:
         """What becomes of a request is decided in this order: cut or node down, armed fault, held, delivered."""
         at = source * self.size + target
         link = self.links[at]
-        fault = link.fault_for(request.operation) if link.faults else None
-        if link.cut:
+        fault = link.fault_for(request) if link.faults else None
+        if link.cut or self.nodes[target] is None:  # there is no connection to send it on
             self.ended(source, target, request, UNREACHABLE)
         elif fault is not None:
             self.links[at] = link.without_fault(fault)
@@ -127,8 +132,6 @@ class Turn:
                 self.ended(source, target, request, SUCCESS)
             else:
                 self.links[at] = self.links[at].with_call(self._call(source, request, lost=True))
-        elif self.nodes[target] is None:
-            self.ended(source, target, request, UNREACHABLE)
         elif link.held or not self.instant:
             self.links[at] = link.with_call(self._call(source, request, lost=False))
         else:
@@ -163,13 +166,12 @@ class Turn:
         self.ended(source, target, call.request, TIMEOUT)
 
     def refuse_all(self, source: int, target: int) -> None:
-        """Everything on its way fails as UNREACHABLE. A lost request is not on its way: its sender waits on."""
+        """The connection ends, and with it everything that waits for a reply, lost requests too."""
         at = source * self.size + target
         calls = self.links[at].calls
-        self.links[at] = self.links[at].with_calls(tuple(call for call in calls if call.lost))
+        self.links[at] = self.links[at].with_calls(())
         for call in calls:
-            if not call.lost:
-                self.ended(source, target, call.request, UNREACHABLE)
+            self.ended(source, target, call.request, UNREACHABLE)
 
     def ended(self, source: int, target: int, request: Request, answer: Answer) -> None:
         """The sender learns how its call ended."""

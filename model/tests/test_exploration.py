@@ -35,7 +35,7 @@ SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
         ("nacos-2.0.4", Bounds(), 3462, 9828),
         ("nacos-2.2.4", Bounds(), 5340, 15154),
         ("strict", Bounds(nodes=3, changes=1, drops=0), 9288, 33741),
-        ("strict", Bounds(changes=1, crashes=1), 4225, 14813),
+        ("strict", Bounds(changes=1, crashes=1), 4169, 14611),
     ],
 )
 def test_counts_are_pinned(profile, bounds, states, transitions):
