@@ -3,7 +3,8 @@
 One class decides (deliver, hold, drop, swallow, cut) and reports; how a message gets to it is somebody else's
 matter: an interceptor on the channel of an embedded node, or a forwarder on a real socket in front of a real
 server. So a fault means the same on every target. Cut and hold concern everything that travels; drop and swallow the
-next Distro request only, since those are the ones whose loss the protocol must survive. design.md section 5.
+next Distro request only, since those are the ones whose loss the protocol must survive. A request meets them in this
+order: cut, drop or swallow, hold, delivery. design.md section 5.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import grpc
 import grpc.aio
@@ -32,12 +32,6 @@ _ALWAYS_DELIVERED = frozenset({"ServerCheckRequest", "HealthCheckRequest"})
 
 _ACKNOWLEDGED = frozenset({"CHANGE", "ADD", "DELETE", "VERIFY"})
 """Operations whose reply says nothing but that they arrived; only those can be answered by somebody else."""
-
-
-class LinkMode(StrEnum):
-    OPEN = "open"
-    HELD = "held"
-    CUT = "cut"
 
 
 class LinkCutError(ConnectionError):
@@ -65,50 +59,73 @@ class Journal(Protocol):
     def fault(self, source: str, target: str, what: str) -> None: ...
 
 
+_Fate = Literal["drop", "swallow"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Armed:
+    """A fault that waits for its call; None matches any operation, any client."""
+
+    fate: _Fate
+    operation: str | None
+    client: str | None
+
+    def matches(self, call: DistroCall) -> bool:
+        if self.fate == "swallow" and call.operation not in _ACKNOWLEDGED:
+            return False
+        return self.operation in (None, call.operation) and self.client in (None, call.client)
+
+
 class Link:
     """The link source -> target, requests and their replies. Names are whatever the run calls its members."""
 
     def __init__(self, source: str, target: str, journal: Journal, parked: Parked = contextlib.nullcontext) -> None:
         self.source = source
         self.target = target
-        self.mode = LinkMode.OPEN
+        self.is_cut = False
+        self.is_held = False
         self._journal = journal
         self._parked = parked
-        self._held: list[asyncio.Future[None]] = []
-        self._lose: list[str | None] = []
-        self._swallow: list[str | None] = []
+        self._waiting: list[tuple[asyncio.Future[None], bool]] = []  # and whether a release frees it
+        self._armed: list[_Armed] = []
         self._source_is_gone = False
         self._severed = asyncio.Event()
 
     def cut(self) -> None:
         """From now on, and for what is held, the target is unreachable."""
-        self._switch(LinkMode.CUT, "cut")
+        self._journal.fault(self.source, self.target, "cut")
+        self.is_cut = True
         self._severed.set()
-        for waiting in self._take_held():
-            waiting.set_exception(LinkCutError())
+        self.target_gone()
+
+    def heal(self) -> None:
+        """The target can be reached again."""
+        self._journal.fault(self.source, self.target, "healed")
+        self.is_cut = False
+        self._severed.clear()
 
     def hold(self) -> None:
         """Messages wait here until `release`, or until their sender gives up."""
-        self._switch(LinkMode.HELD, "held")
+        self._journal.fault(self.source, self.target, "held")
+        self.is_held = True
 
-    def heal(self) -> None:
-        """Everything travels again; what was held goes first, in its order."""
-        self._switch(LinkMode.OPEN, "released" if self.mode is LinkMode.HELD else "healed")
-        self._severed.clear()
-        for waiting in self._take_held():
-            waiting.set_result(None)
+    def release(self) -> None:
+        """What was held travels on, in its order."""
+        self._journal.fault(self.source, self.target, "released")
+        self.is_held = False
+        released = [waiting for waiting, held in self._waiting if held]
+        self._waiting = [entry for entry in self._waiting if not entry[1]]
+        for waiting in released:
+            if not waiting.done():
+                waiting.set_result(None)
 
-    release = heal
+    def drop(self, operation: str | None = None, client: str | None = None) -> None:
+        """The next Distro request (of that operation, about that client id) is lost; its sender hears nothing."""
+        self._arm("drop", operation, client)
 
-    def drop(self, operation: str | None = None) -> None:
-        """The next Distro request (of that operation) is lost; its sender hears nothing."""
-        self._journal.fault(self.source, self.target, f"drop {operation or 'any'}")
-        self._lose.append(operation)
-
-    def swallow(self, operation: str | None = None) -> None:
-        """The next CHANGE, DELETE or VERIFY (or just that operation) is acknowledged, and its target never sees it."""
-        self._journal.fault(self.source, self.target, f"swallow {operation or 'any'}")
-        self._swallow.append(operation)
+    def swallow(self, operation: str | None = None, client: str | None = None) -> None:
+        """The next such CHANGE, DELETE or VERIFY is acknowledged, and its target never sees it."""
+        self._arm("swallow", operation, client)
 
     def source_gone(self) -> None:
         """The source crashed: what it still waited for is nobody's business any more."""
@@ -119,9 +136,11 @@ class Link:
         self._source_is_gone = False
 
     def target_gone(self) -> None:
-        """The target crashed: what is held on its way there cannot arrive."""
-        for waiting in self._take_held():
-            waiting.set_exception(LinkCutError())
+        """The connection is at its end, and with it everything that waits for a reply, lost requests too."""
+        ended, self._waiting = self._waiting, []
+        for waiting, _ in ended:
+            if not waiting.done():
+                waiting.set_exception(LinkCutError())
 
     async def until_cut(self) -> None:
         """Returns when the link is cut, at once when it is: a connection that goes over it ends with it."""
@@ -132,7 +151,9 @@ class Link:
         message = decode(request)
         call = read_request(message)
         if call is None:
-            await self._pass_gate(message.type in _ALWAYS_DELIVERED)
+            self._refuse_when_cut()
+            if self.is_held and message.type not in _ALWAYS_DELIVERED:
+                await self._wait(held=True)
             return await forward(request)
         carried = Carried(self._journal.new_id(), self.source, self.target, call)
         self._journal.sent(carried)
@@ -148,13 +169,14 @@ class Link:
         return reply
 
     async def _carry_distro(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
-        operation = carried.call.operation
-        await self._pass_gate(False)
-        if _take(self._lose, operation):
-            with self._parked():
-                await asyncio.get_running_loop().create_future()  # until the sender gives up
-        if operation in _ACKNOWLEDGED and _take(self._swallow, operation):
+        self._refuse_when_cut()
+        fate = self._fate_of(carried.call)
+        if fate == "drop":
+            await self._wait()
+        if fate == "swallow":
             return encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True}), Outcome.SUCCESS
+        if self.is_held:
+            await self._wait(held=True)
         self._journal.received(carried)
         payload = await forward(request)
         reply = decode(payload)
@@ -162,27 +184,32 @@ class Link:
         self._journal.replied(carried, outcome, reply)
         return payload, outcome
 
-    async def _pass_gate(self, held_too: bool) -> None:
-        if self.mode is LinkMode.CUT:
+    def _arm(self, fate: _Fate, operation: str | None, client: str | None) -> None:
+        self._journal.fault(self.source, self.target, " ".join([fate, operation or "any", client or ""]).rstrip())
+        self._armed.append(_Armed(fate, operation, client))
+
+    def _fate_of(self, call: DistroCall) -> _Fate | None:
+        """Of the first fault armed for such a call, which is spent on it."""
+        for armed in self._armed:
+            if armed.matches(call):
+                self._armed.remove(armed)
+                return armed.fate
+        return None
+
+    def _refuse_when_cut(self) -> None:
+        if self.is_cut:
             raise LinkCutError
-        if self.mode is LinkMode.HELD and not held_too:
-            waiting = asyncio.get_running_loop().create_future()
-            self._held.append(waiting)
-            with self._parked():
-                await waiting
+
+    async def _wait(self, *, held: bool = False) -> None:
+        """Until the link is released (if held), the connection ends, or the sender gives up."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((waiting, held))
+        with self._parked():
+            await waiting
 
     def _end(self, carried: Carried, outcome: Outcome) -> None:
         if not self._source_is_gone:
             self._journal.ended(carried, outcome)
-
-    def _switch(self, mode: LinkMode, what: str) -> None:
-        if self.mode is not mode:
-            self._journal.fault(self.source, self.target, what)
-        self.mode = mode
-
-    def _take_held(self) -> list[asyncio.Future[None]]:
-        held, self._held = self._held, []
-        return [waiting for waiting in held if not waiting.done()]
 
 
 class LinkInterceptor(grpc.aio.UnaryUnaryClientInterceptor):
@@ -204,11 +231,3 @@ class LinkInterceptor(grpc.aio.UnaryUnaryClientInterceptor):
         except LinkCutError as error:
             nothing = grpc.aio.Metadata()
             raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, nothing, nothing, "the link is cut") from error
-
-
-def _take(waiting: list[str | None], operation: str) -> bool:
-    for index, wanted in enumerate(waiting):
-        if wanted in (None, operation):
-            del waiting[index]
-            return True
-    return False

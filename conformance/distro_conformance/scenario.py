@@ -199,6 +199,9 @@ class Words:
             raise ValueError(f"'{operation}' is no operation; known are {', '.join(OPERATIONS)}")
         return operation
 
+    def optional(self) -> str | None:
+        return self._rest.pop(0) if self._rest else None
+
     def instance(self) -> str:
         """`ip:port key=value …`, the keys in order, so that equal instances are equal texts."""
         address = self.word("instance")
@@ -242,8 +245,8 @@ VERBS: dict[str, Callable[[Words], Action]] = {
     "heal": lambda words: _done(words, Heal(*words.link())),
     "hold": lambda words: _done(words, Hold(*words.link())),
     "release": lambda words: _done(words, Release(*words.link())),
-    "drop": lambda words: _done(words, Drop(*words.link(), words.operation())),
-    "swallow": lambda words: _done(words, Swallow(*words.link(), words.operation())),
+    "drop": lambda words: _done(words, Drop(*words.link(), words.operation(), words.optional())),
+    "swallow": lambda words: _done(words, Swallow(*words.link(), words.operation(), words.optional())),
     "crash": lambda words: _done(words, Crash(words.node())),
     "restart": lambda words: _done(words, Restart(words.node())),
 }

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from distro_conformance.scenario import (
     OPERATIONS,
     Expect,
@@ -16,8 +19,6 @@ from distro_conformance.scenario import (
     read,
 )
 from distro_model import actions
-from hypothesis import given
-from hypothesis import strategies as st
 
 NODES = ("a", "b", "c")
 clients = st.sampled_from(("c1", "c2"))
@@ -36,7 +37,9 @@ steps = st.one_of(
     st.builds(actions.Advance, durations),
     *(links.map(lambda link, kind=kind: kind(*link)) for kind in (actions.Cut, actions.Heal, actions.Hold)),
     *(
-        st.tuples(links, operations).map(lambda drawn, kind=kind: kind(*drawn[0], drawn[1]))
+        st.tuples(links, operations, st.none() | clients).map(
+            lambda drawn, kind=kind: kind(*drawn[0], drawn[1], drawn[2] if drawn[1] else None)
+        )
         for kind in (actions.Drop, actions.Swallow)
     ),
     st.builds(actions.Crash, nodes),
