@@ -16,6 +16,7 @@ from distro_impl.mutants import MUTANTS, Mutant, UnknownMutantError, with_mutant
 from distro_impl.node import Node
 from distro_impl.ports import PortInUseError, free_main_ports
 from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile_named
+from distro_impl.settings import UnknownSettingError, with_settings
 from distro_impl.virtual_clock import NotSettledError, VirtualClock, WorkFailedError
 
 __all__ = [
@@ -36,9 +37,11 @@ __all__ = [
     "TimerHandle",
     "UnknownMutantError",
     "UnknownProfileError",
+    "UnknownSettingError",
     "VirtualClock",
     "WorkFailedError",
     "free_main_ports",
     "profile_named",
     "with_mutant",
+    "with_settings",
 ]

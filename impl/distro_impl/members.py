@@ -70,11 +70,15 @@ class ServerMemberManager:
         return self.others[address].state is MemberState.UP
 
     def receive_report(self, node: Mapping[str, Any]) -> None:
-        """A member of the list that reports is UP; anybody else is answered and otherwise ignored."""
+        """A member of the list that reports is UP; anybody else is answered and otherwise ignored.
+
+        Its count of failures stays, so that the next failing report of ours may find it DOWN at once: seen on 2.2.4
+        (real-nacos.md section 3), against wire-protocol.md section 4.3.
+        """
         member = self.others.get(node["address"])
         if member is not None:
             member.extend_info = dict(node.get("extendInfo") or {})
-            self._succeeded(member)
+            member.state = MemberState.UP
 
     async def report_to_next(self) -> None:
         """Report to one member, in turn over the sorted list."""
