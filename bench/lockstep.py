@@ -1,0 +1,88 @@
+"""How fast the lockstep goes, beside what bare gRPC costs on the same machine in the same run.
+
+    python bench/lockstep.py --json [--quick]
+
+A step is one action of the Hypothesis machine: done on three nodes over real gRPC under virtual time, read back with a
+SNAPSHOT from each node, and compared with the model. Starting the nodes of each run and the calm end are included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import grpc.aio
+
+from distro_conformance.hunt import HuntOptions, hunt
+from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode
+
+ROUNDS = 3
+
+
+async def echo_calls_per_s(seconds: float) -> float:
+    """Unary calls one after the other, as a step makes them, with a payload of the usual size."""
+    handler = grpc.unary_unary_rpc_method_handler(
+        _echo, request_deserializer=Payload.FromString, response_serializer=Payload.SerializeToString
+    )
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = channel.unary_unary(
+            f"/{REQUEST_SERVICE}/{REQUEST_METHOD}",
+            request_serializer=Payload.SerializeToString,
+            response_deserializer=Payload.FromString,
+        )
+        payload = encode("DistroDataRequest", {"dataOperation": "CHANGE", "content": "x" * 600})
+        calls, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            await call(payload)
+            calls += 1
+        elapsed = time.perf_counter() - began
+    await server.stop(None)
+    return calls / elapsed
+
+
+async def _echo(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload]) -> Payload:
+    return request
+
+
+def lockstep_steps_per_s(seconds: float, seed: int, record_into: Path | None) -> float:
+    result = hunt(HuntOptions(seconds=seconds, seed=seed, record_into=record_into))
+    if result.failure:
+        sys.exit(f"the nodes left the model, nothing was measured: {result.failure.message}")
+    return result.steps / result.seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
+    parser.add_argument("--quick", action="store_true", help="end within a minute")
+    seconds = 4.0 if parser.parse_args().quick else 15.0
+    plain, recorded, echo = [], [], []
+    for seed in range(ROUNDS):
+        echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
+        plain.append(lockstep_steps_per_s(seconds, seed, None))
+        with tempfile.TemporaryDirectory() as directory:
+            recorded.append(lockstep_steps_per_s(seconds, seed, Path(directory)))
+    figures = {
+        "steps_per_s": round(median(plain), 1),
+        "steps_per_s_recorded": round(median(recorded), 1),
+        "echo_calls_per_s": round(median(echo), 1),
+    }
+    ratios = {
+        "steps_per_echo_call": round(median(p / e for p, e in zip(plain, echo, strict=True)), 4),
+        "recorded_to_plain": round(median(r / p for r, p in zip(recorded, plain, strict=True)), 3),
+    }
+    print(json.dumps({"bench": "lockstep", "figures": figures, "ratios": ratios}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

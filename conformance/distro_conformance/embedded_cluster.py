@@ -1,0 +1,219 @@
+"""Several reference nodes in this process, with the kit as network, clients and clock.
+
+Everything is said over real gRPC on loopback; only time is virtual, and every directed link between two nodes is a
+`Link` of ours. `perform` does one action of the model's vocabulary and returns when nothing is left to do, `observe`
+asks each node for a SNAPSHOT, which is what any peer may ask. Lockstep and replay both stand on this file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from distro_conformance.links import Journal, Link, LinkInterceptor
+from distro_conformance.messages import distro_request, read_snapshot
+from distro_conformance.player import instance_request
+from distro_conformance.verdict import KitError
+from distro_conformance.wire import CLUSTER_LABELS, SDK_LABELS, Connection
+from distro_impl import Node, NodeConfig, NodeEvent, Profile, VirtualClock
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    Drop,
+    Heal,
+    Hold,
+    Register,
+    Release,
+    Restart,
+    Swallow,
+)
+from distro_model.cluster import View
+from distro_model.possible import Observation
+from distro_traces.content import Replica
+
+_RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "publishInstanceEnable"})
+
+
+@dataclass
+class _Client:
+    node: str
+    connection: Connection
+
+
+@dataclass
+class EmbeddedCluster:
+    """`names` in ascending order; the node's ports ascend with them, so that both sort alike. All nodes start down."""
+
+    names: Sequence[str]
+    profile: Profile
+    journal: Journal
+    clock: VirtualClock
+    ports: Sequence[int]
+    observer: Callable[[NodeEvent], None] | None = None
+    links: dict[tuple[str, str], Link] = field(init=False)
+    _nodes: dict[str, Node] = field(default_factory=dict)
+    _clients: dict[str, _Client] = field(default_factory=dict)
+    _client_names: dict[str, str] = field(default_factory=dict)
+    _probes: dict[str, Connection] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, self.ports, strict=True)}
+        self.names_by_address = {address: name for name, address in self.addresses.items()}
+        self.links = {
+            (source, target): Link(source, target, self.journal, self.clock.parked)
+            for source in self.names
+            for target in self.names
+            if source != target
+        }
+
+    async def perform(self, action: Action) -> None:
+        """Do it, and return when the nodes have nothing left to do. Raises KitError when a node refuses."""
+        match action:
+            case Advance(ms):
+                await self.clock.advance(ms)
+                return
+            case Connect(client, node):
+                await self._connect(client, node)
+            case Register(client, service, instance):
+                await self._ask(client, "registerInstance", service, instance)
+            case Deregister(client, service):
+                await self._ask(client, "deregisterInstance", service, "10.0.0.1:80")
+            case Disconnect(client):
+                await self._disconnect(client)
+            case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
+                self._fault(action)
+            case Crash(node):
+                await self._crash(node)
+            case Restart(node):
+                await self._start(node)
+        await self.clock.settle()
+
+    @property
+    def up(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name in self._nodes)
+
+    async def observe(self) -> Observation:
+        """What each node holds, as its SNAPSHOT tells; None for a node that is down."""
+        return {name: await self._observe(name) if name in self._nodes else None for name in self.names}
+
+    def client_name(self, client_id: str | None) -> str | None:
+        """The name that the run gave to a connection; an id that it never gave out stays as it is."""
+        return client_id if client_id is None else self._client_names.get(client_id, client_id)
+
+    def _client_id(self, name: str | None) -> str | None:
+        return next((client_id for client_id, known in self._client_names.items() if known == name), name)
+
+    async def close(self) -> None:
+        """Drop every connection and stop every node; safe to call twice."""
+        for connection in [*self._probes.values(), *(client.connection for client in self._clients.values())]:
+            await connection.close()
+        for link in self.links.values():
+            link.source_gone()
+            link.cut()
+        for node in self._nodes.values():
+            await node.crash()
+        self._probes, self._clients, self._nodes = {}, {}, {}
+
+    async def _start(self, name: str) -> None:
+        config = NodeConfig(
+            port=self.ports[list(self.names).index(name)],
+            members=tuple(self.addresses.values()),
+            profile=self.profile,
+        )
+        for peer in self.names:
+            if peer != name:
+                self.links[name, peer].source_back()
+        node = Node(config, clock=self.clock, observer=self.observer, interceptors=self._interceptors(name))
+        await node.start()
+        self._nodes[name] = node
+        self._probes[name] = await Connection.open(_cluster_address(node), labels=CLUSTER_LABELS)
+
+    def _interceptors(self, name: str) -> Callable[[str], Sequence[LinkInterceptor]]:
+        return lambda peer: [LinkInterceptor(self.links[name, self.names_by_address[peer]])]
+
+    async def _crash(self, name: str) -> None:
+        for (source, target), link in self.links.items():
+            if source == name:
+                link.source_gone()
+            elif target == name:
+                link.target_gone()
+        await self._probes.pop(name).close()
+        await self._nodes.pop(name).crash()
+        for survivor in self._nodes.values():
+            await survivor.wait_peer_lost(self.addresses[name])
+        for client in [client for client, at in self._clients.items() if at.node == name]:
+            await self._clients.pop(client).connection.close()
+
+    async def _connect(self, client: str, name: str) -> None:
+        def remember(client_id: str) -> None:
+            self._client_names[client_id] = client
+
+        connection = await Connection.open(_sdk_address(self._nodes[name]), labels=SDK_LABELS, on_id=remember)
+        self._clients[client] = _Client(name, connection)
+
+    async def _disconnect(self, client: str) -> None:
+        gone = self._clients.pop(client)
+        await gone.connection.close()
+        await self._nodes[gone.node].wait_disconnected(gone.connection.id)
+
+    async def _ask(self, client: str, what: str, service: str, instance: str) -> None:
+        address, *words = instance.split()
+        ip, _, port = address.rpartition(":")
+        body = instance_request(what, service, ip, int(port), dict(word.split("=", 1) for word in words))
+        reply = await self._clients[client].connection.ask("InstanceRequest", body)
+        if not reply.succeeded:
+            raise KitError(f"{self._clients[client].node} answers {what} of {client} with {reply.type}: {reply.body}")
+
+    def _fault(self, action: Cut | Heal | Hold | Release | Drop | Swallow) -> None:
+        link = self.links[action.source, action.target]
+        match action:
+            case Cut():
+                link.cut()
+            case Hold():
+                link.hold()
+            case Heal():
+                link.heal()
+            case Release():
+                link.release()
+            case Drop():
+                link.drop(action.operation, self._client_id(action.client))
+            case Swallow():
+                link.swallow(action.operation, self._client_id(action.client))
+
+    async def _observe(self, name: str) -> Mapping[str, View]:
+        reply = await self._probes[name].ask("DistroDataRequest", distro_request("SNAPSHOT"))
+        replicas = read_snapshot(reply)
+        return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in replicas}
+
+
+def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:
+    """A replica's content in the words of the model: sorted pairs of service and instance text."""
+    return tuple(sorted((p.service, instance_text(p.ip, p.port, p.attributes)) for p in replica.published))
+
+
+def instance_text(ip: str, port: int, attributes: str) -> str:
+    """`ip:port key=value …`, as a scenario writes it; keys that the server itself adds are left out."""
+    if attributes == "{}":
+        return f"{ip}:{port}"
+    metadata = json.loads(attributes)
+    words = [f"{key}={metadata[key]}" for key in sorted(metadata) if key not in _RESERVED_METADATA]
+    return " ".join([f"{ip}:{port}", *words])
+
+
+def _sdk_address(node: Node) -> str:
+    return _with_offset(node.address, 1000)
+
+
+def _cluster_address(node: Node) -> str:
+    return _with_offset(node.address, 1001)
+
+
+def _with_offset(address: str, offset: int) -> str:
+    ip, _, port = address.rpartition(":")
+    return f"{ip}:{int(port) + offset}"

@@ -1,0 +1,187 @@
+"""The search for a run in which nodes and model part: Hypothesis within a time budget, and what it found, made small.
+
+A failure is kept twice: as a scenario that `distrocheck replay` runs, and as a plain pytest file that fails on its
+own. Seed and commit reproduce a search on embedded nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from distro_conformance.lockstep import DivergedError, Lockstep
+from distro_conformance.machine import NODES, machine
+from distro_conformance.scenario import ExpectModel, Scenario, build
+from distro_conformance.verdict import Verdict
+from distro_model.actions import Action
+from distro_traces.ndjson import Recorder
+
+RUNS_PER_ROUND = 10
+"""Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
+
+STEPS_PER_RUN = 60
+SHRINK_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuntOptions:
+    """What is driven, how long, and where recordings of the runs go (None: nowhere)."""
+
+    profile: str = "strict"
+    mutant: str | None = None
+    seconds: float = 20.0
+    seed: int = 0
+    runs_max: int | None = None
+    steps_per_run: int = STEPS_PER_RUN
+    shrink_seconds: float = SHRINK_SECONDS
+    record_into: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFailure:
+    """The smallest failing run that was reached, and what the first one cost."""
+
+    scenario: Scenario
+    message: str
+    steps: int
+    steps_until_found: int
+    seconds_until_found: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """The result. `steps` counts actions done on the nodes, in shrinking too; `runs` the runs they were done in."""
+
+    options: HuntOptions
+    steps: int
+    runs: int
+    seconds: float
+    failure: FoundFailure | None
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.VIOLATES if self.failure else Verdict.CONFORMS if self.runs else Verdict.INCONCLUSIVE
+
+
+@dataclass
+class _Tally:
+    """What the runs did, as the machine reports it run by run."""
+
+    began_s: float
+    on_progress: Callable[[str], None]
+    steps: int = 0
+    runs: int = 0
+    first_failure: tuple[int, float] | None = None
+    failing: tuple[list[Action], BaseException] | None = None
+
+    def ended(self, actions: list[Action], failure: BaseException | None) -> None:
+        self.runs += 1
+        self.steps += len(actions)
+        if isinstance(failure, DivergedError):
+            self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
+            if self.failing is None or len(actions) <= len(self.failing[0]):
+                self.failing = (actions, failure)
+        what = "making the failing run smaller" if self.failing else "nodes and model agree"
+        self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, {what}")
+
+
+def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
+    """Search until the budget is used or a failure is found and shrunk. What is no divergence is raised as it is."""
+    began_s = time.monotonic()
+    tally = _Tally(began_s, on_progress)
+
+    def start() -> Lockstep | None:
+        if tally.first_failure and time.monotonic() - began_s > tally.first_failure[1] + options.shrink_seconds:
+            return None
+        return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs))
+
+    round_number = 0
+    while tally.failing is None and not _used_up(options, tally):
+        seed = options.seed * 1_000 + round_number
+        _round(hypothesis.seed(seed)(machine(start, tally.ended)), options, tally)
+        round_number += 1
+    return Hunt(options, tally.steps, tally.runs, time.monotonic() - began_s, _failure(options, tally))
+
+
+def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
+    runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.runs)
+    profile = settings(
+        max_examples=max(1, runs),
+        stateful_step_count=options.steps_per_run,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+    )
+    try:
+        run_state_machine_as_test(machine_class, settings=profile)
+    except (DivergedError, Flaky):  # Flaky: the smallest run was not repeated, shrinking was out of time
+        if tally.failing is None:
+            raise
+
+
+def _used_up(options: HuntOptions, tally: _Tally) -> bool:
+    if options.runs_max is not None and tally.runs >= options.runs_max:
+        return True
+    return time.monotonic() - tally.began_s >= options.seconds
+
+
+def _recorder(options: HuntOptions, run: int) -> Recorder | None:
+    if options.record_into is None:
+        return None
+    name = f"lockstep-{options.seed}-{run + 1:04d}"
+    return Recorder(
+        options.record_into,
+        name,
+        profile=options.profile,
+        target="embedded",
+        clock="virtual",
+        nodes=NODES,
+    )
+
+
+def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
+    if tally.failing is None or tally.first_failure is None:
+        return None
+    actions, error = tally.failing
+    scenario = build(
+        [*actions, ExpectModel()],
+        nodes=NODES,
+        profile=options.profile,
+        mutant=options.mutant,
+        comment=f"Found by lockstep, seed {options.seed}: {error}",
+    )
+    return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
+
+
+def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:
+    """Write `NAME.scenario` and `test_NAME.py`; returns both paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    scenario = directory / f"{name}.scenario"
+    scenario.write_text(failure.scenario.render(), encoding="utf-8")
+    test = directory / f"test_{name.replace('-', '_')}.py"
+    test.write_text(_PYTEST.format(name=name.replace("-", "_"), text=failure.scenario.render()), encoding="utf-8")
+    return scenario, test
+
+
+_PYTEST = '''"""A failing run, saved by distrocheck. It fails until the nodes do what the model allows."""
+
+from distro_conformance.replay import assert_scenario
+
+SCENARIO = """
+{text}"""
+
+
+def test_{name}() -> None:
+    assert_scenario(SCENARIO, target="embedded")
+'''

@@ -1,0 +1,208 @@
+"""The Hypothesis machine: which actions there are, and when each makes sense.
+
+Every rule draws small numbers and turns them into one action of the model's vocabulary; what the action means is known
+to the lockstep alone. Numbers index what exists at that moment, so that a shrunk run stays a legal run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from distro_conformance.lockstep import Lockstep
+from distro_conformance.scenario import OPERATIONS
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    Drop,
+    Heal,
+    Register,
+    Restart,
+    Swallow,
+)
+
+NODES = ("a", "b", "c")
+LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
+SERVICES = ("web", "api")
+CLIENTS_MAX = 6
+"""In one run. A client id never comes back, so every connection is a client of its own."""
+
+SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
+"""Around the tick of 100 ms and the sync delay of a second."""
+
+PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
+"""Around report, retry and verify; now and then past the repetition of a failed load."""
+
+LEASE_MS = 186_000
+"""Past the lease of 180 s and the cleaner's period. Dear in real time, hence at most once in a run."""
+
+CALM_MS = 45_000
+"""What a healed cluster is given before it is held to agree: load retry, sync retry, report and verify."""
+
+Machine = type[RuleBasedStateMachine]
+T = TypeVar("T", bound=Any)
+
+
+def machine(
+    start: Callable[[], Lockstep | None], on_end: Callable[[list[Action], BaseException | None], None]
+) -> Machine:
+    """A machine class whose runs begin with `start`; `on_end` hears the actions of each run and what ended it.
+
+    When `start` gives None the run does nothing and passes: so Hypothesis comes to an end when nobody wants more.
+    """
+
+    class LockstepMachine(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.done: list[Action] = []
+            self.failure: BaseException | None = None
+            self.lockstep = start()
+            self.clients: dict[str, str] = {}  # connected ones, with their node
+            self.published: set[tuple[str, str]] = set()  # (client, service)
+            self.connected_ever = 0
+            self.up = list(NODES)
+            self.cut: list[tuple[str, str]] = []
+            self.orphans = False
+            self.outlasted_lease = False
+
+        def perform(self, action: Action) -> None:
+            if self.lockstep is None:
+                return
+            self.done.append(action)
+            try:
+                self.lockstep.perform(action)
+            except BaseException as error:
+                self.failure = error
+                raise
+
+        @precondition(lambda self: self.up and self.connected_ever < CLIENTS_MAX)
+        @rule(node=st.integers(0, 2))
+        def connect(self, node: int) -> None:
+            self.connected_ever += 1
+            client = f"c{self.connected_ever}"
+            self.clients[client] = self.up[node % len(self.up)]
+            self.perform(Connect(client, self.clients[client]))
+
+        @precondition(lambda self: self.clients)
+        @rule(client=st.integers(0, CLIENTS_MAX - 1), service=st.sampled_from(SERVICES), version=st.integers(1, 3))
+        def register(self, client: int, service: str, version: int) -> None:
+            name = _pick(self.clients, client)
+            self.published.add((name, service))
+            self.perform(Register(name, service, f"10.0.0.{name[1:]}:80 version={version}"))
+
+        @precondition(lambda self: self.published)
+        @rule(index=st.integers(0, CLIENTS_MAX * len(SERVICES) - 1))
+        def deregister(self, index: int) -> None:
+            chosen = _pick(self.published, index)
+            self.published.remove(chosen)
+            self.perform(Deregister(*chosen))
+
+        @precondition(lambda self: self.clients)
+        @rule(client=st.integers(0, CLIENTS_MAX - 1))
+        def disconnect(self, client: int) -> None:
+            name = _pick(self.clients, client)
+            self._gone({name})
+            self.perform(Disconnect(name))
+
+        @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
+        def advance(self, ms: int) -> None:
+            self.perform(Advance(ms))
+
+        @rule(ms=st.sampled_from(PAUSES_MS))
+        def advance_more(self, ms: int) -> None:
+            self.perform(Advance(ms))
+
+        @precondition(lambda self: self.orphans and not self.outlasted_lease)
+        @rule(patience=st.integers(0, 9))
+        def outlast_lease(self, patience: int) -> None:
+            """Copies whose owner crashed live until their lease ends."""
+            if patience == 0:
+                self.outlasted_lease, self.orphans = True, False
+                self.perform(Advance(LEASE_MS))
+            else:
+                self.perform(Advance(SHORT_PAUSES_MS[0]))
+
+        @precondition(lambda self: self.connected_ever)
+        @rule(link=st.sampled_from(LINKS), operation=st.sampled_from(OPERATIONS), client=st.integers(1, CLIENTS_MAX))
+        def drop(self, link: tuple[str, str], operation: str, client: int) -> None:
+            about = None if operation == "SNAPSHOT" else self._client_ever(client)
+            self.perform(Drop(*link, operation, about))
+
+        @precondition(lambda self: self.connected_ever)
+        @rule(
+            link=st.sampled_from(LINKS),
+            operation=st.sampled_from(("CHANGE", "DELETE")),
+            client=st.integers(1, CLIENTS_MAX),
+        )
+        def swallow(self, link: tuple[str, str], operation: str, client: int) -> None:
+            self.perform(Swallow(*link, operation, self._client_ever(client)))
+
+        @precondition(lambda self: len(self.cut) < len(LINKS))
+        @rule(link=st.integers(0, len(LINKS) - 1))
+        def cut_link(self, link: int) -> None:
+            opened = [candidate for candidate in LINKS if candidate not in self.cut]
+            chosen = opened[link % len(opened)]
+            self.cut.append(chosen)
+            self.perform(Cut(*chosen))
+
+        @precondition(lambda self: self.cut)
+        @rule(link=st.integers(0, len(LINKS) - 1))
+        def heal_link(self, link: int) -> None:
+            self.perform(Heal(*self.cut.pop(link % len(self.cut))))
+
+        @precondition(lambda self: len(self.up) > 1)
+        @rule(node=st.integers(0, 2))
+        def crash(self, node: int) -> None:
+            name = self.up.pop(node % len(self.up))
+            self.orphans = True
+            self._gone({client for client, at in self.clients.items() if at == name})
+            self.perform(Crash(name))
+
+        @precondition(lambda self: len(self.up) < len(NODES))
+        @rule()
+        def restart(self) -> None:
+            name = min(set(NODES) - set(self.up))
+            self.up = sorted([*self.up, name])
+            self.perform(Restart(name))
+
+        def _client_ever(self, number: int) -> str:
+            """A fault names its client: which of several requests of one instant comes first, nothing prescribes."""
+            return f"c{(number - 1) % self.connected_ever + 1}"
+
+        def _gone(self, clients: set[str]) -> None:
+            self.clients = {client: node for client, node in self.clients.items() if client not in clients}
+            self.published = {(client, service) for client, service in self.published if client not in clients}
+
+        def teardown(self) -> None:
+            """First safety, then heal and demand progress: the run ends calm, and only then are views compared."""
+            if self.lockstep is None:
+                return
+            try:
+                if self.failure is None:
+                    self._come_to_rest(self.lockstep)
+            finally:
+                self.lockstep.close()
+                on_end(self.done, self.failure)
+
+        def _come_to_rest(self, lockstep: Lockstep) -> None:
+            while self.cut:
+                self.perform(Heal(*self.cut.pop()))
+            for name in sorted(set(NODES) - set(self.up)):
+                self.perform(Restart(name))
+            self.perform(Advance(CALM_MS))
+            if not self.orphans:  # else nodes may still differ about clients that nobody owns any more
+                lockstep.checkpoint()
+
+    return LockstepMachine
+
+
+def _pick(choices: Collection[T], index: int) -> T:
+    return sorted(choices)[index % len(choices)]
