@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -54,8 +55,8 @@ async def _echo(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload])
     return request
 
 
-def lockstep_steps_per_s(seconds: float, seed: int, record_into: Path | None) -> float:
-    result = hunt(HuntOptions(seconds=seconds, seed=seed, record_into=record_into))
+def lockstep_steps_per_s(options: HuntOptions) -> float:
+    result = hunt(options)
     if result.failure:
         sys.exit(f"the nodes left the model, nothing was measured: {result.failure.message}")
     return result.steps / result.seconds
@@ -65,13 +66,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
     parser.add_argument("--quick", action="store_true", help="end within a minute")
-    seconds = 4.0 if parser.parse_args().quick else 15.0
+    parser.add_argument("--runs", type=int, help="end each measurement after so many runs")
+    arguments = parser.parse_args()
+    seconds = 4.0 if arguments.quick else 15.0
     plain, recorded, echo = [], [], []
     for seed in range(ROUNDS):
         echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
-        plain.append(lockstep_steps_per_s(seconds, seed, None))
+        options = HuntOptions(seconds=seconds, seed=seed, runs_max=arguments.runs)
+        plain.append(lockstep_steps_per_s(options))
         with tempfile.TemporaryDirectory() as directory:
-            recorded.append(lockstep_steps_per_s(seconds, seed, Path(directory)))
+            recorded.append(lockstep_steps_per_s(replace(options, record_into=Path(directory))))
     figures = {
         "steps_per_s": round(median(plain), 1),
         "steps_per_s_recorded": round(median(recorded), 1),

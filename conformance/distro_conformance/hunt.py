@@ -91,6 +91,12 @@ class _Tally:
         what = "making the failing run smaller" if self.failing else "nodes and model agree"
         self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, {what}")
 
+    def is_enough(self, options: HuntOptions) -> bool:
+        """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
+        if self.first_failure is not None:
+            return time.monotonic() - self.began_s > self.first_failure[1] + options.shrink_seconds
+        return options.runs_max is not None and self.runs >= options.runs_max
+
 
 def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
     """Search until the budget is used or a failure is found and shrunk. What is no divergence is raised as it is."""
@@ -98,7 +104,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     tally = _Tally(began_s, on_progress)
 
     def start() -> Lockstep | None:
-        if tally.first_failure and time.monotonic() - began_s > tally.first_failure[1] + options.shrink_seconds:
+        if tally.is_enough(options):
             return None
         return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs))
 

@@ -1,0 +1,111 @@
+"""Nodes and model side by side: healthy nodes stay in the model, broken ones are found, made small and saved."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.lockstep import DivergedError, Lockstep
+from distro_conformance.replay import replay
+from distro_conformance.verdict import Verdict
+from distro_model.actions import Advance, Connect, Register, Swallow
+from distro_traces.ndjson import read_ndjson
+
+FOUND_WITHIN_S = 60
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.0.4"])
+def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
+    result = hunt(HuntOptions(profile=profile, runs_max=10, seed=11))
+    assert result.failure is None, result.failure
+    assert result.verdict is Verdict.CONFORMS
+    assert result.runs == 10
+    assert result.steps > 100
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+@pytest.mark.parametrize("mutant", ["B02", "B07", "m-delete-retried-as-change"])
+def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(mutant: str, tmp_path: Path) -> None:
+    found = hunt(HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=5)).failure
+    assert found is not None, f"{mutant} was not found within {FOUND_WITHIN_S} s"
+    assert found.seconds_until_found < FOUND_WITHIN_S
+    scenario, test = save_failure(found, tmp_path, f"lockstep-{mutant}")
+
+    assert found.scenario.mutant == mutant
+    assert replay(found.scenario, target="embedded").reproduced
+    assert not replay(found.scenario, target="model").reproduced, "the model itself has no such bug"
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 1, ran.stdout
+    assert "differs from the model" in ran.stdout
+    assert scenario.read_text() == found.scenario.render()
+
+
+@pytest.mark.wire
+def test_a_divergence_names_what_differed_after_which_action() -> None:
+    with Lockstep(("a", "b", "c"), "strict", mutant="B02") as lockstep:
+        for action in (Connect("c1", "b"), Register("c1", "web", "10.0.0.1:80"), Advance(1100)):
+            lockstep.perform(action)
+        lockstep.perform(Swallow("b", "a", "CHANGE", "c1"))
+        lockstep.perform(Register("c1", "web", "10.0.0.1:80 version=2"))
+        with pytest.raises(DivergedError) as diverged:
+            lockstep.perform(Advance(6000))
+    text = str(diverged.value)
+    assert "at 7100 ms after `advance 6000ms`" in text
+    assert "VERIFY b->a c1 revision 2: success is made, the model has not made" in text
+
+
+@pytest.mark.wire
+def test_a_recorded_run_tells_by_name_what_happened_where(tmp_path: Path) -> None:
+    hunt(HuntOptions(runs_max=3, seed=3, record_into=tmp_path))
+    traces = sorted(tmp_path.glob("*.ndjson"))
+    assert len(traces) == 3
+    for trace in traces:
+        recorded = read_ndjson(trace)
+        assert recorded.cut is None
+        assert not recorded.rejected
+        assert {event.node for event in recorded.events} == {"a", "b", "c"}
+        clients = {event.client for event in recorded.events if event.client}
+        assert all(client == "SNAPSHOT" or client.startswith("c") for client in clients), clients
+
+
+@pytest.mark.wire
+def test_the_same_seed_does_the_same_steps() -> None:
+    first, second = (hunt(HuntOptions(runs_max=5, seed=5)) for _ in range(2))
+    assert (first.steps, first.runs) == (second.steps, second.runs)
+
+
+def test_the_model_is_never_the_one_that_is_broken() -> None:
+    with pytest.raises(ValueError, match="no mutant 'B99'; known are"):
+        hunt(HuntOptions(mutant="B99", runs_max=1))
+    with pytest.raises(ValueError, match="unknown profile 'nacos-9'; known: "):
+        hunt(HuntOptions(profile="nacos-9", runs_max=1))
+
+
+@pytest.mark.wire
+def test_the_benchmark_prints_what_it_promises() -> None:
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(
+        [sys.executable, str(root / "bench" / "lockstep.py"), "--json", "--quick", "--runs", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    document = json.loads(ran.stdout)
+    assert document["bench"] == "lockstep"
+    assert document["figures"]["steps_per_s"] > 0
+    assert set(document["ratios"]) == {"steps_per_echo_call", "recorded_to_plain"}

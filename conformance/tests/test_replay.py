@@ -1,0 +1,107 @@
+"""The same text on the model and on nodes: what one of them does, the other does too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.exploration import explore_profile
+from distro_conformance.replay import assert_scenario, replay, unmet
+from distro_conformance.scenario import Expect, Scenario, ScenarioError, parse, read
+from distro_conformance.verdict import UsageError, Verdict
+from distro_model.cluster import View
+from distro_model.untimed import Bounds
+
+SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.scenario"))
+TARGETS = ("model", "embedded")
+
+HEALTHY = """
+nodes a b
+connect c1 a
+register c1 web 10.0.0.1:80
+expect b has no c1
+expect within 2s: b has c1 web 10.0.0.1:80
+expect all agree
+"""
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_a_kept_scenario_ends_as_its_header_says(path: Path, target: str) -> None:
+    """`violates` in the comment of a scenario: a release is told to do what it is known to do; `strict` never does."""
+    scenario = read(path)
+    expected = Verdict.VIOLATES if "violates" in scenario.comment else Verdict.CONFORMS
+    assert replay(scenario, target=target).verdict is expected
+    assert replay(scenario, target=target, profile="strict").verdict is Verdict.CONFORMS
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+@pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4"])
+def test_what_the_explorer_finds_happens_on_the_wire(profile: str) -> None:
+    found = explore_profile(profile, Bounds(nodes=2, clients=1, changes=2, drops=1, swallows=1, crashes=1))
+    scenarios = {name: scenario for name, scenario in found.scenarios.items() if isinstance(scenario, Scenario)}
+    assert "INV-CONV" in scenarios
+    for scenario in scenarios.values():
+        on_model, on_nodes = (replay(scenario, target=target) for target in TARGETS)
+        assert on_model.steps == on_nodes.steps, scenario.render()
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+def test_an_acknowledged_but_lost_sync_diverges_2_0_4_for_good_and_strict_never() -> None:
+    bounds = Bounds(nodes=2, clients=1, changes=2, drops=0, swallows=1)
+    scenario = explore_profile("nacos-2.0.4", bounds).scenarios["INV-CONV"]
+    assert isinstance(scenario, Scenario)
+    assert all(replay(scenario, target=target).reproduced for target in TARGETS)
+    strict = explore_profile("strict", bounds)
+    assert strict.exploration.complete
+    assert strict.verdict is Verdict.INCONCLUSIVE, "without drops nothing can be said about retries"
+    assert not strict.scenarios
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_line_has_its_time_and_outcome(target: str) -> None:
+    result = replay(parse(HEALTHY), target=target)
+    assert result.verdict is Verdict.CONFORMS
+    assert [(step.line, step.at_ms, step.outcome) for step in result.steps] == [
+        (3, 0, "done"),
+        (4, 0, "done"),
+        (5, 0, "holds"),
+        (6, 0, "holds"),
+        (7, 1000, "holds"),
+    ]
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_expectation_that_fails_says_what_is_there(target: str) -> None:
+    result = replay(parse("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nexpect b has c1"), target=target)
+    assert result.reproduced
+    assert result.steps[-1].outcome == "b does not have c1"
+    with pytest.raises(AssertionError, match="line 4 'expect b has c1' at 0 ms: b does not have c1"):
+        assert_scenario("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nexpect b has c1", target=target)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_action_that_makes_no_sense_is_refused_with_its_line(target: str) -> None:
+    with pytest.raises(ScenarioError, match="line 2: 'disconnect c1' makes no sense here: c1 has never been connected"):
+        replay(parse("nodes a b\ndisconnect c1"), target=target)
+
+
+def test_an_unknown_target_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="cannot be replayed on 'moon'; targets are model, embedded"):
+        replay(parse(HEALTHY), target="moon")
+
+
+def test_views_differ_by_what_a_subscriber_sees_only() -> None:
+    empty, held = View(0, ()), View(2, (("web", "10.0.0.1:80"),))
+    everybody = Expect()
+    assert unmet(everybody, {"a": {"c1": empty}, "b": {}}) is None
+    assert unmet(everybody, {"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
+    assert unmet(everybody, {"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
+    assert unmet(Expect(node="c", client="c1"), {"c": None}) == "c is down"
