@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.convergence import convergence, slowest, summary
+from distro_spark.errors import UnknownInvariantError
 from distro_spark.history import Trace, is_one_of, stretches
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.known import with_known
@@ -40,10 +41,6 @@ VIOLATIONS_MAX = 200
 """Listed per invariant; further ones are only counted."""
 
 CHANGES_MAX = 200
-
-
-class UnknownInvariantError(ValueError):
-    """An invariant was asked for that is not in the registry."""
 
 
 def check(

@@ -36,28 +36,15 @@ def convergence(trace: Trace) -> DataFrame:
     is_owners = F.col("node") == F.col("owner")
     changes = history.where(is_owners & F.col("event.kind").isin(*(kind.value for kind in _CHANGES)))
     followers = history.where(~is_owners)
-
-    # Each stretch of a follower stands for the latest change with its view: both in one order of time, view by view.
-    marks = changes.select("run", "client", "view", "at_ms", F.lit(None).alias("node"), "seq").unionByName(
-        followers.where("event is not null").select(
-            "run", "client", "view", "at_ms", "node", F.lit(None).cast("long").alias("seq")
-        )
-    )
-    in_time = Window.partitionBy("run", "client", "view").orderBy("at_ms", F.col("node").isNotNull())
-    reached = marks.withColumn("reaches", F.last("seq", ignorenulls=True).over(in_time)).where(
-        "node is not null and reaches is not null"
-    )
-
-    # Reached is a change as soon as it or a later one is: from the last change backwards, the earliest time so far.
-    waiting = changes.select("run", "client", "event", "seq").join(
-        followers.select("run", "client", "node").distinct(), ["run", "client"]
-    )
-    both = waiting.withColumn("reached_at_ms", F.lit(None).cast("long")).unionByName(
-        reached.select("run", "client", "node", F.col("reaches").alias("seq"), F.col("at_ms").alias("reached_at_ms")),
-        allowMissingColumns=True,
-    )
+    waiting = _already_there(changes, followers)
+    arrivals = _arrivals(changes, followers)
+    # A change is reached as soon as it or a later one is: from the last change backwards, the earliest time so far.
     backwards = Window.partitionBy("run", "client", "node").orderBy(F.desc("seq"), F.col("event").isNotNull())
-    measured = both.withColumn("reached_at_ms", F.min("reached_at_ms").over(backwards)).where("event is not null")
+    measured = (
+        waiting.unionByName(arrivals, allowMissingColumns=True)
+        .withColumn("reached_at_ms", F.min("reached_at_ms").over(backwards))
+        .where("event is not null")
+    )
     down = F.broadcast(_down(trace.events)).alias("down")
     was_down_meanwhile = (
         (F.col("measured.run") == F.col("down.run"))
@@ -70,6 +57,38 @@ def convergence(trace: Trace) -> DataFrame:
         measured.alias("measured")
         .join(down, was_down_meanwhile, "left_anti")
         .select("run", "client", "event", "node", ms.alias("ms"))
+    )
+
+
+def _already_there(changes: DataFrame, followers: DataFrame) -> DataFrame:
+    """Each change for each follower; reached at once when the follower happens to hold that view at the moment."""
+    columns = ["run", "client", "node", "at_ms", "view", "seq", "event"]
+    members = followers.select("run", "client", "node").distinct()
+    waiting = changes.drop("node").join(members, ["run", "client"]).select(columns)
+    held = followers.withColumn("event", F.lit(None).cast(waiting.schema["event"].dataType)).select(columns)
+    in_time = Window.partitionBy("run", "client", "node").orderBy("at_ms", F.col("event").isNotNull())
+    held_then = F.last(F.when(F.col("event").isNull(), F.struct("view")), ignorenulls=True).over(in_time)
+    return (
+        waiting.unionByName(held)
+        .withColumn("held", held_then)
+        .where("event is not null")
+        .withColumn("reached_at_ms", F.when(F.col("held.view").eqNullSafe(F.col("view")), F.col("at_ms")))
+        .select("run", "client", "node", "seq", "event", "reached_at_ms")
+    )
+
+
+def _arrivals(changes: DataFrame, followers: DataFrame) -> DataFrame:
+    """The stretches of the followers as times: each reaches the latest change with its view that came before it."""
+    marks = changes.select("run", "client", "view", "at_ms", F.lit(None).alias("node"), "seq").unionByName(
+        followers.where("event is not null").select(
+            "run", "client", "view", "at_ms", "node", F.lit(None).cast("long").alias("seq")
+        )
+    )
+    in_time = Window.partitionBy("run", "client", "view").orderBy("at_ms", F.col("node").isNotNull())
+    return (
+        marks.withColumn("reaches", F.last("seq", ignorenulls=True).over(in_time))
+        .where("node is not null and reaches is not null")
+        .select("run", "client", "node", F.col("reaches").alias("seq"), F.col("at_ms").alias("reached_at_ms"))
     )
 
 

@@ -1,0 +1,157 @@
+"""The verdict: conforms only when everything needed to say so is there."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from distro_spark.check import UnknownInvariantError, check
+from distro_spark.result import CutFile, Misfit
+from distro_traces.content import digest
+from distro_traces.event import Kind
+from distro_traces.ndjson import Recorder
+from distro_traces.parquet import compact
+
+pytestmark = pytest.mark.spark
+
+
+def record(directory: Path, run: str = "r1", *, diverged: bool = False, checkpoint: bool = True) -> Path:
+    """c1 on a, replicated to b after one second and to c after three, or never; then its disconnect, after a stop."""
+    with Recorder(directory, run, profile="strict", target="test", nodes=["a", "b", "c"]) as recorder:
+        for node in "abc":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=5, client="c1", owned=True, revision=0, digest=digest(()))
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=10, client="c1", owned=True, revision=1, digest="X")
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=1010, client="c1", owned=False, revision=1, digest="X")
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=2000, client="c1", owned=True, revision=2, digest="Y")
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=3000, client="c1", owned=False, revision=2, digest="Y")
+        if not diverged:
+            recorder.record("c", Kind.REPLICA_APPLIED, at_ms=3010, client="c1", owned=False, revision=2, digest="Y")
+        if checkpoint:
+            for node in "abc":
+                recorder.record(node, Kind.CHECKPOINT, at_ms=9000, detail="1")
+        recorder.record("c", Kind.NODE_STOPPED, at_ms=9500, detail="crash")
+        recorder.record("a", Kind.CLIENT_DISCONNECTED, at_ms=10000, client="c1", owned=True)
+        recorder.record("b", Kind.REPLICA_REMOVED, at_ms=10400, client="c1")
+    return recorder.path
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_a_healthy_run_conforms_and_its_changes_are_timed(spark: SparkSession, tmp_path: Path) -> None:
+    result = check(spark, record(tmp_path))
+    assert (result.verdict, result.reasons, result.violations) == ("conforms", (), ())
+    assert [each.verdict for each in result.invariants] == ["conforms"] * 3
+    # The first change reached c as part of the second; the disconnect was not to be told to a node that is down.
+    assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
+        (10, "c", 3000),
+        (2000, "c", 1010),
+        (10000, "b", 400),
+    ]
+    totals = result.convergence
+    assert (totals.count, totals.median_ms, totals.max_ms, totals.unconverged) == (3, 1010, 3000, 0)
+
+
+def test_a_change_that_arrives_nowhere_is_unconverged_not_slow(spark: SparkSession, tmp_path: Path) -> None:
+    with Recorder(tmp_path, "r1", profile="strict", target="test", nodes=["a", "b", "c"]) as recorder:
+        for node in "abc":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
+        for at_ms, content in ((10, "X"), (2000, "Y"), (5000, "X"), (9000, "Z")):
+            recorder.record("a", Kind.CLIENT_CHANGED, at_ms=at_ms, client="c1", owned=True, digest=content)
+            if content != "Y":
+                recorder.record("b", Kind.REPLICA_APPLIED, at_ms=at_ms + 500, client="c1", digest=content)
+        recorder.record("c", Kind.REPLICA_APPLIED, at_ms=1510, client="c1", digest="X")
+    result = check(spark, recorder.path, invariants=["INV-REV"])
+    assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
+        (9000, "c", None),
+        (2000, "c", 3000),  # never as Y, but merged with the next change
+        (10, "c", 1500),
+        (5000, "c", 0),  # it had that view still
+    ]
+    totals = result.convergence
+    assert (totals.count, totals.max_ms, totals.unconverged) == (3, 3000, 1)
+
+
+def test_a_member_that_went_down_is_not_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+    result = check(spark, record(tmp_path, diverged=True, checkpoint=False), invariants=["INV-REV"])
+    assert [(each.event.at_ms, each.node, each.ms) for each in result.changes] == [
+        (10, "b", 1000),
+        (2000, "b", 1000),
+        (10000, "b", 400),
+    ]
+
+
+def test_the_document_is_that_of_the_command_line(spark: SparkSession, tmp_path: Path) -> None:
+    document = json.loads(json.dumps(check(spark, record(tmp_path, diverged=True)).to_json()))
+    assert document["schema"] == "distrocheck/check/1"
+    assert (document["verdict"], document["events"], document["quarantined"]) == ("violates", 14, 0)
+    assert document["seconds"] > 0
+    assert [each["name"] for each in document["invariants"]] == ["INV-CONV", "INV-OWNER", "INV-REV"]
+    assert [each["violations"] for each in document["invariants"]] == [1, 0, 0]
+    assert document["violations"][0]["node"] == "c"
+
+
+def test_rows_in_quarantine_leave_the_verdict_open_unless_allowed(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path)
+    append(path, '{"kind": 1}\n{"kind": 1}\nbroken\n{"run":"r1","node":"d","seq":1,"at_ms":0,"kind":"checkpoint"}\n')
+    result = check(spark, path, invariants=["INV-REV"])
+    assert (result.verdict, result.quarantined, result.events) == ("inconclusive", 3, 16)
+    assert result.reasons == ("3 rows do not fit the schema",)
+    assert result.quarantine == (
+        Misfit("missing field run", 2, str(path), 17),
+        Misfit("not JSON", 1, str(path), 19),
+    )
+    allowed = check(spark, path, invariants=["INV-REV"], allow_quarantined=True)
+    assert (allowed.verdict, allowed.quarantined) == ("conforms", 3)
+
+
+def test_a_violation_counts_whatever_else_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path, diverged=True)
+    append(path, "broken\n")
+    append(path, '{"run":"r1","node":"a","seq":9,"at_')
+    result = check(spark, path, invariants=["INV-CONV"])
+    assert (result.verdict, result.quarantined) == ("violates", 1)
+    assert result.cuts == (CutFile(str(path), 17),)
+
+
+def test_a_cut_is_told_and_leaves_the_verdict_alone(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path)
+    append(path, '{"run":"r1","node":"a","seq":9,"at_')
+    result = check(spark, path, invariants=["INV-OWNER"])
+    assert (result.verdict, result.quarantined, result.cuts) == ("conforms", 0, (CutFile(str(path), 17),))
+    at_rest = check(spark, compact([path], tmp_path / "rest"), invariants=["INV-OWNER"])
+    assert (at_rest.verdict, [cut.line for cut in at_rest.cuts], at_rest.events) == ("conforms", [17], result.events)
+
+
+def test_convergence_is_not_judged_without_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path, diverged=True, checkpoint=False)
+    result = check(spark, path)
+    assert (result.verdict, result.reasons) == ("inconclusive", ("INV-CONV cannot be judged: no run has a checkpoint",))
+    assert [each.verdict for each in result.invariants] == ["inconclusive", "conforms", "conforms"]
+    assert check(spark, path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
+
+
+def test_rows_that_are_gone_leave_the_verdict_open(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:5] + lines[6:]))
+    result = check(spark, path, invariants=["INV-OWNER"])
+    assert (result.verdict, result.missing) == ("inconclusive", 1)
+    assert result.reasons == ("1 rows are missing: the sequence numbers have gaps",)
+
+
+def test_a_recording_without_events_shows_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    with Recorder(tmp_path, "r1", profile="strict", target="test") as recorder:
+        pass
+    result = check(spark, recorder.path)
+    assert (result.verdict, result.events) == ("inconclusive", 0)
+    assert "there is no event" in result.reasons
+
+
+def test_an_unknown_invariant_is_refused_with_the_known_ones(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(UnknownInvariantError, match="no invariant INV-NONE; there are INV-CONV, INV-OWNER, INV-REV"):
+        check(spark, tmp_path, invariants=["INV-NONE"])

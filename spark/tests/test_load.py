@@ -1,0 +1,178 @@
+"""Loading: every row becomes an event or is set aside with its reason and place; what cannot be used is refused."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from distro_spark.load import load
+from distro_spark.sources import SameRunTwiceError
+from distro_traces.errors import EmptyTraceError, NewerTraceError, NotATraceError, TraceError
+from distro_traces.event import COLUMNS, Kind, Outcome
+from distro_traces.ndjson import Recorder, read_ndjson
+from distro_traces.parquet import compact, read_parquet
+
+pytestmark = pytest.mark.spark
+
+ROW = {"run": "r1", "node": "a", "seq": 1, "at_ms": 0, "kind": "checkpoint"}
+
+MISFITS = [
+    "{not json",
+    json.dumps(ROW) + json.dumps(ROW),
+    json.dumps(ROW) + ", " + json.dumps(ROW),
+    "[1, 2]",
+    "null",
+    '"text"',
+    json.dumps({**ROW, "seq": None}),
+    *(json.dumps({key: value for key, value in ROW.items() if key != name}) for name in ROW),
+    json.dumps({**ROW, "seq": "1"}),
+    json.dumps({**ROW, "seq": 1.0}),
+    json.dumps({**ROW, "seq": True}),
+    json.dumps({**ROW, "at_ms": [1]}),
+    json.dumps({**ROW, "revision": 2**63}),
+    json.dumps({**ROW, "client": 5}),
+    json.dumps({**ROW, "detail": {"a": 1}}),
+    json.dumps({**ROW, "owned": "true"}),
+    json.dumps({**ROW, "kind": "exploded"}),
+    json.dumps({**ROW, "outcome": "maybe"}),
+    json.dumps({**ROW, "seq": 0}),
+    json.dumps({**ROW, "run": "r2"}),
+    json.dumps({"schema": "distrocheck-trace", "version": 1, "run": "r1"}),
+]
+
+
+def record(directory: Path, run: str = "r1", rows: int = 3) -> Path:
+    with Recorder(directory, run, profile="nacos-2.2.4", target="test", nodes=["a"]) as recorder:
+        for at_ms in range(rows):
+            recorder.record(
+                "a",
+                Kind.REPLY_RECEIVED,
+                at_ms=at_ms,
+                client="ü c",
+                owned=True,
+                revision=-5,
+                outcome=Outcome.TIMEOUT,
+                detail='say "}"',
+            )
+    return recorder.path
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_events_arrive_as_they_were_recorded_from_both_formats(spark: SparkSession, tmp_path: Path) -> None:
+    recording = record(tmp_path / "a[1] {x} ?+%20ü")
+    (at_rest,) = compact([record(tmp_path / "elsewhere", "r2")], tmp_path / "a[1] {x} ?+%20ü")
+    loaded = load(spark, [tmp_path / "a[1] {x} ?+%20ü"])
+    rows = loaded.events.orderBy("run", "seq").collect()
+    expected = [*read_ndjson(recording).events, *read_parquet(at_rest).events]
+    assert [{name: row[name] for name in COLUMNS if row[name] is not None} for row in rows] == [
+        event.to_json() for event in expected
+    ]
+    assert {row["profile"] for row in rows} == {"nacos-2.2.4"}
+    assert loaded.quarantine.isEmpty()
+
+
+def test_what_does_not_fit_is_set_aside_as_the_other_reader_does(spark: SparkSession, tmp_path: Path) -> None:
+    recording = record(tmp_path / "with+plus and space")
+    append(recording, "\n".join(["", *MISFITS, "\t \r", json.dumps({**ROW, "seq": 4}), ""]))
+    loaded = load(spark, [recording])
+    found = loaded.quarantine.orderBy("line").collect()
+    expected = read_ndjson(recording)
+    assert len(expected.rejected) == len(MISFITS)
+    assert [(row["line"], row["reason"], row["text"]) for row in found] == list(expected.rejected)
+    assert {row["file"] for row in found} == {str(recording)}
+    assert loaded.events.count() == len(expected.events) == 4
+
+
+def test_lines_are_numbered_through_all_blocks_of_a_long_file(spark: SparkSession, tmp_path: Path) -> None:
+    recording = record(tmp_path, rows=5000)
+    other = record(tmp_path, "r2", rows=2000)
+    append(recording, "broken\n" + json.dumps({**ROW, "seq": 6000}) + "\n")
+    append(other, json.dumps({**ROW, "run": "r2", "seq": -1}) + "\n" + '{"run":"r2","no')
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "50000")
+    try:
+        loaded = load(spark, [tmp_path])
+        assert loaded.rows.rdd.getNumPartitions() > 10
+        found = loaded.quarantine.orderBy("file", "line").select("file", "line", "reason").collect()
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert [tuple(row) for row in found] == [
+        (str(recording), 5002, "not JSON"),
+        (str(other), 2002, "seq below 1"),
+        (str(other), 2003, "cut in mid-line"),
+    ]
+
+
+def test_a_row_at_rest_that_is_no_event_is_set_aside_too(spark: SparkSession, tmp_path: Path) -> None:
+    (path,) = compact([record(tmp_path / "recorded")], tmp_path / "rest")
+    table = pq.ParquetFile(path).read()
+    kinds = pa.array(["reply_received", "exploded", None])
+    index = table.schema.get_field_index("kind")
+    pq.write_table(table.set_column(index, pa.field("kind", pa.string()), kinds), path)
+    loaded = load(spark, [path])
+    found = loaded.quarantine.orderBy("reason").collect()
+    assert [(row["file"], row["line"], row["reason"]) for row in found] == [
+        (str(path), None, "missing field kind"),
+        (str(path), None, "unknown kind exploded"),
+    ]
+    assert json.loads(found[1]["text"])["kind"] == "exploded"
+    assert loaded.events.count() == 1
+
+
+def test_an_unfinished_compaction_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    (path,) = compact([record(tmp_path / "recorded")], tmp_path / "rest")
+    (path.parent / ".part-0.parquet.17.tmp").write_bytes(b"PAR1")
+    (path.parent / ".part-1.parquet").write_bytes(b"PAR1")
+    assert load(spark, [tmp_path / "rest"]).events.count() == 3
+
+
+def refused(spark: SparkSession, path: Path, error: type[TraceError], text: str) -> None:
+    with pytest.raises(error, match=text) as raised:
+        load(spark, [path])
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_cannot_be_used_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    refused(spark, tmp_path / "nowhere", EmptyTraceError, "no such file or directory")
+    (tmp_path / "empty").mkdir()
+    refused(spark, tmp_path / "empty", EmptyTraceError, r"no \*\.ndjson and no \*\.parquet below")
+    (tmp_path / "notes.txt").write_text("hello")
+    refused(spark, tmp_path / "notes.txt", NotATraceError, "neither .ndjson nor .parquet")
+    (tmp_path / "empty.ndjson").touch()
+    refused(spark, tmp_path / "empty.ndjson", EmptyTraceError, "before its header was written")
+    (tmp_path / "rows.ndjson").write_text(json.dumps(ROW) + "\n")
+    refused(spark, tmp_path / "rows.ndjson", NotATraceError, "not a distrocheck trace")
+
+
+def test_a_newer_schema_is_refused_in_both_formats(spark: SparkSession, tmp_path: Path) -> None:
+    recording = record(tmp_path)
+    (at_rest,) = compact([recording], tmp_path / "rest")
+    recording.write_text(recording.read_text().replace('"version":1', '"version":2'))
+    refused(spark, recording, NewerTraceError, "version 2 .* up to version 1")
+    table = pq.ParquetFile(at_rest).read()
+    metadata = {key: value.replace(b'"version": 1', b'"version": 2') for key, value in table.schema.metadata.items()}
+    pq.write_table(table.replace_schema_metadata(metadata), at_rest)
+    refused(spark, at_rest, NewerTraceError, "version 2 .* up to version 1")
+
+
+def test_columns_of_another_type_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (at_rest,) = compact([record(tmp_path)], tmp_path / "rest")
+    table = pq.ParquetFile(at_rest).read()
+    index = table.schema.get_field_index("at_ms")
+    pq.write_table(table.set_column(index, "at_ms", table["at_ms"].cast(pa.string())), at_rest)
+    refused(spark, at_rest, NotATraceError, "column at_ms is string instead of int64")
+
+
+def test_the_same_run_in_two_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    recording = record(tmp_path)
+    (at_rest,) = compact([recording], tmp_path / "rest")
+    with pytest.raises(SameRunTwiceError, match=r"run r1 is in two files"):
+        load(spark, [tmp_path])
+    assert load(spark, [recording, recording]).events.count() == load(spark, [at_rest]).events.count() == 3
