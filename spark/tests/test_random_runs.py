@@ -1,0 +1,230 @@
+"""Spark against an oracle: many random runs, judged by the DataFrame programs and by plain loops over the same rows.
+
+A run is a small simulated cluster in which replication sometimes loses, repeats, mislabels or forgets. The oracle is
+written from the sentences of the invariants, one client at a time and without an eye on the programs. Seeds are fixed;
+a failure names the run, and its recording is in the test's directory.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from distro_spark.check import VIOLATIONS_MAX, check
+from distro_traces.content import digest
+from distro_traces.event import STATE_KINDS, Event, Kind
+from distro_traces.ndjson import Recorder, read_ndjson
+
+pytestmark = pytest.mark.spark
+
+RUNS = 60
+EMPTY = digest(())
+GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
+RESETS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
+
+Found = tuple[str, str, str, str, tuple[str, int], tuple[str, int]]  # invariant, run, client, node, first, last
+
+
+def simulate(recorder: Recorder, random: Random) -> None:
+    """Clients of one owner each change; every replica follows with a delay, unless something goes wrong."""
+    nodes = ["a", "b", "c"]
+    wrong = random.choice([0.0, 0.0, 0.05, 0.3])  # half of the runs are healthy
+    owner = {f"c{number}": random.choice(nodes) for number in range(random.randint(1, 3))}
+    held: dict[tuple[str, str], tuple[int, str]] = {}
+    at_ms = 0
+
+    def row(node: str, kind: Kind, **fields: object) -> None:
+        nonlocal at_ms
+        at_ms += random.randint(1, 50)
+        recorder.record(node, kind, at_ms=at_ms, **fields)  # type: ignore[arg-type]
+
+    def state(node: str, kind: Kind, client: str, revision: int, content: str, owned: bool) -> None:
+        held[node, client] = (revision, content)
+        row(node, kind, client=client, owned=owned, revision=revision, digest=content)
+
+    def remove(node: str, kind: Kind, client: str) -> None:
+        if held.pop((node, client), None):
+            row(node, kind, client=client)
+
+    def replicate(client: str) -> None:
+        for node in nodes:
+            if node != owner[client] and random.random() >= wrong:
+                if (owner[client], client) not in held:
+                    remove(node, Kind.REPLICA_REMOVED, client)
+                    continue
+                revision, content = held[owner[client], client]
+                if random.random() < wrong / 4:
+                    revision = max(0, revision - 1)
+                state(node, Kind.REPLICA_APPLIED, client, revision, content, random.random() < wrong / 10)
+
+    for node in nodes:
+        row(node, Kind.NODE_STARTED)
+    for client, node in owner.items():
+        state(node, Kind.CLIENT_CONNECTED, client, 0, EMPTY, True)
+    for number in range(random.randint(1, 3)):
+        for _ in range(random.randint(0, 6)):
+            client = random.choice(list(owner))
+            if (owner[client], client) in held:
+                if random.random() < 0.1:
+                    remove(owner[client], Kind.CLIENT_DISCONNECTED, client)
+                else:
+                    revision = held[owner[client], client][0] + 1
+                    state(owner[client], Kind.CLIENT_CHANGED, client, revision, random.choice(["X", "Y", EMPTY]), True)
+                replicate(client)
+            if random.random() < wrong / 2:
+                crashed = random.choice(nodes)
+                row(crashed, Kind.NODE_STOPPED)
+                row(crashed, Kind.NODE_STARTED)
+                held = {place: what for place, what in held.items() if place[0] != crashed}
+            if random.random() < wrong:
+                old = random.choice(nodes)
+                if (old, client) in held and old != owner[client]:
+                    state(old, Kind.REPLICA_APPLIED, client, 1, "X", False)
+        for node in nodes:
+            row(node, Kind.CHECKPOINT, detail=str(number))
+
+
+def oracle(events: Sequence[Event]) -> Iterator[Found]:
+    for client in sorted({event.client for event in events if event.client}):
+        yield from owner_oracle(client, events)
+        yield from revision_oracle(client, events)
+        yield from set(convergence_oracle(client, events))
+
+
+def place(event: Event) -> tuple[str, int]:
+    return (event.node, event.seq)
+
+
+def owner_of(client: str, events: Sequence[Event]) -> dict[str, Event]:
+    """The claimers with their first claims; in these runs the owner's comes first in time."""
+    claims: dict[str, Event] = {}
+    for event in sorted(events, key=lambda event: event.at_ms):
+        if event.client == client and event.owned:
+            claims.setdefault(event.node, event)
+    return claims
+
+
+def owner_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
+    (_, first), *others = owner_of(client, events).items()
+    for node, claim in others:
+        yield ("INV-OWNER", first.run, client, node, place(first), place(claim))
+
+
+def revision_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
+    rows = [event for event in events if event.client == client and event.revision is not None]
+    for revision in {event.revision for event in rows}:
+        same = sorted(
+            (event for event in rows if event.revision == revision), key=lambda event: (not event.owned, event.at_ms)
+        )
+        told = set()
+        for event in same:
+            if event.digest != same[0].digest and (event.node, event.digest) not in told:
+                told.add((event.node, event.digest))
+                earliest = min(
+                    (each for each in same if (each.node, each.digest) == (event.node, event.digest)),
+                    key=lambda each: each.seq,
+                )
+                yield ("INV-REV", event.run, client, event.node, place(same[0]), place(earliest))
+
+
+def convergence_oracle(client: str, events: Sequence[Event]) -> Iterator[Found]:
+    owner = next(iter(owner_of(client, events)))
+    last_told: dict[tuple[str, tuple[str, int]], Event] = {}
+    for number in sorted({event.detail for event in events if event.kind is Kind.CHECKPOINT}):
+        checkpoints = [event for event in events if event.kind is Kind.CHECKPOINT and event.detail == number]
+        views = {point.node: view_at(client, point, events) for point in checkpoints}
+        if len(set(views.values())) == 1:
+            continue
+        own = next(point for point in checkpoints if point.node == owner)
+        truth = views[owner] if is_native(client, own, events) else None
+        for point in checkpoints:
+            if views[point.node] != truth:
+                first = since(client, point, own, truth, events)
+                last_told[point.node, place(first)] = point
+    for (node, first_place), last in last_told.items():
+        yield ("INV-CONV", last.run, client, node, first_place, place(last))
+
+
+def until(client: str, point: Event, events: Sequence[Event]) -> list[Event]:
+    """What happened to the client on the checkpoint's node before it."""
+    return [
+        event
+        for event in events
+        if event.node == point.node
+        and event.seq < point.seq
+        and ((event.client == client and event.kind in STATE_KINDS) or event.kind in RESETS)
+    ]
+
+
+def view_of(event: Event) -> str | None:
+    return None if event.kind in (*GONE, *RESETS) or event.digest == EMPTY else event.digest
+
+
+def view_at(client: str, point: Event, events: Sequence[Event]) -> str | None:
+    before = until(client, point, events)
+    return view_of(before[-1]) if before else None
+
+
+def is_native(client: str, point: Event, events: Sequence[Event]) -> bool:
+    native = False
+    for event in until(client, point, events):
+        native = event.kind not in RESETS and (native or bool(event.owned))
+    return native
+
+
+def since(client: str, point: Event, own: Event, truth: str | None, events: Sequence[Event]) -> Event:
+    """Walk through time with both views in hand, and remember where they were last the same."""
+    mine, owners = until(client, point, events), until(client, own, events)
+    views: dict[str, str | None] = {point.node: None, own.node: None}
+    reached = 0  # of the owner's different views, the number of the latest that this node shared
+    number = 0
+    left: Event | None = None
+    turns: list[Event] = []
+    for event in sorted((*mine, *owners), key=lambda event: event.at_ms):
+        before = dict(views)
+        views[event.node] = view_of(event)
+        if views == before:
+            continue
+        if event.node == own.node:
+            turns.append(event)
+            number += 1
+        elif before[point.node] == before[own.node]:
+            left = event
+        if views[point.node] == views[own.node]:
+            reached = number
+            left = None
+    if left is not None and reached == number and view_at(client, own, events) == truth:
+        return left
+    return turns[reached]
+
+
+@pytest.mark.quality
+def test_spark_and_the_oracle_find_the_same_in_random_runs(spark: SparkSession, tmp_path: Path) -> None:
+    expected: set[Found] = set()
+    broken = set()
+    for seed in range(RUNS):
+        with Recorder(tmp_path, f"seed {seed}", profile="strict", target="simulated") as recorder:
+            simulate(recorder, Random(seed))
+        found = set(oracle(read_ndjson(recorder.path).events))
+        expected |= found
+        if found:
+            broken.add(seed)
+    result = check(spark, tmp_path)
+    assert result.violations_left_out == 0, f"more than {VIOLATIONS_MAX} of one invariant: choose fewer runs"
+    found = {
+        (
+            each.invariant,
+            each.run,
+            each.client,
+            each.node,
+            (each.first_event.node, each.first_event.seq),
+            (each.last_event.node, each.last_event.seq),
+        )
+        for each in result.violations
+    }
+    assert found == expected
+    # Neither vacuous nor hopeless: many runs are healthy, many are not, and each invariant is broken somewhere.
+    assert RUNS / 4 < len(broken) < RUNS * 3 / 4
+    assert {each[0] for each in expected} == {"INV-CONV", "INV-OWNER", "INV-REV"}
