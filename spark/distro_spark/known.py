@@ -36,6 +36,14 @@ KNOWN: tuple[KnownFailure, ...] = (
         "A replica takes over the content of a later sync, but keeps the revision that it was created with.",
         "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; wire-protocol.md section 6.10, D1",
     ),
+    KnownFailure(
+        "B24",
+        ("nacos-2.0.4", "nacos-2.1.1", "nacos-2.2.3", "nacos-2.2.4", "nacos-2.3.2"),
+        "INV-CONV",
+        "DELETE never sent",
+        "The retry of a CHANGE that fails after the client left replaces the queued DELETE; the copy outlives its owner.",
+        "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); wire-protocol.md section 6.10, D2",
+    ),
 )
 
 

@@ -175,13 +175,13 @@ def is_native(client: str, point: Event, events: Sequence[Event]) -> bool:
 
 
 def since(client: str, point: Event, own: Event, truth: str | None, events: Sequence[Event]) -> Event:
-    """Walk through time with both views in hand, and remember where they were last the same."""
+    """Walk through time with both views in hand, and remember the latest of the owner's that this node shared."""
     mine, owners = until(client, point, events), until(client, own, events)
     views: dict[str, str | None] = {point.node: None, own.node: None}
-    reached = 0  # of the owner's different views, the number of the latest that this node shared
-    number = 0
+    owners_views: list[str | None] = [None]
+    turns: list[Event] = []  # with which the owner took each view but the first
+    reached = 0
     left: Event | None = None
-    turns: list[Event] = []
     for event in sorted((*mine, *owners), key=lambda event: event.at_ms):
         before = dict(views)
         views[event.node] = view_of(event)
@@ -189,13 +189,13 @@ def since(client: str, point: Event, own: Event, truth: str | None, events: Sequ
             continue
         if event.node == own.node:
             turns.append(event)
-            number += 1
+            owners_views.append(views[own.node])
         elif before[point.node] == before[own.node]:
             left = event
-        if views[point.node] == views[own.node]:
-            reached = number
-            left = None
-    if left is not None and reached == number and view_at(client, own, events) == truth:
+        shared = [number for number, view in enumerate(owners_views) if view == views[point.node]]
+        reached = max([reached, *shared])
+    if reached == len(turns) and view_at(client, own, events) == truth:
+        assert left is not None, "it shared the owner's present view and does not any more"
         return left
     return turns[reached]
 

@@ -18,12 +18,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.history import Trace, is_one_of
 from distro_spark.invariants.registry import invariant
-from distro_spark.violations import as_violations, event_reference, evidence, no_violations, told
+from distro_spark.violations import SIGNATURE, as_violations, event_reference, evidence, no_violations, told
 from distro_traces.event import Kind
 
 NAME = "INV-CONV"
 _CLIENT = ["run", "client"]
 _REPLICA = ["run", "client", "node"]
+NEVER_DELETED = "DELETE never sent"
+"""Signature: the client disconnected from its owner, which sent no DELETE of it to this node at all."""
+
 _END = 2**62
 """Later than every sequence number and every time."""
 
@@ -42,6 +45,7 @@ def same_view_everywhere(trace: Trace) -> DataFrame:
     return (
         _since(diverged, trace.history)
         .transform(_one_per_divergence, trace.events)
+        .transform(_with_signature, trace.events)
         .withColumn(
             "evidence",
             evidence(
@@ -55,6 +59,7 @@ def same_view_everywhere(trace: Trace) -> DataFrame:
                 last_operation="last_request.operation",
                 last_outcome="last_outcome",
                 last_verify="last_verify",
+                **{SIGNATURE: "signature"},
             ),
         )
         .withColumn("message", _message())
@@ -92,6 +97,17 @@ def _one_per_divergence(since: DataFrame, events: DataFrame) -> DataFrame:
             "last_outcome",
             F.when(F.col("last_reply.message") == F.col("last_request.message"), F.col("last_reply.outcome")),
         )
+    )
+
+
+def _with_signature(divergences: DataFrame, events: DataFrame) -> DataFrame:
+    """Name the one cause that the trace shows by itself: a client left, and its owner never told this node."""
+    is_delete = is_one_of(Kind.REQUEST_SENT) & (F.col("operation") == "DELETE")
+    told_to = events.where(is_delete).select("run", "client", F.col("peer").alias("node")).distinct()
+    left = F.col("first_event.kind") == Kind.CLIENT_DISCONNECTED.value
+    never_told = left & F.col("truth").isNull() & F.col("was_told").isNull()
+    return divergences.join(told_to.withColumn("was_told", F.lit(True)), _REPLICA, "left").withColumn(
+        "signature", F.when(never_told, F.lit(NEVER_DELETED))
     )
 
 
