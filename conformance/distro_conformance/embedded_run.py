@@ -74,7 +74,7 @@ class TrafficLog:
 
     def fault(self, source: str, target: str, what: str) -> None:
         if self.recording:
-            self.recording.fault(source, target, what)
+            self.recording.fault(source, target, " ".join(self.client_name(word) or word for word in what.split()))
 
     def _by_name(self, carried: Carried) -> Carried:
         name = self.client_name(carried.call.client)

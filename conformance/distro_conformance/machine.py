@@ -123,7 +123,7 @@ def machine(
         @precondition(lambda self: self.orphans and not self.outlasted_lease)
         @rule(patience=st.integers(0, 9))
         def outlast_lease(self, patience: int) -> None:
-            """Copies whose owner crashed live until their lease ends."""
+            """Copies whose owner crashed, or whose DELETE was swallowed, live until their lease ends."""
             if patience == 0:
                 self.outlasted_lease, self.orphans = True, False
                 self.perform(Advance(LEASE_MS))
@@ -143,6 +143,7 @@ def machine(
             client=st.integers(1, CLIENTS_MAX),
         )
         def swallow(self, link: tuple[str, str], operation: str, client: int) -> None:
+            self.orphans |= operation == "DELETE"  # nobody repeats it: only the lease ends that copy
             self.perform(Swallow(*link, operation, self._client_ever(client)))
 
         @precondition(lambda self: len(self.cut) < len(LINKS))

@@ -41,7 +41,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         ("nacos-2.0.4", "nacos-2.1.1", "nacos-2.2.3", "nacos-2.2.4", "nacos-2.3.2"),
         "INV-CONV",
         "DELETE never sent",
-        "The retry of a CHANGE that fails after the client left replaces the queued DELETE; the copy outlives its owner.",
+        "The retry of a CHANGE that fails after the client left replaces the queued DELETE; the copy stays.",
         "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); wire-protocol.md section 6.10, D2",
     ),
 )

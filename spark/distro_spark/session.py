@@ -6,15 +6,20 @@ exists already, and library code takes what it is given.
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from threading import Thread
 
 from pyspark.sql import SparkSession
 
 from distro_spark.java import JavaMissingError, require_java
 
 _SHUFFLE_PARTITIONS = 2
+_GREETING = b"WARNING: Using incubator modules"
 _SMALL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -54,4 +59,27 @@ def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSess
     builder = SparkSession.builder.master(master).appName("distrocheck")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _jvm_greeting_held_back():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _jvm_greeting_held_back() -> Iterator[None]:
+    """The JVM warns of an incubator module that Spark asks for, before any log configuration; all else passes."""
+    read, write = os.pipe()
+    kept = os.dup(2)
+    os.dup2(write, 2)
+    Thread(target=_pass_on, args=(read, os.dup(kept)), name="stderr of the JVM", daemon=True).start()
+    try:
+        yield  # the JVM inherits the pipe as its stderr, and keeps it
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(write)
+
+
+def _pass_on(source: int, target: int) -> None:
+    with open(source, "rb") as lines, open(target, "wb", buffering=0) as stderr:
+        for line in lines:
+            if not line.startswith(_GREETING):
+                stderr.write(line)
