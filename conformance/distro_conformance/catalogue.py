@@ -1,0 +1,104 @@
+"""Everything that has a name, in one shape, for `list`, `explain` and the reference pages.
+
+Each registry stays where it belongs; this file only reads them, so an entry added there shows up everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from distro_conformance.known_failures import KNOWN_BREAKS, KNOWN_FAILURES
+from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.target import known_targets
+from distro_impl import MUTANTS as NODE_MUTANTS
+from distro_impl import PROFILES as NODE_PROFILES
+from distro_model.mutants import MUTANTS as MODEL_MUTANTS
+from distro_model.profiles import PROFILES as MODEL_PROFILES
+from distro_model.properties import PROPERTIES
+from distro_spark.invariants import INVARIANTS
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing with a name: `text` is its sentence, `details` whatever else its registry says."""
+
+    id: str
+    text: str
+    details: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id, "text": self.text, **self.details}
+
+
+def catalogue() -> dict[str, tuple[Entry, ...]]:
+    """By the name that `list` takes."""
+    return {
+        "requirements": _requirements(),
+        "invariants": _invariants(),
+        "mutants": _mutants(),
+        "profiles": _profiles(),
+        "targets": tuple(Entry(form, _TARGETS[form]) for form in known_targets()),
+    }
+
+
+_TARGETS = {
+    "embedded": "a reference node in this process, under virtual time",
+    "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
+    "nacos:DIRECTORY": "a real server from a directory of jars",
+}
+
+
+def _requirements() -> tuple[Entry, ...]:
+    known = {entry.requirement: f"{entry.bug} in {entry.releases}: {entry.reason}" for entry in KNOWN_FAILURES}
+    entries = []
+    for requirement in all_requirements():
+        details = {
+            "level": requirement.level.value,
+            "releases": str(requirement.releases),
+            "source": requirement.source,
+        }
+        if requirement.id in known:
+            details["known"] = known[requirement.id]
+        entries.append(Entry(requirement.id, requirement.text, details))
+    return tuple(entries)
+
+
+def _invariants() -> tuple[Entry, ...]:
+    """Both kinds under their common name: what the model proves, and what is checked on traces."""
+    entries = []
+    for name in dict.fromkeys([*PROPERTIES, *INVARIANTS]):
+        details = {}
+        if name in PROPERTIES:
+            details["in the model"] = f"{PROPERTIES[name].kind}: {PROPERTIES[name].sentence}"
+        if name in INVARIANTS:
+            details["on traces"] = INVARIANTS[name].text
+        breaks = [f"{entry.profile} ({entry.bug})" for entry in KNOWN_BREAKS if entry.property == name]
+        if breaks:
+            details["known to be broken by"] = ", ".join(breaks)
+        text = PROPERTIES[name].sentence if name in PROPERTIES else INVARIANTS[name].text
+        entries.append(Entry(name, text, details))
+    return tuple(entries)
+
+
+def _mutants() -> tuple[Entry, ...]:
+    entries = []
+    for name in sorted({*MODEL_MUTANTS, *NODE_MUTANTS}):
+        levels = [level for level, registry in (("model", MODEL_MUTANTS), ("node", NODE_MUTANTS)) if name in registry]
+        text = MODEL_MUTANTS[name].sentence if name in MODEL_MUTANTS else NODE_MUTANTS[name].text
+        entries.append(Entry(name, text, {"levels": ", ".join(levels)}))
+    return tuple(entries)
+
+
+def _profiles() -> tuple[Entry, ...]:
+    """What the model says of a profile, field by field, where it differs from `strict`."""
+    strict = asdict(MODEL_PROFILES["strict"])
+    entries = []
+    for name, profile in MODEL_PROFILES.items():
+        differs = {key: str(value) for key, value in asdict(profile).items() if strict[key] != value and key != "name"}
+        text = "every known defect repaired" if name == "strict" else f"behaves as release {name.partition('-')[2]}"
+        if name not in NODE_PROFILES:
+            text += " (model only)"
+        entries.append(Entry(name, text, differs))
+    return tuple(entries)

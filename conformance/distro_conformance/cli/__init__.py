@@ -1,0 +1,54 @@
+"""The command `distrocheck`: one file per verb, each a thin door to the library (cli.md is the contract).
+
+`main` turns whatever ends a run early into one line and an exit code; a user's mistake never ends in a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import typer
+
+from distro_conformance.cli.errors import exit_code_of
+
+app = typer.Typer(
+    name="distrocheck",
+    help="Holds implementations of Distro, the AP protocol of Nacos, against an executable specification.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+test = typer.Typer(help="Conformance of a target.", no_args_is_help=True)
+app.add_typer(test, name="test")
+
+VERBS = ("check", "explore", "gate", "listing", "replay", "serve", "testing")
+"""The modules that register verbs on `app`; the order is that of the help text."""
+
+INTERRUPTED_EXIT_CODE = 130
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target (130 when interrupted)."""
+    for verb in VERBS:
+        importlib.import_module(f"distro_conformance.cli.{verb}")
+    try:
+        result = app(standalone_mode=False)
+    except typer.TyperException as error:
+        text = error.format_message()
+        _fail(text if text.startswith("Usage:") else f"distrocheck: {text}", error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("distrocheck: interrupted", INTERRUPTED_EXIT_CODE)
+    except Exception as error:
+        exit_code = exit_code_of(error)
+        if exit_code is None:
+            raise
+        _fail(f"distrocheck: {error}", exit_code)
+    else:
+        sys.exit(result if isinstance(result, int) else 0)
+
+
+def _fail(text: str, exit_code: int) -> None:
+    sys.stderr.write(text.rstrip() + "\n")
+    sys.exit(exit_code)

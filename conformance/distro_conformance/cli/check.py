@@ -1,0 +1,81 @@
+"""`distrocheck check PATH`: the invariants over recorded traces, on Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.verdict import Verdict
+from distro_spark.java import require_java
+
+VIOLATIONS_PRINTED = 20
+SMALL_BYTES = 256 * 1024 * 1024
+"""Below this, starting and planning cost more than the work, and Spark is set up for that."""
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="A trace, or a directory of traces (NDJSON or Parquet).")],
+    master: Annotated[str, typer.Option(help="The Spark master.")] = "local[*]",
+    invariant: Annotated[list[str] | None, typer.Option(help="Only this one; may be given several times.")] = None,
+    allow_quarantined: Annotated[
+        bool,
+        typer.Option("--allow-quarantined", help="Rows that do not fit are counted, and do not spoil the verdict."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate the invariants over recorded traces: which node diverged, from when, after which message."""
+    require_java()
+    # Spark is an extra, and heavy: only this verb and the gate load it.
+    from distro_spark.check import check as run_check
+    from distro_spark.known import KNOWN
+    from distro_spark.session import local_session
+
+    with progress() as on_progress:
+        on_progress("starting Spark")
+        session = local_session(master, small=_size_bytes(path) < SMALL_BYTES)
+        try:
+            on_progress(f"checking {path}")
+            result = run_check(session, path, invariants=invariant, allow_quarantined=allow_quarantined)
+        finally:
+            session.stop()
+    verdict = Verdict(result.verdict)
+    if json:
+        print_json("check", result.to_json())
+        raise typer.Exit(verdict.exit_code)
+    for judged in result.invariants:
+        row(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}")
+    news = [violation for violation in result.violations if violation.known is None]
+    for violation in news[:VIOLATIONS_PRINTED]:
+        say(f"  {violation.invariant} run {violation.run}: {violation.message}")
+        say(f"    first {violation.first_event}, last {violation.last_event}")
+    if len(news) > VIOLATIONS_PRINTED:
+        say(f"  … {len(news) - VIOLATIONS_PRINTED} more, see --json")
+    for (name, bug), count in sorted(Counter((v.invariant, v.known) for v in result.violations if v.known).items()):
+        text = next(failure.text for failure in KNOWN if failure.bug == bug and failure.invariant == name)
+        say(f"  {name}: {count} known, {bug}: {text}")
+    for misfit in result.quarantine:
+        say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.file} line {misfit.line})")
+    for cut in result.cuts:
+        say(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
+    times = result.convergence
+    if times.count:
+        say(
+            f"  {times.count} changes, median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
+        )
+    for reason in result.reasons:
+        say(f"  {reason}")
+    row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s")
+    raise typer.Exit(verdict.exit_code)
+
+
+def _size_bytes(path: Path) -> int:
+    if not path.is_dir():
+        return path.stat().st_size if path.exists() else 0
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

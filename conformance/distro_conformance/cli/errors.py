@@ -1,0 +1,36 @@
+"""Which exit code belongs to which error of the libraries below (cli.md).
+
+The libraries know nothing of exit codes, and `main` nothing of the libraries; this table is where they meet.
+"""
+
+from __future__ import annotations
+
+from distro_conformance.verdict import KitError
+from distro_impl import PortInUseError, UnknownSettingError
+from distro_impl import UnknownMutantError as UnknownNodeMutantError
+from distro_impl import UnknownProfileError as UnknownNodeProfileError
+from distro_model.mutants import UnknownMutantError
+from distro_model.profiles import UnknownProfileError
+from distro_spark.errors import JavaMissingError, UnknownInvariantError
+from distro_traces.errors import TraceError
+
+USAGE_EXIT_CODE = 2
+
+USAGE_ERRORS: tuple[type[Exception], ...] = (
+    UnknownProfileError,
+    UnknownMutantError,
+    UnknownNodeProfileError,
+    UnknownNodeMutantError,
+    UnknownSettingError,
+    UnknownInvariantError,
+    PortInUseError,
+    JavaMissingError,
+    TraceError,
+)
+
+
+def exit_code_of(error: Exception) -> int | None:
+    """None: a defect of the kit; it keeps its traceback."""
+    if isinstance(error, KitError):
+        return error.exit_code
+    return USAGE_EXIT_CODE if isinstance(error, USAGE_ERRORS) else None

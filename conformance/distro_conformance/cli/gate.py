@@ -1,0 +1,70 @@
+"""`distrocheck gate`: the whole pipeline and its report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import (
+    DEFAULT_OUT,
+    JsonOption,
+    MutantOption,
+    OutOption,
+    RequirementOption,
+    SeedOption,
+)
+from distro_conformance.cli.output import print_json, progress, row, say, schema
+from distro_conformance.gate.options import GateOptions, budget_named
+from distro_conformance.report import Report, write_report
+from distro_spark.java import require_java
+
+VIOLATIONS_PRINTED = 10
+
+
+@app.command()
+def gate(
+    budget: Annotated[str, typer.Option(help="quick, ci or nightly.")] = "quick",
+    target: Annotated[str, typer.Option(help="embedded, nacos:VERSION or nacos:DIRECTORY.")] = "embedded",
+    profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
+    requirement: RequirementOption = None,
+    mutant: MutantOption = None,
+    seed: SeedOption = 0,
+    out: OutOption = DEFAULT_OUT,
+    json: JsonOption = False,
+) -> None:
+    """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
+    require_java()
+    # Spark is an extra, and heavy: only this verb and `check` load it.
+    from distro_conformance.gate.run import run_gate
+    from distro_spark.session import local_session
+
+    options = GateOptions(
+        target=target,
+        profile=profile,
+        budget=budget_named(budget),
+        seed=seed,
+        out=out,
+        requirements=requirement,
+        mutant=mutant,
+    )
+    with progress() as on_progress:
+        report = run_gate(options, lambda: local_session(small=True), on_progress)
+    page = write_report(report, out, schema=schema("gate"))
+    if json:
+        print_json("gate", {**report.to_json(), "report": str(page)})
+    else:
+        _print(report)
+        say(f"\nReport: {page}")
+    raise typer.Exit(report.verdict.exit_code)
+
+
+def _print(report: Report) -> None:
+    for stage in report.stages:
+        row(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
+    for violation in [violation for violation in report.violations if not violation.known][:VIOLATIONS_PRINTED]:
+        say(f"    {violation.invariant} run {violation.run}: {violation.message}")
+    for failure in report.failures:
+        say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
+    row(report.verdict, f"{report.target}, profile {report.profile}, {report.seconds:.1f} s")

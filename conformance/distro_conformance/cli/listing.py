@@ -1,0 +1,67 @@
+"""`distrocheck list`, `explain` and `mutants`: what there is, from the registries themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.output import print_json, say
+from distro_conformance.verdict import UsageError
+
+if TYPE_CHECKING:
+    from distro_conformance.catalogue import Entry
+
+
+@app.command("list")
+def list_entries(
+    what: Annotated[str, typer.Argument(help="requirements, invariants, mutants, profiles or targets.")],
+    json: JsonOption = False,
+) -> None:
+    """List the entries of one registry."""
+    registries = _catalogue()
+    if what not in registries:
+        raise UsageError(f"there is no list of '{what}'; there are {', '.join(registries)}")
+    _show(what, registries[what], json)
+
+
+@app.command()
+def mutants(json: JsonOption = False) -> None:
+    """List the mutants: named changes that the kit must find."""
+    _show("mutants", _catalogue()["mutants"], json)
+
+
+@app.command()
+def explain(
+    entry_id: Annotated[str, typer.Argument(metavar="ID", help="For example DISTRO-SYNC-001, INV-CONV, B02.")],
+    json: JsonOption = False,
+) -> None:
+    """What one requirement, invariant, mutant, profile or target is."""
+    found = [(name, entry) for name, entries in _catalogue().items() for entry in entries if entry.id == entry_id]
+    if not found:
+        raise UsageError(f"nothing is called '{entry_id}'; 'distrocheck list requirements' and its sisters say what is")
+    if json:
+        print_json("explain", {"id": entry_id, "entries": [{"kind": kind, **entry.to_json()} for kind, entry in found]})
+        return
+    for kind, entry in found:
+        say(f"{entry.id} ({kind.removesuffix('s')})\n  {entry.text}")
+        for name, value in entry.details.items():
+            say(f"  {name}: {value}")
+
+
+def _catalogue() -> dict[str, tuple[Entry, ...]]:
+    from distro_conformance.catalogue import catalogue  # loads every registry, Spark's too
+
+    return catalogue()
+
+
+def _show(what: str, entries: tuple[Entry, ...], json: bool) -> None:
+    if json:
+        verb = "mutants" if what == "mutants" else "list"
+        print_json(verb, {what: [entry.to_json() for entry in entries]})
+        return
+    width = max(len(entry.id) for entry in entries)
+    for entry in entries:
+        say(f"{entry.id:<{width}}  {entry.text}")

@@ -1,0 +1,64 @@
+"""`distrocheck serve`: reference nodes in the foreground, until interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import ProfileOption
+from distro_conformance.verdict import UsageError
+from distro_impl import Cluster, profile_named, with_settings
+
+DEFAULT_PORT = 8848
+PORT_STEP = 10
+"""Between the main ports of neighbours: the gRPC ports at +1000 and +1001 stay apart."""
+
+
+@app.command()
+def serve(
+    nodes: Annotated[int, typer.Option(min=1, max=99, help="How many nodes.")] = 1,
+    port: Annotated[int, typer.Option(min=1, max=64_000, help="Main port of the first node.")] = DEFAULT_PORT,
+    profile: ProfileOption = "strict",
+    member: Annotated[
+        list[str] | None, typer.Option(help="A further member, HOST:PORT, that somebody else runs.")
+    ] = None,
+    setting: Annotated[list[str] | None, typer.Option("--set", help="A Nacos configuration key, KEY=VALUE.")] = None,
+) -> None:
+    """Start reference nodes: SDKs connect to the main port + 1000, other members to + 1001.
+
+    Prints one JSON line for each node when it is ready. Ends on Ctrl-C or SIGTERM.
+    """
+    chosen = with_settings(profile_named(profile), dict(_pair(text) for text in setting or ()))
+    ports = tuple(port + PORT_STEP * index for index in range(nodes))
+    asyncio.run(_serve(Cluster(nodes, profile=chosen, ports=ports, further_members=[_member(m) for m in member or ()])))
+
+
+async def _serve(cluster: Cluster) -> None:
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    async with cluster:
+        for index, address in enumerate(cluster.addresses, start=1):
+            sys.stdout.write(json.dumps({"node": f"node{index}", "address": address}) + "\n")
+        sys.stdout.flush()
+        await interrupted.wait()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set takes KEY=VALUE, not '{text}'")
+    return key, value
+
+
+def _member(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"--member takes HOST:PORT with the main port, not '{text}'")
+    return text

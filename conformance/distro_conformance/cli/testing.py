@@ -1,0 +1,97 @@
+"""`distrocheck test node` and `distrocheck test cluster`: conformance of one node, and of several in lockstep."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from distro_conformance.cli import test
+from distro_conformance.cli.options import (
+    DEFAULT_OUT,
+    JsonOption,
+    MutantOption,
+    OutOption,
+    ProfileOption,
+    RequirementOption,
+    SeedOption,
+)
+from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.nodetest import run_node_conformance
+from distro_conformance.verdict import UsageError, Verdict
+
+
+@test.command()
+def node(
+    target: Annotated[str, typer.Option(help="embedded, nacos:VERSION or nacos:DIRECTORY.")] = "embedded",
+    profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
+    requirement: RequirementOption = None,
+    mutant: MutantOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Hold one node against the requirements; the kit plays its peer and its clients."""
+    with progress() as on_progress:
+        report = run_node_conformance(target, profile, requirement, mutant=mutant, on_progress=on_progress)
+    rows = [result.to_json() for result in report.results]
+    failing = next((result for result in report.results if result.counted is Verdict.VIOLATES), None)
+    if json:
+        figures = {"steps": len(rows), "seconds": round(report.seconds, 3)}
+        failure = None
+        if failing:
+            # No scenario yet: a requirement is a check of its own, and its id is what runs it again.
+            replay = f"distrocheck test node --target {target} --requirement {failing.requirement.id}"
+            failure = {"requirement": failing.requirement.id, "steps": len(failing.evidence), "replay": replay}
+        document = {"verdict": report.verdict, "profile": report.profile, "requirements": rows, "failure": failure}
+        print_json("test node", {**document, **figures})
+    else:
+        for result in report.results:
+            verdict = result.verdict.value if result.verdict else "untested"
+            row(verdict, f"{result.requirement.id:<20} {result.message or result.requirement.text}")
+            for line in result.evidence if result.verdict is Verdict.VIOLATES else ():
+                say(f"    {line}")
+        row(report.verdict, f"{target}, profile {report.profile}, {report.seconds:.1f} s")
+    raise typer.Exit(report.verdict.exit_code)
+
+
+@test.command()
+def cluster(
+    target: Annotated[str, typer.Option(help="embedded.")] = "embedded",
+    profile: ProfileOption = "strict",
+    mutant: MutantOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
+    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = 40,
+    seed: SeedOption = 0,
+    out: OutOption = DEFAULT_OUT,
+    json: JsonOption = False,
+) -> None:
+    """Drive three nodes with random actions and faults; after each, the model must allow what they hold and said."""
+    if target != "embedded":
+        raise UsageError(f"'test cluster' drives embedded nodes; '{target}' is recorded by 'gate --target {target}'")
+    options = HuntOptions(
+        profile=profile, mutant=mutant, seconds=seconds, seed=seed, runs_max=examples, steps_per_run=steps
+    )
+    with progress() as on_progress:
+        result = hunt(options, on_progress)
+    failure: dict[str, Any] | None = None
+    if result.failure:
+        scenario, pytest = save_failure(result.failure, out / "failures", f"lockstep-{mutant or profile}-{seed}")
+        failure = {
+            "requirement": "LOCKSTEP",
+            "message": result.failure.message,
+            "steps": result.failure.steps,
+            "steps_until_found": result.failure.steps_until_found,
+            "seconds_until_found": round(result.failure.seconds_until_found, 3),
+            "replay": str(scenario),
+            "pytest": str(pytest),
+        }
+    if json:
+        figures = {"steps": result.steps, "runs": result.runs, "seconds": round(result.seconds, 3), "seed": seed}
+        print_json("test cluster", {"verdict": result.verdict, **figures, "requirements": [], "failure": failure})
+    else:
+        row(result.verdict, f"{result.steps} steps in {result.runs} runs, {result.seconds:.1f} s, seed {seed}")
+        if result.failure and failure:
+            say(result.failure.scenario.render())
+            say(f"replay: distrocheck replay {failure['replay']}\ntest:   pytest {failure['pytest']}")
+    raise typer.Exit(result.verdict.exit_code)

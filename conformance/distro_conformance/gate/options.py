@@ -1,0 +1,57 @@
+"""What a gate run is told, and the budgets: how much each stage may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from distro_conformance.verdict import UsageError
+from distro_model.untimed import Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """`explore`: the bounded clusters that are searched whole, each within `explore_seconds`."""
+
+    name: str
+    explore: tuple[Bounds, ...]
+    explore_seconds: float
+    lockstep_seconds: float
+
+
+_TWO_NODES = Bounds(nodes=2, clients=1, changes=2, drops=1, swallows=1, crashes=1)
+_THREE_NODES = Bounds(nodes=3, clients=1, changes=1, drops=1, swallows=1)
+_MORE_CHANGES = Bounds(nodes=2, clients=1, changes=3, drops=2, swallows=1, crashes=1)
+
+BUDGETS: Mapping[str, Budget] = MappingProxyType(
+    {
+        budget.name: budget
+        for budget in (
+            Budget("quick", (_TWO_NODES,), explore_seconds=20, lockstep_seconds=20),
+            Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=120, lockstep_seconds=90),
+            Budget("nightly", (_TWO_NODES, _THREE_NODES, _MORE_CHANGES), explore_seconds=1_800, lockstep_seconds=1_800),
+        )
+    }
+)
+
+
+def budget_named(name: str) -> Budget:
+    """Raises UsageError that lists the budgets."""
+    if name not in BUDGETS:
+        raise UsageError(f"there is no budget '{name}'; budgets are {', '.join(BUDGETS)}")
+    return BUDGETS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """`profile` None: the target's own. `requirements` None: all of them."""
+
+    target: str = "embedded"
+    profile: str | None = None
+    budget: Budget
+    seed: int = 0
+    out: Path
+    requirements: Sequence[str] | None = None
+    mutant: str | None = None

@@ -1,0 +1,67 @@
+"""The pipeline and its report."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+
+from pyspark.sql import SparkSession
+
+from distro_conformance.gate.options import GateOptions
+from distro_conformance.gate.stages import (
+    StageResult,
+    check_stage,
+    explore_stage,
+    lockstep_stage,
+    node_stage,
+    real_cluster_stage,
+)
+from distro_conformance.report import Report
+from distro_conformance.targets.target import OnProgress, resolve_target
+from distro_conformance.verdict import worst
+
+SessionFactory = Callable[[], SparkSession]
+
+
+def run_gate(options: GateOptions, new_session: SessionFactory, on_progress: OnProgress = lambda _: None) -> Report:
+    """All stages in order; a stage that finds a violation does not keep the others from running.
+
+    `new_session` is called when the recordings are there. Raises UsageError before anything starts, TargetError when
+    the target cannot be started.
+    """
+    began = time.monotonic()
+    target = resolve_target(options.target, options.profile, options.mutant)
+    traces = options.out / "traces"
+    shutil.rmtree(traces, ignore_errors=True)
+    traces.mkdir(parents=True)
+    results = tuple(_stages(options, target.kind, target.profile, new_session, on_progress))
+    rows = [row for result in results for row in result.requirements]
+    return Report(
+        target=options.target,
+        profile=target.profile,
+        budget=options.budget.name,
+        seed=options.seed,
+        verdict=worst(result.stage.verdict for result in results),
+        seconds=time.monotonic() - began,
+        stages=tuple(result.stage for result in results),
+        requirements=tuple(rows),
+        invariants=tuple(row for result in results for row in result.invariants),
+        violations=tuple(row for result in results for row in result.violations),
+        violations_left_out=sum(result.violations_left_out for result in results),
+        failures=tuple(failure for result in results for failure in result.failures),
+        convergence={name: value for result in results for name, value in result.convergence.items()},
+        changes=tuple(change for result in results for change in result.changes),
+        traces=str(traces),
+    )
+
+
+def _stages(
+    options: GateOptions, kind: str, profile: str, new_session: SessionFactory, on_progress: OnProgress
+) -> Iterator[StageResult]:
+    yield explore_stage(options, profile, on_progress)
+    yield node_stage(options, on_progress)
+    yield lockstep_stage(options, profile, on_progress)
+    if kind == "nacos":
+        yield real_cluster_stage(options, on_progress)
+    yield check_stage(options, new_session, on_progress)

@@ -1,0 +1,218 @@
+"""The stages of the gate, one function each: options in, rows of the report out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from distro_conformance.cluster_run import record_real_cluster
+from distro_conformance.exploration import Explored, against_the_list, explore_profile
+from distro_conformance.gate.options import GateOptions
+from distro_conformance.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.nodetest import run_node_conformance
+from distro_conformance.report import Failure, InvariantRow, RequirementRow, Stage, ViolationRow
+from distro_conformance.scenario import Scenario
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import TargetError, Verdict, worst
+from distro_spark.check import check
+from distro_spark.result import CheckResult
+
+REAL_CLUSTER_RUN = "real-cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """A stage and the rows that it adds to the report."""
+
+    stage: Stage
+    requirements: tuple[RequirementRow, ...] = ()
+    invariants: tuple[InvariantRow, ...] = ()
+    violations: tuple[ViolationRow, ...] = ()
+    violations_left_out: int = 0
+    failures: tuple[Failure, ...] = ()
+    convergence: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[Mapping[str, Any], ...] = ()
+
+
+def explore_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
+    """Every reachable state of small clusters; what the release is known to break is listed with its bug."""
+    began, searches = time.monotonic(), []
+    for bounds in options.budget.explore:
+        on_progress(f"explore: {bounds.nodes} nodes, {bounds.clients} clients, {bounds.changes} changes")
+        searches.append(explore_profile(profile, bounds, seconds_max=options.budget.explore_seconds))
+    states = sum(search.exploration.distinct_states for search in searches)
+    transitions = sum(search.exploration.transitions for search in searches)
+    rows = _property_rows(searches, profile)
+    known = sum(row.known > 0 for row in rows)
+    summary = f"{states} states, {transitions} transitions" + (f"; {known} known breaks" if known else "")
+    stage = Stage(
+        "explore",
+        worst(row.verdict for row in rows),
+        time.monotonic() - began,
+        summary,
+        {"distinct_states": states, "transitions": transitions},
+    )
+    failures = [
+        failure
+        for search in searches
+        for judged in search.judged
+        if judged.verdict is Verdict.VIOLATES and not judged.known
+        for failure in _counterexample(options, search, judged.result.name)
+    ]
+    return StageResult(stage, invariants=rows, failures=tuple(failures))
+
+
+def _property_rows(searches: Sequence[Explored], profile: str) -> tuple[InvariantRow, ...]:
+    """One row a property. What the bounds of one search do not speak about, another's may."""
+    rows = []
+    for name in [judged.result.name for judged in searches[0].judged]:
+        every = [judged for search in searches for judged in search.judged if judged.result.name == name]
+        decided = [judged for judged in every if judged.result.holds is not None]
+        told = next((judged for judged in decided if judged.result.counterexample), (decided or every)[0])
+        listed = against_the_list(told, profile)
+        broken = sum(judged.verdict is Verdict.VIOLATES and judged.known is None for judged in every)
+        known = sum(judged.known is not None for judged in every)
+        verdict = worst([listed.verdict, *(Verdict.VIOLATES for _ in range(min(broken, 1)))])
+        rows.append(InvariantRow(name, "model", verdict, broken, listed.message, known))
+    return tuple(rows)
+
+
+def _counterexample(options: GateOptions, search: Explored, name: str) -> list[Failure]:
+    scenario = search.scenarios.get(name)
+    if not isinstance(scenario, Scenario):
+        return []
+    path = options.out / "failures" / f"explore-{search.profile}-{name}.scenario"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(scenario.render(), encoding="utf-8")
+    replay = f"distrocheck replay {path} --target model"
+    return [Failure(f"{name} does not hold in the model of {search.profile}", scenario.render(), replay, "")]
+
+
+def node_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
+    """One node of the target, every requirement."""
+    report = run_node_conformance(
+        options.target,
+        options.profile,
+        options.requirements,
+        mutant=options.mutant,
+        on_progress=on_progress,
+        on_result=lambda result: on_progress(f"node: {result.requirement.id}"),
+    )
+    rows = tuple(
+        RequirementRow(
+            result.requirement.id,
+            result.requirement.level.value,
+            result.verdict,
+            result.requirement.text,
+            result.message,
+            result.known,
+        )
+        for result in report.results
+    )
+    count = sum(row.verdict is Verdict.CONFORMS for row in rows)
+    known = sum(row.known is not None for row in rows)
+    summary = f"{count} of {len(rows)} requirements met" + (f", {known} known failures" if known else "")
+    figures = {"start_seconds": round(report.start_seconds, 3)}
+    return StageResult(Stage("node", report.verdict, report.seconds, summary, figures), requirements=rows)
+
+
+def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
+    """Three embedded nodes with the behaviour of the profile, under random faults, beside the model; recorded."""
+    result = hunt(
+        HuntOptions(
+            profile=profile,
+            mutant=options.mutant,
+            seconds=options.budget.lockstep_seconds,
+            seed=options.seed,
+            record_into=options.out / "traces",
+        ),
+        on_progress,
+    )
+    rate = result.steps / result.seconds
+    summary = f"{result.steps} steps in {result.runs} runs, {rate:.0f} steps/s"
+    failures: tuple[Failure, ...] = ()
+    if result.failure:
+        name = f"lockstep-{options.mutant or profile}-{options.seed}"
+        scenario, pytest = save_failure(result.failure, options.out / "failures", name)
+        summary += "; nodes and model part"
+        text = result.failure.scenario.render()
+        failures = (
+            Failure("The nodes left the model", text, f"distrocheck replay {scenario}", f"python -m pytest {pytest}"),
+        )
+    figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
+    return StageResult(Stage("lockstep", result.verdict, result.seconds, summary, figures), failures=failures)
+
+
+def real_cluster_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
+    """Three real servers with a recording forwarder on each link; what the recording is worth, `check` says."""
+    release = options.target.partition(":")[2]
+    began = time.monotonic()
+    try:
+        recording = asyncio.run(record_real_cluster(release, options.out / "traces", on_progress, run=REAL_CLUSTER_RUN))
+    except TargetError as error:
+        return StageResult(Stage("real cluster", Verdict.INCONCLUSIVE, time.monotonic() - began, str(error)))
+    agreed = sum(phase.agreed for phase in recording.phases)
+    figures = {"start_seconds": round(recording.start_seconds, 1)}
+    figures |= {f"{phase.name} seconds": round(phase.seconds, 1) for phase in recording.phases}
+    summary = f"three nodes of {release}, recorded; they agreed after {agreed} of {len(recording.phases)} phases"
+    return StageResult(
+        Stage("real cluster", Verdict.CONFORMS, time.monotonic() - began, summary, figures),
+    )
+
+
+def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], on_progress: OnProgress) -> StageResult:
+    """The invariants on everything that was recorded."""
+    on_progress("check: starting Spark")
+    began = time.monotonic()
+    session = new_session()
+    try:
+        on_progress("check: invariants over everything recorded")
+        result = check(session, options.out / "traces")
+    finally:
+        session.stop()
+    known = sum(each.known for each in result.invariants)
+    summary = f"{result.events} events of {result.runs} runs, {sum(i.violations for i in result.invariants)} violations"
+    summary += f", {known} known" if known else ""
+    summary += "; " + "; ".join(result.reasons) if result.reasons else ""
+    figures = {"events": result.events, "quarantined": result.quarantined, "check_seconds": round(result.seconds, 1)}
+    return StageResult(
+        Stage("check", Verdict(result.verdict), time.monotonic() - began, summary, figures),
+        invariants=tuple(
+            InvariantRow(i.name, "trace", Verdict(i.verdict), i.violations, i.text, i.known) for i in result.invariants
+        ),
+        violations=violation_rows(result),
+        violations_left_out=result.violations_left_out,
+        convergence={
+            "changes": result.convergence.count,
+            "median_ms": result.convergence.median_ms,
+            "max_ms": result.convergence.max_ms,
+            "unconverged": result.convergence.unconverged,
+        },
+        changes=_changes(result),
+    )
+
+
+def violation_rows(result: CheckResult) -> tuple[ViolationRow, ...]:
+    return tuple(
+        ViolationRow(v.invariant, v.run, v.client, v.node, str(v.first_event), str(v.last_event), v.message, v.known)
+        for v in result.violations
+    )
+
+
+def _changes(result: CheckResult) -> tuple[Mapping[str, Any], ...]:
+    """Those of the real cluster, in their order; of hundreds of embedded runs the summary is enough."""
+    changes = sorted((c for c in result.changes if c.run == REAL_CLUSTER_RUN), key=lambda c: c.event.at_ms)
+    return tuple(
+        {
+            "node": c.event.node,
+            "what": f"{c.event.kind} of {c.client} at {c.event.at_ms} ms",
+            "ms": c.ms,
+            "last": c.node,
+        }
+        for c in changes
+    )

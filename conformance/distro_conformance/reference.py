@@ -1,0 +1,58 @@
+"""The generated pages of docs/reference: from the registries, so that they cannot go stale.
+
+`tools/generate.py` writes them and CI compares.
+"""
+
+from __future__ import annotations
+
+from distro_conformance.catalogue import Entry, catalogue
+from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
+
+_HEADS = {
+    "requirements": "What a node must do. `distrocheck test node` checks each; `--requirement ID` only one.",
+    "invariants": "What must hold for a whole cluster: proved in the model by `explore`, checked on traces by `check`.",
+    "mutants": "Named changes that the kit must find: `--mutant ID` switches one on.",
+    "profiles": "Whose behaviour is expected. Listed is what differs from `strict`.",
+    "targets": "What can be held against the specification: `--target FORM`.",
+}
+
+
+def pages() -> dict[str, str]:
+    """File name to text."""
+    written = {f"{name}.md": _page(name, entries) for name, entries in catalogue().items()}
+    return {**written, "trace.md": _trace_page()}
+
+
+def _page(name: str, entries: tuple[Entry, ...]) -> str:
+    lines = [f"# {name.capitalize()}", "", _NOTE, "", _HEADS[name]]
+    for entry in entries:
+        lines += ["", f"## {entry.id}", "", f"{entry.text[:1].upper()}{entry.text[1:].rstrip('.')}."]
+        if entry.details:
+            lines += ["", *(f"* {key}: {value}" for key, value in entry.details.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _trace_page() -> str:
+    rows = [f"| `{name}` | {'yes' if name in REQUIRED_COLUMNS else ''} |" for name in COLUMNS]
+    return "\n".join(
+        [
+            "# Trace events",
+            "",
+            _NOTE,
+            "",
+            f"Schema `{SCHEMA_NAME}` version {SCHEMA_VERSION}: one event per row, the same columns in NDJSON (after a",
+            "header line) and in Parquet. What a kind of event carries is said in `distro_traces.event.Kind`.",
+            "",
+            "| column | required |",
+            "|---|---|",
+            *rows,
+            "",
+            "Kinds: " + ", ".join(f"`{kind}`" for kind in Kind) + ".",
+            "",
+            "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
+            "",
+        ]
+    )
+
+
+_NOTE = "*Generated from the registry by `make docs`; edit there.*"

@@ -1,0 +1,196 @@
+"""The command as others' scripts use it: one JSON document, the contract's fields and exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
+COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
+
+
+def run(
+    *arguments: str, env: dict[str, str] | None = None, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **(env or {})},
+        input=stdin,
+    )
+
+
+def document(*arguments: str) -> tuple[int, dict[str, Any]]:
+    ran = run(*arguments, "--json")
+    return ran.returncode, json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("frobnicate",), "No such command 'frobnicate'"),
+        (("gate", "--budget", "huge"), "there is no budget 'huge'; budgets are quick, ci, nightly"),
+        (("gate", "--target", "moon"), "no target 'moon'; known: embedded, nacos:VERSION, nacos:DIRECTORY"),
+        (("gate", "--profile", "nacos-9"), "no profile 'nacos-9'"),
+        (("test", "node", "--target", "nacos:9.9"), "9.9"),
+        (("test", "node", "--requirement", "DISTRO-NONE-001"), "no requirement DISTRO-NONE-001"),
+        (("test", "cluster", "--mutant", "B99"), "no mutant 'B99'; known are"),
+        (("test", "cluster", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
+        (("test", "cluster", "--target", "nacos:2.2.4"), "drives embedded nodes"),
+        (("explore", "--mutant", "B99"), "unknown mutant 'B99'"),
+        (("explore", "--nodes", "0"), "bounds: at least one node"),
+        (("explore", "--changes", "many"), "Invalid value for '--changes'"),
+        (("replay", "missing.scenario"), "cannot read the scenario missing.scenario"),
+        (("replay", str(B02), "--target", "moon"), "cannot be replayed on 'moon'"),
+        (("serve", "--profile", "nacos-9"), "no profile 'nacos-9'"),
+        (("serve", "--set", "nacos.core.unknown=1"), "no setting 'nacos.core.unknown'"),
+        (("serve", "--set", "delay"), "--set takes KEY=VALUE, not 'delay'"),
+        (("serve", "--member", "localhost"), "--member takes HOST:PORT"),
+        (("list", "dragons"), "there is no list of 'dragons'; there are requirements"),
+        (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:
+    ran = run(*arguments)
+    assert ran.returncode == 2, ran.stderr
+    assert complaint in ran.stderr
+    assert ran.stderr.startswith("distrocheck: ")
+    assert ran.stderr.count("\n") == 1, ran.stderr
+    assert ran.stdout == ""
+
+
+def test_replay_tells_line_by_line_and_exits_with_the_verdict() -> None:
+    code, found = document("replay", str(B02))
+    assert code == 1
+    assert found["schema"] == "distrocheck/replay/1"
+    assert (found["verdict"], found["reproduced"]) == ("violates", True)
+    assert set(found["steps"][0]) >= {"line", "at_ms", "outcome"}
+    code, found = document("replay", str(B02), "--profile", "strict")
+    assert (code, found["verdict"], found["reproduced"]) == (0, "conforms", False)
+
+
+def test_a_scenario_may_come_from_standard_input() -> None:
+    assert run("replay", "-", "--target", "model", stdin=B02.read_text()).returncode == 1
+    wrong = run("replay", "-", stdin="conect c1 a")
+    assert (wrong.returncode, wrong.stderr.split(":")[1].strip()) == (2, "standard input line 1")
+
+
+def test_explore_says_what_holds_and_how_long_a_counterexample_is(tmp_path: Path) -> None:
+    code, found = document("explore", "--profile", "nacos-2.0.4", "--scenario", str(tmp_path / "found.scenario"))
+    assert code == 1
+    assert found["schema"] == "distrocheck/explore/1"
+    assert found["complete"] is True
+    assert found["distinct_states"] > 1000 < found["transitions"]
+    conv = next(p for p in found["properties"] if p["name"] == "INV-CONV")
+    assert (conv["holds"], conv["kind"], conv["steps"]) == (False, "always", 7)
+    assert run("replay", str(tmp_path / "found.scenario")).returncode == 1
+    code, found = document("explore")
+    assert code == 0
+    assert all(p["holds"] and p["steps"] is None for p in found["properties"])
+
+
+def test_a_search_that_was_cut_short_is_inconclusive() -> None:
+    code, found = document("explore", "--max-states", "50")
+    assert (code, found["complete"]) == (3, False)
+
+
+@pytest.mark.wire
+def test_test_node_lists_every_requirement() -> None:
+    code, found = document("test", "node", "--profile", "nacos-2.2.4")
+    assert code == 0
+    assert found["schema"] == "distrocheck/test-node/1"
+    verdicts = {row["id"]: (row["level"], row["verdict"]) for row in found["requirements"]}
+    assert verdicts["DISTRO-SYNC-001"] == ("MUST", "conforms")
+    assert verdicts["DISTRO-REVISION-001"] == ("MUST", "violates")  # B10, known of this release
+    code, found = document("test", "node", "--mutant", "B07")
+    assert code == 1
+    assert found["failure"]["requirement"] == "DISTRO-OWNER-001"
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+def test_test_cluster_saves_what_it_found(tmp_path: Path) -> None:
+    code, found = document("test", "cluster", "--mutant", "B02", "--seed", "1", "--out", str(tmp_path))
+    assert code == 1
+    assert found["schema"] == "distrocheck/test-cluster/1"
+    assert run("replay", found["failure"]["replay"]).returncode == 1
+    assert Path(found["failure"]["pytest"]).exists()
+
+
+@pytest.mark.parametrize("what", ["requirements", "invariants", "mutants", "profiles", "targets"])
+def test_everything_that_has_a_name_is_listed_and_explained(what: str) -> None:
+    _, found = document("list", what)
+    assert found["schema"] == "distrocheck/list/1" if what != "mutants" else "distrocheck/mutants/1"
+    assert found[what]
+    assert run("explain", found[what][0]["id"]).returncode == 0
+
+
+def free_port() -> int:
+    """Main port of a node that has its gRPC ports free as well."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1] - 1000
+        if 1024 < port < 60_000:
+            return port
+
+
+@pytest.mark.wire
+def test_serve_says_where_its_nodes_are_and_ends_when_interrupted() -> None:
+    port = free_port()
+    with subprocess.Popen([*COMMAND, "serve", "--nodes", "3", "--port", str(port)], stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            lines = [json.loads(server.stdout.readline()) for _ in range(3)]
+            assert [line["address"] for line in lines] == [f"127.0.0.1:{port + 10 * index}" for index in range(3)]
+            busy = run("serve", "--port", str(port))
+            assert busy.returncode == 2
+            assert f"port {port + 1000}" in busy.stderr
+            server.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            assert server.wait(10) == 0
+            assert time.monotonic() - began < 5
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("verb", [("gate",), ("check", ".")])
+def test_without_java_one_sentence_says_so_before_anything_starts(verb: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    (tmp_path / "java").chmod(0o755)
+    began = time.monotonic()
+    old = run(*verb, env={"PATH": f"{tmp_path}:/usr/bin:/bin", "JAVA_HOME": ""})
+    assert (old.returncode, old.stderr.count("\n")) == (2, 1)
+    assert "is Java 11, the trace check needs 17 or later" in old.stderr
+    missing = run(*verb, env={"PATH": str(tmp_path / "nothing"), "JAVA_HOME": ""})
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+    assert "no Java found" in missing.stderr
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.spark
+def test_check_tells_a_healthy_recording_from_a_damaged_path(tmp_path: Path) -> None:
+    recording = ROOT / "conformance" / "tests" / "data" / "real-cluster-2.2.4"
+    code, found = document("check", str(recording))
+    assert code == 0
+    assert found["schema"] == "distrocheck/check/1"
+    assert {i["name"]: i["violations"] for i in found["invariants"]} == {"INV-CONV": 0, "INV-OWNER": 0, "INV-REV": 0}
+    empty = run("check", str(tmp_path))
+    assert (empty.returncode, empty.stderr.count("\n")) == (2, 1), empty.stderr
+    (tmp_path / "newer.ndjson").write_text('{"schema":"distrocheck-trace","version":99,"run":"r"}\n')
+    newer = run("check", str(tmp_path))
+    assert (newer.returncode, newer.stderr.count("\n")) == (2, 1), newer.stderr
+    assert "99" in newer.stderr

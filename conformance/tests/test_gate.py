@@ -1,0 +1,77 @@
+"""The whole pipeline in small: every stage, one report in three files, and a verdict that a broken node turns."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.gate.options import Budget, GateOptions, budget_named
+from distro_conformance.gate.run import run_gate
+from distro_conformance.report import Report, write_report
+from distro_conformance.requirements import all_requirements
+from distro_conformance.verdict import UsageError, Verdict
+from distro_model.untimed import Bounds
+from distro_spark.session import local_session
+
+TINY = Budget("tiny", (Bounds(crashes=1),), explore_seconds=30, lockstep_seconds=0.5)
+PAGE_BYTES_MAX = 500_000
+
+
+def gate(out: Path, **options: str) -> Report:
+    return run_gate(GateOptions(budget=TINY, out=out, **options), lambda: local_session(small=True))
+
+
+@pytest.mark.spark
+@pytest.mark.wire
+def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = gate(tmp_path)
+    assert report.verdict is Verdict.CONFORMS, report
+    assert [stage.name for stage in report.stages] == ["explore", "node", "lockstep", "check"]
+    assert [row.id for row in report.requirements] == [requirement.id for requirement in all_requirements()]
+    assert {row.name for row in report.invariants if row.by == "trace"} == {"INV-CONV", "INV-OWNER", "INV-REV"}
+
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "steps.md"))
+    page = write_report(report, tmp_path, schema="distrocheck/gate/1")
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert document["schema"] == "distrocheck/gate/1"
+    assert document["verdict"] == "conforms"
+    assert set(document["stages"][0]) >= {"name", "verdict", "seconds"}
+    assert set(document["requirements"][0]) >= {"id", "level", "verdict"}
+    assert document["report"] == str(page)
+    text = page.read_text()
+    HTMLParser().feed(text)
+    assert len(text) < PAGE_BYTES_MAX
+    assert all(row.id in text for row in report.requirements)
+    assert (tmp_path / "steps.md").read_text() == (tmp_path / "summary.md").read_text()
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.spark
+@pytest.mark.wire
+@pytest.mark.quality
+def test_a_broken_node_is_named_by_every_stage_that_can_see_it(tmp_path: Path) -> None:
+    report = gate(tmp_path, mutant="B07")
+    verdicts = {stage.name: stage.verdict for stage in report.stages}
+    assert verdicts["explore"] is Verdict.CONFORMS, "the model is not what is broken"
+    assert verdicts["node"] is Verdict.VIOLATES
+    assert verdicts["lockstep"] is Verdict.VIOLATES
+    assert verdicts["check"] is Verdict.VIOLATES
+    assert report.verdict is Verdict.VIOLATES
+    assert "DISTRO-OWNER-001" in [row.id for row in report.requirements if row.verdict is Verdict.VIOLATES]
+    owner = next(violation for violation in report.violations if violation.invariant == "INV-OWNER")
+    assert owner.node in ("a", "b", "c")
+    assert owner.first_event
+    assert owner.last_event
+    (failure,) = report.failures
+    assert "expect model agrees" in failure.scenario
+    assert failure.replay.endswith(".scenario")
+
+
+def test_an_unknown_budget_is_refused() -> None:
+    with pytest.raises(UsageError, match="there is no budget 'huge'; budgets are quick, ci, nightly"):
+        budget_named("huge")
