@@ -23,7 +23,8 @@ bench: $(READY)
 	@$(BIN)/python bench/lockstep.py --json
 
 gate-nacos: $(READY)
-	@$(BIN)/distrocheck gate --budget ci --target nacos:2.2.4 --out distrocheck-out/nacos-2.2.4
+	@rm -rf distrocheck-out/nacos-2.2.4
+	@$(BIN)/distrocheck gate --budget quick --target nacos:2.2.4 --out distrocheck-out/nacos-2.2.4
 
 proto docs: $(READY)
 	@$(BIN)/python tools/generate.py
