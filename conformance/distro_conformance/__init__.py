@@ -1,8 +1,17 @@
 """The conformance kit: everything that stands around a node under test.
 
-Read in this order: `wire` speaks to a node, `links` stand between nodes, `targets` start them, `peer` and `player`
-are the members and clients that the kit plays, `requirements` says what must hold, `lockstep` compares nodes with the
-model, `scenario` and `replay` are the text that a person reads, `gate` runs it all, `cli` is the door.
+| folder | what lives there |
+|---|---|
+| `wire` | connections, Distro messages, links with faults, forwarders on real sockets |
+| `targets` | how a node under test is started: embedded, a real Nacos |
+| `node` | one node: the played peer and clients, and the run over all requirements |
+| `requirements` | what a node must do, one sentence and one check each |
+| `lockstep` | several nodes beside the model: cluster, oracle, Hypothesis machine, search |
+| `cluster` | three real servers, a scripted run, recorded |
+| `recording` | from what happens to trace rows |
+| `scenario` | the text of a run, its replay, counterexamples told in it |
+| `gate`, `report` | the pipeline and what it says |
+| `cli` | the command, one file a verb |
 """
 
 import os

@@ -14,11 +14,11 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from distro_conformance.messages import DISTRO_RESPONSE, DistroCall, content_of, pack, read_request
-from distro_conformance.nodetest import run_requirements
+from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.verdict import Verdict
+from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, content_of, pack, read_request
 from distro_impl.mutants import with_mutant
 from distro_impl.profiles import PROFILES, RevisionTakenOver
 from distro_protos import Payload, decode, encode

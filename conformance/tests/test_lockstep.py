@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.hunt import HuntOptions, hunt, save_failure
-from distro_conformance.lockstep import DivergedError, Lockstep
-from distro_conformance.replay import replay
+from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
+from distro_conformance.scenario.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_model.actions import Advance, Connect, Register, Swallow
 from distro_traces.ndjson import read_ndjson

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from distro_conformance import nodetest
 from distro_conformance.known_failures import KnownFailure
-from distro_conformance.nodetest import RequirementResult, run_node_conformance
-from distro_conformance.peer import PlayedPeer
+from distro_conformance.node import run as conformance_run
+from distro_conformance.node.peer import PlayedPeer
+from distro_conformance.node.run import RequirementResult, run_node_conformance
 from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
@@ -75,7 +75,7 @@ class DeafTarget(EmbeddedTarget):
 
 
 def test_a_check_that_cannot_be_carried_out_is_inconclusive() -> None:
-    results = asyncio.run(nodetest.run_requirements(DeafTarget("strict")))
+    results = asyncio.run(conformance_run.run_requirements(DeafTarget("strict")))
 
     assert {result.verdict for result in results} == {Verdict.INCONCLUSIVE}
     assert all("the node's cluster connection" in result.message for result in results)
@@ -85,9 +85,9 @@ def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
     target = EmbeddedTarget("strict")
 
     async def run() -> list[RequirementResult]:
-        async with nodetest.member_beside(target, lambda _: None) as peer:
+        async with conformance_run.member_beside(target, lambda _: None) as peer:
             await target.stop()
-            return await nodetest.check_requirements(target, peer, all_requirements(), lambda _: None)
+            return await conformance_run.check_requirements(target, peer, all_requirements(), lambda _: None)
 
     results = asyncio.run(run())
 
@@ -101,7 +101,7 @@ def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:
         squatter = PlayedPeer(int(target.address.rpartition(":")[2]), lambda: 0)
         await squatter.start()
         try:
-            await nodetest.run_requirements(target)
+            await conformance_run.run_requirements(target)
         finally:
             await squatter.stop()
 

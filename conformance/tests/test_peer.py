@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 import grpc.aio
 import pytest
 
-from distro_conformance.messages import DISTRO_REQUEST, distro_request, read_snapshot, sync_data
-from distro_conformance.peer import FAILURE, SUCCESS, Arrival, PlayedPeer, snapshot_reply
+from distro_conformance.node.peer import FAILURE, SUCCESS, Arrival, PlayedPeer, snapshot_reply
 from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire import CHANNEL_OPTIONS, CLUSTER_LABELS, Connection
+from distro_conformance.wire.connection import CHANNEL_OPTIONS, CLUSTER_LABELS, Connection
+from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, read_snapshot, sync_data
 from distro_protos import Message
 
 pytestmark = pytest.mark.wire

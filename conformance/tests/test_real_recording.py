@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from distro_conformance.lost_effect import Effect, effects, record_without
+from distro_conformance.recording.lost_effect import Effect, effects, record_without
 from distro_spark.check import check
 from distro_spark.result import CheckResult
 from distro_spark.session import local_session

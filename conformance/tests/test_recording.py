@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance import recording
-from distro_conformance.links import Carried
-from distro_conformance.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
-from distro_conformance.recording import NOTHING_PUBLISHED, TraceJournal, probe
-from distro_conformance.wire import Connection
+from distro_conformance.recording import journal
+from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal, probe
+from distro_conformance.wire.connection import Connection
+from distro_conformance.wire.links import Carried
+from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
 from distro_protos import Message
 from distro_traces.content import Replica, replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
@@ -156,6 +156,6 @@ def test_a_reading_that_a_change_overtook_is_made_again(real: Recording, monkeyp
             real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
         return (reading,)
 
-    monkeypatch.setattr(recording, "read_state", overtaken)
+    monkeypatch.setattr(journal, "read_state", overtaken)
     asyncio.run(probe(real.journal, "b", None))  # type: ignore[arg-type]
     assert [digest for *_, digest in real.states] == [SECOND.digest, SECOND.digest]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from distro_conformance.known_failures import KNOWN_FAILURES, known_failure
-from distro_conformance.nodetest import NodeReport, RequirementResult, run_node_conformance
+from distro_conformance.node.run import NodeReport, RequirementResult, run_node_conformance
 from distro_conformance.release import Span, release_of
 from distro_conformance.requirements import MUST, SHOULD, Level, Requirement, all_requirements, requirement
 from distro_conformance.verdict import UsageError, Verdict

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distro_conformance.scenario import (
+from distro_conformance.scenario.text import (
     OPERATIONS,
     Expect,
     ExpectModel,

@@ -7,9 +7,9 @@ import contextlib
 
 import pytest
 
-from distro_conformance.peer import PlayedPeer
+from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
-from distro_conformance.wire import SDK_LABELS, Connection
+from distro_conformance.wire.connection import SDK_LABELS, Connection
 
 pytestmark = pytest.mark.wire
 

@@ -10,8 +10,8 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.exploration import Explored, explore_profile
-from distro_conformance.scenario import Scenario
+from distro_conformance.scenario.exploration import Explored, explore_profile
+from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
 from distro_model.untimed import Bounds
 

@@ -17,8 +17,8 @@ from distro_conformance.cli.options import (
     SeedOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.hunt import HuntOptions, hunt, save_failure
-from distro_conformance.nodetest import run_node_conformance
+from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from distro_conformance.kit import Kit
-from distro_conformance.peer import Arrival
-from distro_conformance.player import Host
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.peer import Arrival
+from distro_conformance.node.player import Host
 from distro_conformance.requirements.requirement import MUST, requirement
 
 

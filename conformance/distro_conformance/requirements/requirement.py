@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from distro_conformance.release import Span
 
 if TYPE_CHECKING:
-    from distro_conformance.kit import Kit
+    from distro_conformance.node.kit import Kit
 
 Check = Callable[["Kit"], Awaitable[None]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distro_conformance.kit import Kit
+from distro_conformance.node.kit import Kit
 from distro_conformance.requirements.requirement import MUST, requirement
 
 

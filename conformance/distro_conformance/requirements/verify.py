@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from distro_conformance.kit import Kit, Look
-from distro_conformance.peer import FAILURE, Arrival
-from distro_conformance.player import PlayedClient
+from distro_conformance.node.kit import Kit, Look
+from distro_conformance.node.peer import FAILURE, Arrival
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 
 

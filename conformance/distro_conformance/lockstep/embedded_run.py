@@ -13,9 +13,9 @@ from functools import cache
 from types import TracebackType
 from typing import Self
 
-from distro_conformance.embedded_cluster import EmbeddedCluster
-from distro_conformance.links import Carried
-from distro_conformance.recording import NOTHING_PUBLISHED, TraceJournal
+from distro_conformance.lockstep.embedded_cluster import EmbeddedCluster
+from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
+from distro_conformance.wire.links import Carried
 from distro_impl import NodeEvent, NodeEventKind, VirtualClock, free_main_ports, profile_named, with_mutant
 from distro_model.actions import Action, Crash, Restart
 from distro_model.messages import CallResult, Operation

@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import grpc
 import grpc.aio
 
-from distro_conformance.messages import DISTRO_RESPONSE, DistroCall, outcome_of, read_request
+from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, outcome_of, read_request
 from distro_protos import Message, Payload, decode, encode
 from distro_traces.event import Outcome
 

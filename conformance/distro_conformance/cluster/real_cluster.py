@@ -15,13 +15,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from distro_conformance.forwarder import LOOPBACK, Forwarder
-from distro_conformance.links import Link
-from distro_conformance.recording import TraceJournal, probe, read_state
+from distro_conformance.recording.journal import TraceJournal, probe, read_state
 from distro_conformance.targets.nacos import start_nacos_cluster
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire import CLUSTER_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.wire.forwarder import LOOPBACK, Forwarder
+from distro_conformance.wire.links import Link
 from distro_traces.content import Replica
 
 NODES = ("a", "b", "c")

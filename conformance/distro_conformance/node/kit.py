@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
-from distro_conformance.peer import Arrival, PlayedPeer
-from distro_conformance.player import PlayedClient
+from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import release_of
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from distro_conformance.lockstep import DivergedError, Lockstep
-from distro_conformance.machine import NODES, machine
-from distro_conformance.scenario import ExpectModel, Scenario, build
+from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
+from distro_conformance.lockstep.machine import NODES, machine
+from distro_conformance.scenario.text import ExpectModel, Scenario, build
 from distro_conformance.verdict import Verdict
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
@@ -182,7 +182,7 @@ def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Pat
 
 _PYTEST = '''"""A failing run, saved by distrocheck. It fails until the nodes do what the model allows."""
 
-from distro_conformance.replay import assert_scenario
+from distro_conformance.scenario.replay import assert_scenario
 
 SCENARIO = """
 {text}"""

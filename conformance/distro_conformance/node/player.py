@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from distro_conformance.verdict import KitError
-from distro_conformance.wire import SDK_LABELS, Connection
+from distro_conformance.wire.connection import SDK_LABELS, Connection
 from distro_protos import Json, Message
 
 NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"

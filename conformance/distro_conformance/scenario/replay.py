@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from distro_conformance.lockstep import DivergedError, Lockstep
-from distro_conformance.scenario import Expect, ExpectModel, Line, Scenario, ScenarioError, parse
+from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
+from distro_conformance.scenario.text import Expect, ExpectModel, Line, Scenario, ScenarioError, parse
 from distro_conformance.verdict import UsageError, Verdict, worst
 from distro_model.actions import Action, Advance
 from distro_model.cluster import observe, start

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 
 from distro_conformance.known_failures import known_break
-from distro_conformance.scenario import Expect, ExpectModel, Scenario, Step, build
+from distro_conformance.scenario.text import Expect, ExpectModel, Scenario, Step, build
 from distro_conformance.verdict import Verdict, worst
 from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import with_mutant

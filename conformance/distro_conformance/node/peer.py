@@ -16,7 +16,10 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from distro_conformance.messages import (
+from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
     DISTRO_RESPONSE,
     RESOURCE_TYPE,
@@ -28,9 +31,6 @@ from distro_conformance.messages import (
     read_snapshot,
     sync_data,
 )
-from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET
-from distro_conformance.verdict import TargetError
-from distro_conformance.wire import CLUSTER_LABELS, Connection
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,

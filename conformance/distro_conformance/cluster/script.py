@@ -15,9 +15,9 @@ from pathlib import Path
 
 import grpc.aio
 
-from distro_conformance.player import PlayedClient
-from distro_conformance.real_cluster import NODES, LinkedCluster, OnProgress, real_cluster
-from distro_conformance.recording import TraceJournal
+from distro_conformance.cluster.real_cluster import NODES, LinkedCluster, OnProgress, real_cluster
+from distro_conformance.node.player import PlayedClient
+from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError

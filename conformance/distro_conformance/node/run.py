@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import grpc.aio
 
-from distro_conformance.kit import CannotTellError, Kit, Look, ViolationError
 from distro_conformance.known_failures import known_failure
-from distro_conformance.peer import PlayedPeer
+from distro_conformance.node.kit import CannotTellError, Kit, Look, ViolationError
+from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Level, Requirement, all_requirements
 from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.target import OnProgress, Target, resolve_target

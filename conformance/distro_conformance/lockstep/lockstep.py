@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from distro_conformance.embedded_run import EmbeddedRun
+from distro_conformance.lockstep.embedded_run import EmbeddedRun
 from distro_model.actions import Action
 from distro_model.cluster import start
 from distro_model.possible import Observation, PossibleStates, Rejection

@@ -18,9 +18,9 @@ from typing import Any, NoReturn, Self
 import grpc
 import grpc.aio
 
-from distro_conformance.links import Link, LinkCutError
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire import CHANNEL_OPTIONS
+from distro_conformance.wire.connection import CHANNEL_OPTIONS
+from distro_conformance.wire.links import Link, LinkCutError
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
 
 LOOPBACK = "127.0.0.1"

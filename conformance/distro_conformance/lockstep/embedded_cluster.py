@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from distro_conformance.links import Journal, Link, LinkInterceptor
-from distro_conformance.messages import distro_request, read_snapshot
-from distro_conformance.player import instance_request
+from distro_conformance.node.player import instance_request
 from distro_conformance.verdict import KitError
-from distro_conformance.wire import CLUSTER_LABELS, SDK_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
+from distro_conformance.wire.links import Journal, Link, LinkInterceptor
+from distro_conformance.wire.messages import distro_request, read_snapshot
 from distro_impl import Node, NodeConfig, NodeEvent, Profile, VirtualClock
 from distro_model.actions import (
     Action,

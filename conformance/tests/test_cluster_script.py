@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance import cluster_run
-from distro_conformance.cluster_run import PHASES, play
-from distro_conformance.links import Link, LinkInterceptor
-from distro_conformance.real_cluster import NODES, LinkedCluster
-from distro_conformance.recording import TraceJournal
+from distro_conformance.cluster import script
+from distro_conformance.cluster.real_cluster import NODES, LinkedCluster
+from distro_conformance.cluster.script import PHASES, play
+from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire import CLUSTER_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.wire.links import Link, LinkInterceptor
 from distro_impl import PROFILES, Node, NodeConfig, SystemClock, free_main_ports
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson
@@ -31,8 +31,8 @@ QUICK = replace(PROFILES["nacos-2.2.4"], sync_delay_ms=50, sync_retry_delay_ms=1
 
 @pytest.fixture(autouse=True)
 def _short_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_run, "AGREE_WITHIN_S", 2.0)
-    monkeypatch.setattr(cluster_run, "CUT_AT_LEAST_S", 0.3)
+    monkeypatch.setattr(script, "AGREE_WITHIN_S", 2.0)
+    monkeypatch.setattr(script, "CUT_AT_LEAST_S", 0.3)
 
 
 @asynccontextmanager

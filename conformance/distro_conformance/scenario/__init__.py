@@ -1,0 +1,1 @@
+"""Scenarios: the text, its replay on model and nodes, and the counterexamples that the explorer tells in it."""

@@ -1,0 +1,1 @@
+"""What travels, and what stands in its way: connections, Distro messages, links with faults, forwarders."""
