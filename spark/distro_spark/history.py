@@ -80,18 +80,20 @@ def stretches(events: DataFrame) -> DataFrame:
 
     run, profile, client, node, owner (null: nobody claimed it); view (null: nothing); seq, at_ms, event (the row with
     which it begins, event null for the time before the first row); next_event (with which it ends, null: the trace's
-    end); revision (the last one seen in it); native (the node has held it as its own since it last started).
+    end); revision (the last one seen in it); native (the node said between the same two starts that it holds
+    it as its own).
     """
     timeline = _timeline(events)
     by_seq = Window.partitionBy("run", "client", "node").orderBy("seq")
     is_new = (F.row_number().over(by_seq) == 1) | ~F.col("view").eqNullSafe(F.lag("view").over(by_seq))
     # `max` over the rows so far is the latest such row, since the sequence number only grows.
-    last_claim = F.max(F.when(F.col("owned"), F.col("seq"))).over(by_seq)
     last_reset = F.max(F.when(is_one_of(*_RESET), F.col("seq"))).over(by_seq)
-    numbered = (
-        timeline.withColumn("is_new", is_new.cast("int"))
-        .withColumn("native", F.coalesce(last_claim > F.coalesce(last_reset, F.lit(0)), F.lit(False)))
-        .withColumn("number", F.sum("is_new").over(by_seq))
+    incarnation = Window.partitionBy("run", "client", "node", "last_reset")
+    numbered = timeline.withColumns({"is_new": is_new.cast("int"), "last_reset": last_reset}).withColumns(
+        {
+            "native": F.coalesce(F.max("owned").over(incarnation), F.lit(False)),
+            "number": F.sum("is_new").over(by_seq),
+        }
     )
     return (
         numbered.groupBy("run", "client", "node", "number")

@@ -40,7 +40,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "B24",
         ("nacos-2.0.4", "nacos-2.1.1", "nacos-2.2.3", "nacos-2.2.4", "nacos-2.3.2"),
         "INV-CONV",
-        "DELETE never sent",
+        "DELETE swallowed",
         "The retry of a CHANGE that fails after the client left replaces the queued DELETE; the copy stays.",
         "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); wire-protocol.md section 6.10, D2",
     ),

@@ -19,13 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from distro_spark.history import Trace, is_one_of
 from distro_spark.invariants.registry import invariant
 from distro_spark.violations import SIGNATURE, as_violations, event_reference, evidence, no_violations, told
-from distro_traces.event import Kind
+from distro_traces.event import Kind, Outcome
 
 NAME = "INV-CONV"
 _CLIENT = ["run", "client"]
 _REPLICA = ["run", "client", "node"]
-NEVER_DELETED = "DELETE never sent"
-"""Signature: the client disconnected from its owner, which sent no DELETE of it to this node at all."""
+SWALLOWED = "DELETE swallowed"
+"""Signature: a CHANGE to this node failed after the client had left its owner, and then no DELETE was sent to it."""
 
 _END = 2**62
 """Later than every sequence number and every time."""
@@ -101,13 +101,27 @@ def _one_per_divergence(since: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _with_signature(divergences: DataFrame, events: DataFrame) -> DataFrame:
-    """Name the one cause that the trace shows by itself: a client left, and its owner never told this node."""
-    is_delete = is_one_of(Kind.REQUEST_SENT) & (F.col("operation") == "DELETE")
-    told_to = events.where(is_delete).select("run", "client", F.col("peer").alias("node")).distinct()
-    left = F.col("first_event.kind") == Kind.CLIENT_DISCONNECTED.value
-    never_told = left & F.col("truth").isNull() & F.col("was_told").isNull()
-    return divergences.join(told_to.withColumn("was_told", F.lit(True)), _REPLICA, "left").withColumn(
-        "signature", F.when(never_told, F.lit(NEVER_DELETED))
+    """Name the one cause that the owner's messages show by themselves."""
+    left = is_one_of(Kind.CLIENT_DISCONNECTED)
+    told = is_one_of(Kind.REQUEST_SENT) & (F.col("operation") == "DELETE")
+    failed = (
+        is_one_of(Kind.REPLY_RECEIVED) & (F.col("operation") == "CHANGE") & (F.col("outcome") != Outcome.SUCCESS.value)
+    )
+    by_owner = (
+        events.where(left | told | failed)
+        .groupBy("run", "client", F.col("node").alias("owner"))
+        .agg(
+            F.max(F.when(left, F.col("seq"))).alias("left"),
+            F.collect_set(F.when(told, F.col("peer"))).alias("told"),
+            F.collect_set(F.when(failed, F.struct("peer", "seq"))).alias("failures"),
+        )
+    )
+    failed_too_late = F.exists(
+        "failures", lambda failure: (failure["peer"] == F.col("node")) & (failure["seq"] > F.col("left"))
+    )
+    swallowed = F.col("truth").isNull() & failed_too_late & ~F.array_contains("told", F.col("node"))
+    return divergences.join(by_owner, [*_CLIENT, "owner"], "left").withColumn(
+        "signature", F.when(swallowed, F.lit(SWALLOWED))
     )
 
 
@@ -145,7 +159,7 @@ def _diverged(held: DataFrame) -> DataFrame:
 def _since(diverged: DataFrame, history: DataFrame) -> DataFrame:
     """Add `first_event`."""
     history = history.join(diverged.select(*_CLIENT).distinct(), _CLIENT, "left_semi")
-    owners = history.where(_is_owners()).select(
+    owners = history.where(_is_truth()).select(
         *_CLIENT,
         F.col("view").alias("owner_view"),
         F.col("at_ms").alias("owner_at_ms"),
@@ -176,10 +190,10 @@ def _parted(history: DataFrame) -> DataFrame:
     A stretch agrees with the owner's latest one with the same view that began before it ended. Linear: the owner's
     are laid at their beginnings, the others' at their ends, in one order of time.
     """
-    begins = F.coalesce(F.when(_is_owners(), F.coalesce("at_ms", F.lit(-_END))), "next_event.at_ms", F.lit(_END))
-    in_time = Window.partitionBy(*_CLIENT, "view").orderBy(begins, _is_owners())
+    begins = F.coalesce(F.when(_is_truth(), F.coalesce("at_ms", F.lit(-_END))), "next_event.at_ms", F.lit(_END))
+    in_time = Window.partitionBy(*_CLIENT, "view").orderBy(begins, _is_truth())
     earlier = Window.partitionBy(*_REPLICA).orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
-    agreed = F.last(F.when(_is_owners(), F.struct("seq", "next_event")), ignorenulls=True).over(in_time)
+    agreed = F.last(F.when(_is_truth(), F.struct("seq", "next_event")), ignorenulls=True).over(in_time)
     agreement = F.when(F.col("agreed").isNotNull(), F.struct("agreed", "seq", F.col("next_event").alias("left")))
     return (
         history.withColumn("agreed", agreed)
@@ -213,6 +227,11 @@ def _with_last_messages(divergences: DataFrame, events: DataFrame) -> DataFrame:
     return divergences.join(messages, key, "left").withColumn(
         "last_outcome", F.when(is_its_reply, F.col("last_reply.outcome"))
     )
+
+
+def _is_truth() -> Column:
+    """A stretch of the owner, but not one of a copy that it loaded back after a restart."""
+    return _is_owners() & (F.col("native") | F.col("view").isNull())
 
 
 def _message() -> Column:
