@@ -20,7 +20,7 @@ from statistics import median
 
 import grpc.aio
 
-from distro_conformance.hunt import HuntOptions, hunt
+from distro_conformance.lockstep.hunt import HuntOptions, hunt
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode
 
 ROUNDS = 3
