@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from distro_conformance.catalogue import Entry, catalogue
+from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 
 _HEADS = {
@@ -19,7 +19,7 @@ _HEADS = {
 
 def pages() -> dict[str, str]:
     """File name to text."""
-    written = {f"{name}.md": _page(name, entries) for name, entries in catalogue().items()}
+    written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
     return {**written, "trace.md": _trace_page()}
 
 

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from distro_conformance.cli.errors import exit_code_of
+from distro_conformance.cli.errors import USAGE_EXIT_CODE, exit_code_of
 
 app = typer.Typer(
     name="distrocheck",
@@ -40,6 +40,10 @@ def main() -> None:
         _fail(text if text.startswith("Usage:") else f"distrocheck: {text}", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _fail("distrocheck: interrupted", INTERRUPTED_EXIT_CODE)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("pyspark"):
+            raise
+        _fail("distrocheck: this needs Spark; install it with: pip install 'distrocheck[spark]'", USAGE_EXIT_CODE)
     except Exception as error:
         exit_code = exit_code_of(error)
         if exit_code is None:

@@ -63,7 +63,7 @@ def gate(
 def _print(report: Report) -> None:
     for stage in report.stages:
         row(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
-    for violation in [violation for violation in report.violations if not violation.known][:VIOLATIONS_PRINTED]:
+    for violation in report.news[:VIOLATIONS_PRINTED]:
         say(f"    {violation.invariant} run {violation.run}: {violation.message}")
     for failure in report.failures:
         say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")

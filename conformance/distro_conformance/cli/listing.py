@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, say
 from distro_conformance.verdict import UsageError
-
-if TYPE_CHECKING:
-    from distro_conformance.catalogue import Entry
 
 
 @app.command("list")
@@ -21,16 +19,15 @@ def list_entries(
     json: JsonOption = False,
 ) -> None:
     """List the entries of one registry."""
-    registries = _catalogue()
-    if what not in registries:
-        raise UsageError(f"there is no list of '{what}'; there are {', '.join(registries)}")
-    _show(what, registries[what], json)
+    if what not in CATALOGUE:
+        raise UsageError(f"there is no list of '{what}'; there are {', '.join(CATALOGUE)}")
+    _show(what, CATALOGUE[what](), json)
 
 
 @app.command()
 def mutants(json: JsonOption = False) -> None:
     """List the mutants: named changes that the kit must find."""
-    _show("mutants", _catalogue()["mutants"], json)
+    _show("mutants", CATALOGUE["mutants"](), json)
 
 
 @app.command()
@@ -39,7 +36,7 @@ def explain(
     json: JsonOption = False,
 ) -> None:
     """What one requirement, invariant, mutant, profile or target is."""
-    found = [(name, entry) for name, entries in _catalogue().items() for entry in entries if entry.id == entry_id]
+    found = [(name, entry) for name, read in CATALOGUE.items() for entry in read() if entry.id == entry_id]
     if not found:
         raise UsageError(f"nothing is called '{entry_id}'; 'distrocheck list requirements' and its sisters say what is")
     if json:
@@ -49,12 +46,6 @@ def explain(
         say(f"{entry.id} ({kind.removesuffix('s')})\n  {entry.text}")
         for name, value in entry.details.items():
             say(f"  {name}: {value}")
-
-
-def _catalogue() -> dict[str, tuple[Entry, ...]]:
-    from distro_conformance.catalogue import catalogue  # loads every registry, Spark's too
-
-    return catalogue()
 
 
 def _show(what: str, entries: tuple[Entry, ...], json: bool) -> None:

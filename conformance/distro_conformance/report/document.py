@@ -5,6 +5,7 @@ Every row answers the question the kit exists for: which node, from when, after 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -91,6 +92,15 @@ class Report:
     changes: tuple[Mapping[str, Any], ...] = ()
     """The real cluster's changes with the time until every other node had them."""
     traces: str = ""
+
+    @property
+    def news(self) -> tuple[ViolationRow, ...]:
+        return tuple(row for row in self.violations if row.known is None)
+
+    @property
+    def known(self) -> Counter[tuple[str, str]]:
+        """How many of those listed are instances of a known bug, by invariant and bug."""
+        return Counter((row.invariant, row.known) for row in self.violations if row.known is not None)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
