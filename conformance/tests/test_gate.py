@@ -35,6 +35,9 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     assert [row.id for row in report.requirements] == [requirement.id for requirement in all_requirements()]
     assert {row.name for row in report.invariants if row.by == "trace"} == {"INV-CONV", "INV-OWNER", "INV-REV"}
 
+    assert not list(tmp_path.rglob("*.ndjson")), "recordings are at rest"
+    assert len(list((tmp_path / "traces").glob("run=*/*.parquet"))) == report.stages[2].figures["runs"]
+
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "steps.md"))
     page = write_report(report, tmp_path, schema="distrocheck/gate/1")
     document = json.loads((tmp_path / "report.json").read_text())

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,6 +22,7 @@ from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict, worst
 from distro_spark.check import check
 from distro_spark.result import CheckResult
+from distro_traces.parquet import compact
 
 REAL_CLUSTER_RUN = "real-cluster"
 
@@ -169,6 +171,7 @@ def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], o
     """The invariants on everything that was recorded."""
     on_progress("check: starting Spark")
     began = time.monotonic()
+    _put_at_rest(options.out / "traces")
     session = new_session()
     try:
         on_progress("check: invariants over everything recorded")
@@ -195,6 +198,13 @@ def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], o
         },
         changes=_changes(result),
     )
+
+
+def _put_at_rest(traces: Path) -> None:
+    """From the recordings, one line an event, to one Parquet file a run; a recording goes when its file is whole."""
+    for recording in sorted(traces.glob("*.ndjson")):
+        compact([recording], traces)
+        recording.unlink()
 
 
 def violation_rows(result: CheckResult) -> tuple[ViolationRow, ...]:
