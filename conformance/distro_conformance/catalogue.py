@@ -11,7 +11,7 @@ from typing import Any
 
 from distro_conformance.known_failures import KNOWN_BREAKS, KNOWN_FAILURES
 from distro_conformance.requirements import all_requirements
-from distro_conformance.targets.target import known_targets
+from distro_conformance.targets.registry import FORMS
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
@@ -29,13 +29,6 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         return {"id": self.id, "text": self.text, **self.details}
-
-
-_TARGETS = {
-    "embedded": "a reference node in this process, under virtual time",
-    "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
-    "nacos:DIRECTORY": "a real server from a directory of jars",
-}
 
 
 def _requirements() -> tuple[Entry, ...]:
@@ -95,7 +88,7 @@ def _profiles() -> tuple[Entry, ...]:
 
 
 def _targets() -> tuple[Entry, ...]:
-    return tuple(Entry(form, _TARGETS[form]) for form in known_targets())
+    return tuple(Entry(form, text) for form, text in FORMS.items())
 
 
 CATALOGUE: Mapping[str, Callable[[], tuple[Entry, ...]]] = {

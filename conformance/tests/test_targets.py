@@ -8,8 +8,8 @@ import pytest
 
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.nacos_home import server_command, write_home
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import RELEASES
-from distro_conformance.targets.target import resolve_target
 from distro_conformance.verdict import UsageError
 
 

@@ -18,7 +18,8 @@ from distro_conformance.gate.stages import (
     real_cluster_stage,
 )
 from distro_conformance.report import Report
-from distro_conformance.targets.target import OnProgress, resolve_target
+from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import worst
 
 SessionFactory = Callable[[], SparkSession]

@@ -19,7 +19,8 @@ from distro_conformance.node.kit import CannotTellError, Kit, Look, ViolationErr
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Level, Requirement, all_requirements
 from distro_conformance.targets.ports import family, free_base_ports
-from distro_conformance.targets.target import OnProgress, Target, resolve_target
+from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, UsageError, Verdict, worst
 from distro_protos import Json
 

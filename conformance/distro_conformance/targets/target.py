@@ -1,7 +1,7 @@
-"""What the kit needs of a node under test, whatever it is; and the table of the kinds there are.
+"""What the kit needs of a node under test, whatever it is.
 
 Deliberately little, since everything else is said over the wire: start with a member list, stop, where it listens, and
-whose clock counts. A kind of target is one file with a class and one entry in `_KINDS`.
+whose clock counts. A kind of target is one file with a class and one entry in `registry.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
-
-from distro_conformance.verdict import UsageError
 
 OnProgress = Callable[[str], None]
 
@@ -69,40 +67,3 @@ class RealClock:
 
     async def pass_ms(self, ms: int) -> None:
         await asyncio.sleep(ms / 1000)
-
-
-def resolve_target(spec: str, profile: str | None = None, mutant: str | None = None) -> Target:
-    """The target that a `--target` text names. Nothing is started yet.
-
-    `profile` None means the target's own: `strict` for `embedded`, the release for a real server.
-    Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
-    """
-    kind, _, rest = spec.partition(":")
-    make = _KINDS.get(kind)
-    if make is None:
-        raise UsageError(f"no target {spec!r}; known: {', '.join(known_targets())}")
-    return make(rest, profile, mutant)
-
-
-def known_targets() -> tuple[str, ...]:
-    """The forms that `resolve_target` understands, for messages and help texts."""
-    return ("embedded", "nacos:VERSION", "nacos:DIRECTORY")
-
-
-def _embedded(rest: str, profile: str | None, mutant: str | None) -> Target:
-    from distro_conformance.targets.embedded import EmbeddedTarget  # noqa: PLC0415 - a real server needs no node of ours
-
-    if rest:
-        raise UsageError(f"the target embedded takes no argument, got {rest!r}")
-    return EmbeddedTarget(profile or "strict", mutant)
-
-
-def _nacos(rest: str, profile: str | None, mutant: str | None) -> Target:
-    from distro_conformance.targets.nacos_target import NacosTarget  # noqa: PLC0415 - as above
-
-    if mutant is not None:
-        raise UsageError(f"the target nacos:{rest} has no mutants; they are built into the embedded node only")
-    return NacosTarget(rest, profile)
-
-
-_KINDS: dict[str, Callable[[str, str | None, str | None], Target]] = {"embedded": _embedded, "nacos": _nacos}

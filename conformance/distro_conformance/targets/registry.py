@@ -1,0 +1,51 @@
+"""The kinds of target there are: from the text of `--target` to an object, nothing started yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets.nacos_target import NacosTarget
+from distro_conformance.targets.target import Target
+from distro_conformance.verdict import UsageError
+
+
+FORMS: Mapping[str, str] = {
+    "embedded": "a reference node in this process, under virtual time",
+    "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
+    "nacos:DIRECTORY": "a real server from a directory of jars that Maven resolved",
+}
+"""What can be written, and what it is."""
+
+
+def resolve_target(spec: str, profile: str | None = None, mutant: str | None = None) -> Target:
+    """The target that a `--target` text names. Nothing is started yet.
+
+    `profile` None means the target's own: `strict` for `embedded`, the release for a real server.
+    Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
+    """
+    kind, _, rest = spec.partition(":")
+    make = _KINDS.get(kind)
+    if make is None:
+        raise UsageError(f"no target {spec!r}; known: {', '.join(known_targets())}")
+    return make(rest, profile, mutant)
+
+
+def known_targets() -> tuple[str, ...]:
+    """The forms that `resolve_target` understands, for messages and help texts."""
+    return tuple(FORMS)
+
+
+def _embedded(rest: str, profile: str | None, mutant: str | None) -> Target:
+    if rest:
+        raise UsageError(f"the target embedded takes no argument, got {rest!r}")
+    return EmbeddedTarget(profile or "strict", mutant)
+
+
+def _nacos(rest: str, profile: str | None, mutant: str | None) -> Target:
+    if mutant is not None:
+        raise UsageError(f"the target nacos:{rest} has no mutants; they are built into the embedded node only")
+    return NacosTarget(rest, profile)
+
+
+_KINDS: dict[str, Callable[[str, str | None, str | None], Target]] = {"embedded": _embedded, "nacos": _nacos}
