@@ -9,7 +9,6 @@ from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import UsageError
 
-
 FORMS: Mapping[str, str] = {
     "embedded": "a reference node in this process, under virtual time",
     "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
