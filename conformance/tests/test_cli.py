@@ -59,6 +59,8 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("serve", "--set", "nacos.core.unknown=1"), "no setting 'nacos.core.unknown'"),
         (("serve", "--set", "delay"), "--set takes KEY=VALUE, not 'delay'"),
         (("serve", "--member", "localhost"), "--member takes HOST:PORT"),
+        (("gate", "--out", "/proc/nowhere"), "No such file or directory: '/proc/nowhere'"),
+        (("explore", "--profile", "nacos-2.0.4", "--scenario", "/proc/nowhere"), "/proc/nowhere"),
         (("list", "dragons"), "there is no list of 'dragons'; there are requirements"),
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.verdict import Verdict
 from distro_spark.java import require_java
+
+if TYPE_CHECKING:
+    from distro_spark.result import CheckResult
 
 VIOLATIONS_PRINTED = 20
 SMALL_BYTES = 256 * 1024 * 1024
@@ -34,7 +37,6 @@ def check(
     require_java()
     # Spark is an extra, and heavy: only this verb and the gate load it.
     from distro_spark.check import check as run_check
-    from distro_spark.known import KNOWN
     from distro_spark.session import local_session
 
     with progress() as on_progress:
@@ -48,7 +50,13 @@ def check(
     verdict = Verdict(result.verdict)
     if json:
         print_json("check", result.to_json())
-        raise typer.Exit(verdict.exit_code)
+    else:
+        _print(result)
+        row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s")
+    raise typer.Exit(verdict.exit_code)
+
+
+def _print(result: CheckResult) -> None:
     for judged in result.invariants:
         row(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}")
     news = [violation for violation in result.violations if violation.known is None]
@@ -58,21 +66,23 @@ def check(
     if len(news) > VIOLATIONS_PRINTED:
         say(f"  … {len(news) - VIOLATIONS_PRINTED} more, see --json")
     for (name, bug), count in sorted(Counter((v.invariant, v.known) for v in result.violations if v.known).items()):
-        text = next(failure.text for failure in KNOWN if failure.bug == bug and failure.invariant == name)
-        say(f"  {name}: {count} known, {bug}: {text}")
+        say(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")
     for misfit in result.quarantine:
         say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.file} line {misfit.line})")
     for cut in result.cuts:
         say(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
     times = result.convergence
     if times.count:
-        say(
-            f"  {times.count} changes, median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
-        )
+        slowest = f"median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
+        say(f"  {times.count} changes, {slowest}")
     for reason in result.reasons:
         say(f"  {reason}")
-    row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s")
-    raise typer.Exit(verdict.exit_code)
+
+
+def _known_text(invariant: str, bug: str) -> str:
+    from distro_spark.known import KNOWN
+
+    return next(failure.text for failure in KNOWN if (failure.invariant, failure.bug) == (invariant, bug))
 
 
 def _size_bytes(path: Path) -> int:

@@ -33,4 +33,5 @@ def exit_code_of(error: Exception) -> int | None:
     """None: a defect of the kit; it keeps its traceback."""
     if isinstance(error, KitError):
         return error.exit_code
-    return USAGE_EXIT_CODE if isinstance(error, USAGE_ERRORS) else None
+    is_about_a_file = isinstance(error, OSError) and error.filename is not None  # one that the user named
+    return USAGE_EXIT_CODE if is_about_a_file or isinstance(error, USAGE_ERRORS) else None
