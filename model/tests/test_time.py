@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, start
+from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, schedule, start
 from distro_model.actions import (
     Advance,
     Connect,
@@ -83,6 +83,28 @@ def test_a_load_and_a_verify_of_one_instant_come_in_either_order():
     )
     verified = {any(call.operation is Operation.VERIFY for call in o.traffic) for o in possible.outcomes}
     assert verified == {True, False}
+
+
+class TestNodesThatStartedTogether:
+    """Their timers tie for ever. Most of those ties decide nothing, and then the order is not even tried."""
+
+    def running(self, nodes: str) -> PossibleStates:
+        return after(PossibleStates.of(start(nodes, STRICT)), *map(Restart, nodes), Advance(31_000))
+
+    def test_a_lease_check_here_and_a_verify_from_there_come_in_either_order(self):
+        """The copy's lease has run out when the owner's first verify for three minutes arrives."""
+        possible = after(self.running("ab"), Connect("c1", "a"), Register("c1", "web", WEB_1), Advance(2000))
+        possible = after(possible, Hold("a", "b"), Advance(181_900), Release("a", "b"), Advance(100))
+        assert {"c1" in (observe(state)["b"] or {}) for state in possible.states} == {True, False}
+
+    def test_trying_every_order_of_all_nodes_would_find_nothing_more(self, monkeypatch):
+        begun = self.running("abc")
+        for client, node in (("c1", "a"), ("c2", "b"), ("c3", "c")):
+            begun = after(begun, Connect(client, node), Register(client, "web", WEB_1))
+        begun = after(begun, Drop("a", "b", "CHANGE"), Hold("b", "c"))
+        grouped = after(begun, Advance(7000))
+        monkeypatch.setattr(schedule, "_groups", lambda turn, _: [frozenset(range(turn.size))])
+        assert after(begun, Advance(7000)).states == grouped.states
 
 
 def test_timers_of_nodes_that_started_apart_leave_nothing_open():
