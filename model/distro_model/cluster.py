@@ -177,6 +177,12 @@ def _unless_connected(state: ClusterState, client: str) -> str | None:
     return f"{client} is no longer connected" if connection.node is None else None
 
 
+def _unless_known_client(state: ClusterState, client: str | None) -> str | None:
+    """Before a client connects, nobody can tell which connection id its name will stand for."""
+    known = client is None or state.connection(client) is not None
+    return None if known else f"{client} has never been connected"
+
+
 def _unless_published(state: ClusterState, client: str, service: str) -> str | None:
     """Whether such a request still counts as a change depends on whether anybody publishes the service (6.5)."""
     connection = state.connection(client)
@@ -201,10 +207,11 @@ def _link_guard(state: ClusterState, action: LinkAction) -> str | None:
             return "the link is held already" if link.held else None
         case Release():
             return None if link.held else "the link is not held"
-        case Drop(operation=operation):
-            return _unless_distro(operation, {Operation.REPORT})
-        case Swallow(operation=operation):
-            return _unless_distro(operation, {Operation.REPORT, Operation.SNAPSHOT})
+        case Drop(operation=operation, client=client):
+            return _unless_distro(operation, {Operation.REPORT}) or _unless_known_client(state, client)
+        case Swallow(operation=operation, client=client):
+            excluded = {Operation.REPORT, Operation.SNAPSHOT}
+            return _unless_distro(operation, excluded) or _unless_known_client(state, client)
 
 
 def _unless_distro(operation: str | None, excluded: set[Operation]) -> str | None:

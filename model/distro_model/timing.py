@@ -18,7 +18,7 @@ from itertools import islice, product
 from distro_model.actions import Action, Advance, Drop, Hold, Release, Restart, Swallow
 from distro_model.cluster import ClusterState, IllegalActionError, Outcome, View, apply, observe, start
 from distro_model.explorer import Counterexample
-from distro_model.messages import Snapshot
+from distro_model.messages import Request, Snapshot, subject_of
 from distro_model.network import Call
 from distro_model.profiles import Profile
 from distro_model.transitions import (
@@ -168,6 +168,7 @@ class _Walker:
         self.actions: list[Action] = []
         self.outcomes: tuple[Outcome, ...] = (Outcome(start(bounds.node_names, profile)),)
         self.fates = _fates(steps)
+        self.clients = bounds.clients
 
     @property
     def state(self) -> ClusterState:
@@ -227,11 +228,15 @@ class _Walker:
             position, fate = fates.pop(0)
             match fate:
                 case Swallows():
-                    self.do(Swallow(*link, str(fate.request.operation)))
+                    self.do(Swallow(*link, str(fate.request.operation), self.named(fate.request)))
                 case Loses():
-                    self.do(Drop(*link, str(fate.request.operation)))
+                    self.do(Drop(*link, str(fate.request.operation), self.named(fate.request)))
                 case Delivers() if position in self.choices.held and not self.state.link(*link).held:
                     self.do(Hold(*link))
+
+    def named(self, request: Request) -> str | None:
+        """Whose request is meant, where it could be somebody else's."""
+        return subject_of(request) if self.clients > 1 else None
 
     def wait_for_task(self, node: str, target: str, client: str) -> None:
         state = self.state.node(node)

@@ -118,6 +118,11 @@ class TestCounterexample:
             possible = possible.after(action)
         assert all(timed.expectation.met_by(outcome) for outcome in possible.outcomes)
 
+    def test_among_several_clients_a_fault_names_its_own(self):
+        bounds, profile = Bounds(clients=2, changes=2, drops=0, max_states=20_000), PROFILES["nacos-2.0.4"]
+        run = explore(bounds, profile, [property_named("INV-CONV")]).result("INV-CONV").counterexample
+        assert Swallow("a", "b", "CHANGE", "c1") in as_timed(run, profile).actions
+
     def test_what_breaks_one_profile_does_not_break_another_on_the_clock(self):
         """The verification inside `as_timed` is one that can fail."""
         with pytest.raises(NoTimesError, match="INV-CONV: no waiting times were found that lead strict to"):

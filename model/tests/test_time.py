@@ -120,6 +120,13 @@ def test_a_held_request_vanishes_after_its_time():
     assert Traffic("a", "b", Operation.CHANGE, "c1", 1, CallResult.TIMEOUT) in ended.traffic
 
 
+def test_a_drop_waits_for_a_distro_request_and_lets_reports_pass():
+    armed = after(running(), Drop("a", "b"), Hold("a", "b"), Advance(9000))
+    link = armed.outcomes[0].state.link("a", "b")
+    assert {call.request.operation for call in link.calls} == {Operation.REPORT}
+    assert len(link.faults) == 1
+
+
 def test_a_crash_answers_for_what_was_on_its_way_to_the_node():
     possible = after(running(), Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", WEB_1), Advance(1000))
     (outcome,) = after(possible, Crash("b")).outcomes
@@ -154,6 +161,8 @@ def test_a_crash_of_the_sender_ends_its_calls_and_connections():
         (Release("a", "b"), "the link is not held"),
         (Restart("a"), "it is running"),
         (Drop("a", "b", "REPORT"), "REPORT is none of CHANGE, DELETE, VERIFY, SNAPSHOT"),
+        (Drop("a", "b", "CHANGE", "c9"), "c9 has never been connected"),
+        (Swallow("a", "b", "CHANGE", "c9"), "c9 has never been connected"),
         (Swallow("a", "b", "SNAPSHOT"), "SNAPSHOT is none of CHANGE, DELETE, VERIFY"),
     ],
 )
