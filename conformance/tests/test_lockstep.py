@@ -13,6 +13,10 @@ from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
 from distro_conformance.scenario.replay import replay
 from distro_conformance.verdict import Verdict
+from distro_impl.client_manager import ClientManager
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.load_task import LoadTask
+from distro_impl.push import PushService
 from distro_model.actions import Advance, Connect, Register, Swallow
 from distro_traces.ndjson import read_ndjson
 
@@ -109,3 +113,51 @@ def test_the_benchmark_prints_what_it_promises() -> None:
     assert document["bench"] == "lockstep"
     assert document["figures"]["steps_per_s"] > 0
     assert set(document["ratios"]) == {"steps_per_echo_call", "recorded_to_plain"}
+
+
+@pytest.mark.wire
+def test_nodes_that_do_not_start_as_the_model_does_are_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unable(self: LoadTask) -> None:
+        """The node never loads."""
+
+    monkeypatch.setattr(LoadTask, "run", unable)
+    found = hunt(HuntOptions(seconds=5, seed=1, shrink_seconds=0)).failure
+    assert found is not None
+    assert found.steps == 0
+    again = replay(found.scenario, target="embedded")
+    assert again.reproduced
+    assert again.steps[0].text == "(the nodes start)"
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(("method", "told"), [("_on_service_changed", r"10\.0\.0\.1:80"), ("_push_to", "empty")])
+def test_a_subscriber_that_is_not_told_is_a_divergence(method: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PushService, method, lambda *_: None)
+    with Lockstep(("a", "b", "c"), "strict") as lockstep:
+        for action in (Connect("c1", "a"), Connect("c2", "b"), Register("c2", "web", "10.0.0.2:80")):
+            lockstep.perform(action)
+        lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
+        with pytest.raises(DivergedError, match=rf"a told c1 last that web is {told} and holds .* and .*"):
+            lockstep.perform(Advance(3_000))
+
+
+@pytest.mark.wire
+def test_a_query_that_shows_what_the_node_does_not_hold_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClientManager, "publishers_of", lambda *_: iter(()))
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        lockstep.perform(Connect("c1", "a"))
+        with pytest.raises(DivergedError, match=r"a shows web as empty and holds 10\.0\.0\.1:80"):
+            lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
+
+
+@pytest.mark.wire
+def test_a_node_that_breaks_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        lockstep.perform(Connect("c1", "a"))
+        lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
+        monkeypatch.setattr(DistroClientDataProcessor, "data_of", breaks)
+        with pytest.raises(DivergedError, match="out of order"):
+            lockstep.perform(Advance(1_100))

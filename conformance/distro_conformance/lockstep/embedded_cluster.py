@@ -7,12 +7,12 @@ asks each node for a SNAPSHOT, which is what any peer may ask. Lockstep and repl
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from distro_conformance.node.player import instance_request
-from distro_conformance.verdict import KitError
+from distro_conformance.lockstep.service_lists import Lists, instance_text, read_list
+from distro_conformance.node.player import RefusedError, instance_request, service_request
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
 from distro_conformance.wire.links import Journal, Link, LinkInterceptor
 from distro_conformance.wire.messages import distro_request, read_snapshot
@@ -35,15 +35,20 @@ from distro_model.actions import (
 )
 from distro_model.cluster import View
 from distro_model.possible import Observation
+from distro_protos import Message
 from distro_traces.content import Replica
 
-_RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "publishInstanceEnable"})
+REAL_PATIENCE_S = 2.0
+"""For a push that the node has sent: it travels in real time."""
 
 
 @dataclass
 class _Client:
+    """A connected client. It subscribes to every service in which it registers; `pushed` is what it was last told."""
+
     node: str
     connection: Connection
+    pushed: dict[str, tuple[str, ...]]
 
 
 @dataclass
@@ -61,6 +66,7 @@ class EmbeddedCluster:
     _clients: dict[str, _Client] = field(default_factory=dict)
     _client_names: dict[str, str] = field(default_factory=dict)
     _probes: dict[str, Connection] = field(default_factory=dict)
+    _services: dict[str, None] = field(default_factory=dict)  # those in which anybody ever registered, in order
 
     def __post_init__(self) -> None:
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, self.ports, strict=True)}
@@ -73,7 +79,7 @@ class EmbeddedCluster:
         }
 
     async def perform(self, action: Action) -> None:
-        """Do it, and return when the nodes have nothing left to do. Raises KitError when a node refuses."""
+        """Do it, and return when the nodes have nothing left to do. Raises RefusedError when a node refuses."""
         match action:
             case Advance(ms):
                 await self.clock.advance(ms)
@@ -81,6 +87,7 @@ class EmbeddedCluster:
             case Connect(client, node):
                 await self._connect(client, node)
             case Register(client, service, instance):
+                await self._subscribe(client, service)
                 await self._ask(client, "registerInstance", service, instance)
             case Deregister(client, service):
                 await self._ask(client, "deregisterInstance", service, "10.0.0.1:80")
@@ -101,6 +108,22 @@ class EmbeddedCluster:
     async def observe(self) -> Observation:
         """What each node holds, as its SNAPSHOT tells; None for a node that is down."""
         return {name: await self._observe(name) if name in self._nodes else None for name in self.names}
+
+    async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
+        """What each of these nodes that is up answers to a query of each service."""
+        return {name: await self._shown(name) for name in nodes if name in self._nodes}
+
+    async def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
+        """Which subscriber at one of these nodes was told something else last, and is not told better in real time."""
+        for name, client in self._clients.items():
+            lists = expected.get(client.node)
+            for service in client.pushed if lists is not None else ():
+                due = lists.get(service, ()) if lists else ()
+                if not await _becomes(client.pushed, service, due):
+                    told = " and ".join(client.pushed[service]) or "empty"
+                    held = " and ".join(due) or "empty"
+                    return f"{client.node} told {name} last that {service} is {told} and holds {held}"
+        return None
 
     def client_name(self, client_id: str | None) -> str | None:
         """The name that the run gave to a connection; an id that it never gave out stays as it is."""
@@ -154,8 +177,26 @@ class EmbeddedCluster:
         def remember(client_id: str) -> None:
             self._client_names[client_id] = client
 
-        connection = await Connection.open(_sdk_address(self._nodes[name]), labels=SDK_LABELS, on_id=remember)
-        self._clients[client] = _Client(name, connection)
+        pushed: dict[str, tuple[str, ...]] = {}
+
+        def told(message: Message) -> None:
+            if message.type == "NotifySubscriberRequest":
+                pushed[message.body["serviceInfo"]["name"]] = read_list(message)
+
+        address = _sdk_address(self._nodes[name])
+        connection = await Connection.open(address, labels=SDK_LABELS, on_id=remember, on_push=told)
+        self._clients[client] = _Client(name, connection, pushed)
+
+    async def _subscribe(self, client: str, service: str) -> None:
+        """Once. The answer is a list as well, and counts as the first thing told."""
+        self._services[service] = None
+        subscriber = self._clients[client]
+        if service not in subscriber.pushed:
+            body = {**service_request(service), "subscribe": True, "clusters": ""}
+            reply = await subscriber.connection.ask("SubscribeServiceRequest", body)
+            if not reply.succeeded:
+                raise RefusedError(f"{subscriber.node} answers a subscription of {client} with {reply.body}")
+            subscriber.pushed.setdefault(service, read_list(reply))
 
     async def _disconnect(self, client: str) -> None:
         gone = self._clients.pop(client)
@@ -168,7 +209,9 @@ class EmbeddedCluster:
         body = instance_request(what, service, ip, int(port), dict(word.split("=", 1) for word in words))
         reply = await self._clients[client].connection.ask("InstanceRequest", body)
         if not reply.succeeded:
-            raise KitError(f"{self._clients[client].node} answers {what} of {client} with {reply.type}: {reply.body}")
+            raise RefusedError(
+                f"{self._clients[client].node} answers {what} of {client} with {reply.type}: {reply.body}"
+            )
 
     def _fault(self, action: Cut | Heal | Hold | Release | Drop | Swallow) -> None:
         link = self.links[action.source, action.target]
@@ -191,19 +234,26 @@ class EmbeddedCluster:
         replicas = read_snapshot(reply)
         return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in replicas}
 
+    async def _shown(self, name: str) -> Lists:
+        lists: dict[str, tuple[str, ...]] = {}
+        for service in self._services:
+            body = {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
+            lists[service] = read_list(await self._probes[name].ask("ServiceQueryRequest", body))
+        return lists
+
+
+async def _becomes(pushed: Mapping[str, tuple[str, ...]], service: str, due: tuple[str, ...]) -> bool:
+    end_s = asyncio.get_running_loop().time() + REAL_PATIENCE_S
+    while pushed[service] != due:
+        if asyncio.get_running_loop().time() > end_s:
+            return False
+        await asyncio.sleep(0.002)
+    return True
+
 
 def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:
     """A replica's content in the words of the model: sorted pairs of service and instance text."""
     return tuple(sorted((p.service, instance_text(p.ip, p.port, p.attributes)) for p in replica.published))
-
-
-def instance_text(ip: str, port: int, attributes: str) -> str:
-    """`ip:port key=value …`, as a scenario writes it; keys that the server itself adds are left out."""
-    if attributes == "{}":
-        return f"{ip}:{port}"
-    metadata = json.loads(attributes)
-    words = [f"{key}={metadata[key]}" for key in sorted(metadata) if key not in _RESERVED_METADATA]
-    return " ".join([f"{ip}:{port}", *words])
 
 
 def _sdk_address(node: Node) -> str:

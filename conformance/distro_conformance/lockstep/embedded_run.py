@@ -7,13 +7,14 @@ the nodes' own reports and the traffic on the links into a recording.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import TracebackType
 from typing import Self
 
 from distro_conformance.lockstep.embedded_cluster import EmbeddedCluster
+from distro_conformance.lockstep.service_lists import Lists
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.wire.links import Carried
 from distro_impl import NodeEvent, NodeEventKind, VirtualClock, free_main_ports, profile_named, with_mutant
@@ -132,6 +133,12 @@ class EmbeddedRun:
 
     def observe(self) -> Observation:
         return self._loop.run_until_complete(self._cluster.observe())
+
+    def shown(self, nodes: Sequence[str]) -> Mapping[str, Lists]:
+        return self._loop.run_until_complete(self._cluster.shown(nodes))
+
+    def wrong_pushes(self, expected: Mapping[str, Lists]) -> str | None:
+        return self._loop.run_until_complete(self._cluster.wrong_push(expected))
 
     def take_traffic(self) -> tuple[Traffic, ...]:
         """The Distro calls that ended since the last time."""

@@ -19,7 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
 from distro_conformance.lockstep.machine import NODES, machine
 from distro_conformance.scenario.text import ExpectModel, Scenario, build
-from distro_conformance.verdict import Verdict
+from distro_conformance.verdict import KitError, Verdict
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
 
@@ -80,6 +80,8 @@ class _Tally:
     runs: int = 0
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], BaseException] | None = None
+    broken: BaseException | None = None
+    """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
 
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self.runs += 1
@@ -88,6 +90,8 @@ class _Tally:
             self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
             if self.failing is None or len(actions) <= len(self.failing[0]):
                 self.failing = (actions, failure)
+        elif failure is not None:
+            self.broken = failure
         what = "making the failing run smaller" if self.failing else "nodes and model agree"
         self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, {what}")
 
@@ -133,7 +137,7 @@ def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
         run_state_machine_as_test(machine_class, settings=profile)
     except (DivergedError, Flaky):  # Flaky: the smallest run was not repeated, shrinking was out of time
         if tally.failing is None:
-            raise
+            raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
 
 
 def _used_up(options: HuntOptions, tally: _Tally) -> bool:

@@ -1,7 +1,8 @@
 """Nodes and model side by side: after every action, what the nodes hold and said must be possible in the model.
 
 The model answers with the *set* of states that the action may lead to; the observation narrows it, and an empty set is
-a divergence that names what differed. Hypothesis drives this (`machine.py`), and so does the replay of a scenario.
+a divergence that names what differed. What queries and pushes show is not in the model: it must be what the node holds
+(`service_lists.py`). Hypothesis drives this (`machine.py`), and so does the replay of a scenario.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from types import TracebackType
 from typing import Self
 
 from distro_conformance.lockstep.embedded_run import EmbeddedRun
-from distro_model.actions import Action
+from distro_conformance.lockstep.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
+from distro_conformance.node.player import RefusedError
+from distro_impl import WorkFailedError
+from distro_model.actions import Action, Advance
 from distro_model.cluster import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import profile_named
 from distro_model.timing import prologue
 from distro_traces.ndjson import Recorder
 
+LONG_MS = 2_000
+"""An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
+
 
 class DivergedError(AssertionError):
     """The nodes did what the model does not allow. The text says which action, and what differed."""
 
-    def __init__(self, action: Action, at_ms: int, rejection: Rejection) -> None:
-        super().__init__(f"at {at_ms} ms {rejection}")
+    def __init__(self, action: Action, at_ms: int, reason: Rejection | str) -> None:
+        super().__init__(f"at {at_ms} ms {reason}")
         self.action = action
-        self.rejection = rejection
+        self.reason = reason
 
 
 class Lockstep:
@@ -45,6 +52,7 @@ class Lockstep:
         self.profile = profile_named(profile)
         self._possible = PossibleStates.of(start(nodes, self.profile))
         self._run = EmbeddedRun(nodes, profile, mutant, recorder)
+        self._last_seen: Observation = {}
         self._zero_ms = 0
         try:
             for action in prologue(nodes, self.profile):
@@ -63,16 +71,42 @@ class Lockstep:
         return self._possible.guard(action)
 
     def perform(self, action: Action) -> None:
-        """Do it on both sides and compare. Raises DivergedError."""
-        self._run.perform(action)
+        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal."""
+        try:
+            pushed = self._perform(action)
+        except (WorkFailedError, RefusedError) as error:
+            raise DivergedError(action, self.now_ms(), f"after `{action}` {error}") from error
         possible = self._possible.after(action)
         if not self._compare:
             self._possible = possible
             return
-        after = possible.matching(self._run.observe(), self._run.take_traffic())
+        seen = self._run.observe()
+        after = possible.matching(seen, self._run.take_traffic())
         if isinstance(after, Rejection):
             raise DivergedError(action, self.now_ms(), after)
         self._possible = after
+        self._compare_lists(action, seen, pushed)
+
+    def _perform(self, action: Action) -> Observation | None:
+        """Where the action leaves time for a push: what was seen before the last such time."""
+        if not self._compare or not isinstance(action, Advance) or action.ms < LONG_MS:
+            self._run.perform(action)
+            return None
+        self._run.perform(Advance(action.ms - PUSHED_WITHIN_MS))
+        seen = self._run.observe()
+        self._run.perform(Advance(PUSHED_WITHIN_MS))
+        return seen
+
+    def _compare_lists(self, action: Action, seen: Observation, before: Observation | None) -> None:
+        """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""
+        changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
+        wrong = wrong_lists(seen, self._run.shown(changed), "shows")
+        if wrong is None and before is not None:
+            calm = {node: held for node, held in seen.items() if same_lists(held, before[node])}
+            wrong = self._run.wrong_pushes({node: projection(held) for node, held in calm.items()})
+        if wrong is not None:
+            raise DivergedError(action, self.now_ms(), f"after `{action}` {wrong}")
+        self._last_seen = seen
 
     def observe(self) -> Observation:
         return self._run.observe()

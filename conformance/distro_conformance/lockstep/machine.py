@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from distro_conformance.lockstep.lockstep import Lockstep
+from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
 from distro_conformance.scenario.text import OPERATIONS
 from distro_model.actions import (
     Action,
@@ -32,6 +32,7 @@ from distro_model.actions import (
 NODES = ("a", "b", "c")
 LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
 SERVICES = ("web", "api")
+ABOUT_A_CLIENT = tuple(operation for operation in OPERATIONS if operation != "SNAPSHOT")
 CLIENTS_MAX = 6
 """In one run. A client id never comes back, so every connection is a client of its own."""
 
@@ -41,8 +42,14 @@ SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
 PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
 """Around report, retry and verify; now and then past the repetition of a failed load."""
 
-LEASE_MS = 186_000
-"""Past the lease of 180 s and the cleaner's period. Dear in real time, hence at most once in a run."""
+SYNC_MS = 1_100
+"""The sync delay and a tick: what was changed has been sent."""
+
+JUST_BEFORE_LOAD_MS = 29_400
+"""Less than the sync delay before a failed load is repeated."""
+
+LEASES_MS = (177_000, 181_000, 186_000)
+"""Around the lease of 180 s and the cleaner's period. Dear in real time, hence at most once in a run."""
 
 CALM_MS = 45_000
 """What a healed cluster is given before it is held to agree: load retry, sync retry, report and verify."""
@@ -64,8 +71,13 @@ def machine(
             super().__init__()
             self.done: list[Action] = []
             self.failure: BaseException | None = None
-            self.lockstep = start()
+            try:
+                self.lockstep = start()
+            except DivergedError as error:  # the nodes do not even start as the model does
+                on_end(self.done, error)
+                raise
             self.clients: dict[str, str] = {}  # connected ones, with their node
+            self.homes: dict[str, str] = {}  # of everyone who ever connected
             self.published: set[tuple[str, str]] = set()  # (client, service)
             self.connected_ever = 0
             self.up = list(NODES)
@@ -86,31 +98,26 @@ def machine(
         @precondition(lambda self: self.up and self.connected_ever < CLIENTS_MAX)
         @rule(node=st.integers(0, 2))
         def connect(self, node: int) -> None:
-            self.connected_ever += 1
-            client = f"c{self.connected_ever}"
-            self.clients[client] = self.up[node % len(self.up)]
-            self.perform(Connect(client, self.clients[client]))
+            self._connect(self.up[node % len(self.up)])
 
         @precondition(lambda self: self.clients)
         @rule(client=st.integers(0, CLIENTS_MAX - 1), service=st.sampled_from(SERVICES), version=st.integers(1, 3))
         def register(self, client: int, service: str, version: int) -> None:
-            name = _pick(self.clients, client)
-            self.published.add((name, service))
-            self.perform(Register(name, service, f"10.0.0.{name[1:]}:80 version={version}"))
+            self._register(_pick(self.clients, client), service, version)
 
         @precondition(lambda self: self.published)
         @rule(index=st.integers(0, CLIENTS_MAX * len(SERVICES) - 1))
         def deregister(self, index: int) -> None:
             chosen = _pick(self.published, index)
             self.published.remove(chosen)
-            self.perform(Deregister(*chosen))
+            action = Deregister(*chosen)
+            if self.lockstep and not self.lockstep.forbidden(action):  # a stale snapshot may have taken it away (B01)
+                self.perform(action)
 
         @precondition(lambda self: self.clients)
         @rule(client=st.integers(0, CLIENTS_MAX - 1))
         def disconnect(self, client: int) -> None:
-            name = _pick(self.clients, client)
-            self._gone({name})
-            self.perform(Disconnect(name))
+            self._disconnect(_pick(self.clients, client))
 
         @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
         def advance(self, ms: int) -> None:
@@ -121,30 +128,51 @@ def machine(
             self.perform(Advance(ms))
 
         @precondition(lambda self: self.orphans and not self.outlasted_lease)
-        @rule(patience=st.integers(0, 9))
-        def outlast_lease(self, patience: int) -> None:
+        @rule(patience=st.integers(0, 9), ms=st.sampled_from(LEASES_MS))
+        def outlast_lease(self, patience: int, ms: int) -> None:
             """Copies whose owner crashed, or whose DELETE was swallowed, live until their lease ends."""
             if patience == 0:
-                self.outlasted_lease, self.orphans = True, False
-                self.perform(Advance(LEASE_MS))
+                self.outlasted_lease, self.orphans = True, ms < LEASES_MS[-1]
+                self.perform(Advance(ms))
             else:
                 self.perform(Advance(SHORT_PAUSES_MS[0]))
 
         @precondition(lambda self: self.connected_ever)
-        @rule(link=st.sampled_from(LINKS), operation=st.sampled_from(OPERATIONS), client=st.integers(1, CLIENTS_MAX))
-        def drop(self, link: tuple[str, str], operation: str, client: int) -> None:
-            about = None if operation == "SNAPSHOT" else self._client_ever(client)
-            self.perform(Drop(*link, operation, about))
+        @rule(operation=st.sampled_from(ABOUT_A_CLIENT), client=st.integers(1, CLIENTS_MAX), peer=st.integers(0, 1))
+        def drop(self, operation: str, client: int, peer: int) -> None:
+            about = self._client_ever(client)
+            self.perform(Drop(*self._link_from_home(about, peer), operation, about))
+
+        @rule(link=st.sampled_from(LINKS))
+        def drop_load(self, link: tuple[str, str]) -> None:
+            self.perform(Drop(*link, "SNAPSHOT"))
+
+        @precondition(lambda self: self.clients)
+        @rule(
+            client=st.integers(0, CLIENTS_MAX - 1),
+            version=st.integers(1, 3),
+            peer=st.integers(0, 1),
+            leaves=st.booleans(),
+        )
+        def lose_a_change(self, client: int, version: int, peer: int, leaves: bool) -> None:
+            """A CHANGE is lost under way; whatever its client does next happens before the owner knows."""
+            name = _pick(self.clients, client)
+            self.perform(Drop(*self._link_from_home(name, peer), "CHANGE", name))
+            self._register(name, SERVICES[0], version)
+            self.perform(Advance(SYNC_MS))
+            if leaves:
+                self._disconnect(name)
 
         @precondition(lambda self: self.connected_ever)
         @rule(
-            link=st.sampled_from(LINKS),
             operation=st.sampled_from(("CHANGE", "DELETE")),
             client=st.integers(1, CLIENTS_MAX),
+            peer=st.integers(0, 1),
         )
-        def swallow(self, link: tuple[str, str], operation: str, client: int) -> None:
+        def swallow(self, operation: str, client: int, peer: int) -> None:
             self.orphans |= operation == "DELETE"  # nobody repeats it: only the lease ends that copy
-            self.perform(Swallow(*link, operation, self._client_ever(client)))
+            about = self._client_ever(client)
+            self.perform(Swallow(*self._link_from_home(about, peer), operation, about))
 
         @precondition(lambda self: len(self.cut) < len(LINKS))
         @rule(link=st.integers(0, len(LINKS) - 1))
@@ -170,9 +198,54 @@ def machine(
         @precondition(lambda self: len(self.up) < len(NODES))
         @rule()
         def restart(self) -> None:
+            self._restart(min(set(NODES) - set(self.up)))
+
+        @precondition(lambda self: len(self.up) < len(NODES) and self.connected_ever < CLIENTS_MAX)
+        @rule(version=st.integers(1, 3), is_stale=st.booleans())
+        def restart_unloaded(self, version: int, is_stale: bool) -> None:
+            """A node whose load fails has a client already; that client may change just before the load succeeds."""
             name = min(set(NODES) - set(self.up))
-            self.up = sorted([*self.up, name])
-            self.perform(Restart(name))
+            outgoing = [link for link in LINKS if link[0] == name]
+            for link in outgoing:
+                if link not in self.cut:
+                    self.cut.append(link)
+                    self.perform(Cut(*link))
+            self._restart(name)
+            for link in outgoing:
+                self.cut.remove(link)
+                self.perform(Heal(*link))
+            client = self._connect(name)
+            self._register(client, SERVICES[0], version)
+            if is_stale:
+                self.perform(Advance(JUST_BEFORE_LOAD_MS))
+                self._register(client, SERVICES[1], version)
+                self.perform(Advance(SYNC_MS))
+
+        def _connect(self, node: str) -> str:
+            self.connected_ever += 1
+            client = f"c{self.connected_ever}"
+            self.clients[client] = self.homes[client] = node
+            self.perform(Connect(client, node))
+            return client
+
+        def _register(self, client: str, service: str, version: int) -> None:
+            """From version 1 to 2 only the port changes, from 2 to 3 only the metadata."""
+            self.published.add((client, service))
+            instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
+            self.perform(Register(client, service, instance))
+
+        def _disconnect(self, client: str) -> None:
+            self._gone({client})
+            self.perform(Disconnect(client))
+
+        def _restart(self, node: str) -> None:
+            self.up = sorted([*self.up, node])
+            self.perform(Restart(node))
+
+        def _link_from_home(self, client: str, peer: int) -> tuple[str, str]:
+            """Only its owner ever speaks for a client; on any other link a fault would wait for nothing."""
+            home = self.homes[client]
+            return home, [node for node in NODES if node != home][peer]
 
         def _client_ever(self, number: int) -> str:
             """A fault names its client: which of several requests of one instant comes first, nothing prescribes."""

@@ -62,13 +62,15 @@ class PlayedClient:
     async def query(self, service: str) -> tuple[Host, ...]:
         """The service's list as the node shows it now; up to 0.6 s old on a real server. Raises RefusedError."""
         reply = await self._ask(
-            "ServiceQueryRequest", {**_service(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
+            "ServiceQueryRequest", {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
         )
         return read_hosts(reply)
 
     async def subscribe(self, service: str) -> tuple[Host, ...]:
         """The current list; from now on changes arrive in `pushes`. Raises RefusedError."""
-        reply = await self._ask("SubscribeServiceRequest", {**_service(service), "subscribe": True, "clusters": ""})
+        reply = await self._ask(
+            "SubscribeServiceRequest", {**service_request(service), "subscribe": True, "clusters": ""}
+        )
         return read_hosts(reply)
 
     async def close(self) -> None:
@@ -94,7 +96,7 @@ def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapp
         "serviceName": service,
         "metadata": dict(metadata),
     }
-    return {**_service(service), "type": kind, "instance": instance}
+    return {**service_request(service), "type": kind, "instance": instance}
 
 
 def read_hosts(message: Message) -> tuple[Host, ...]:
@@ -103,5 +105,6 @@ def read_hosts(message: Message) -> tuple[Host, ...]:
     return tuple(Host(h["ip"], h["port"], bool(h.get("healthy")), h.get("metadata") or {}) for h in hosts)
 
 
-def _service(name: str) -> Json:
+def service_request(name: str) -> Json:
+    """The part that every request about a service begins with."""
     return {"headers": {}, "namespace": NAMESPACE, "serviceName": name, "groupName": GROUP, "module": "naming"}

@@ -123,7 +123,11 @@ def replay(scenario: Scenario, *, target: str, profile: str | None = None, mutan
         raise UsageError(f"a scenario cannot be replayed on '{target}'; targets are {', '.join(EXECUTORS)}")
     profile = profile or scenario.profile or DEFAULT_PROFILE
     mutant = mutant or scenario.mutant
-    executor = EXECUTORS[target](scenario, profile, mutant)
+    try:
+        executor = EXECUTORS[target](scenario, profile, mutant)
+    except DivergedError as error:
+        begun = ReplayedStep(0, "(the nodes start)", 0, f"differs from the model: {error.reason}", Verdict.VIOLATES)
+        return Replay(target, profile, mutant, (begun,))
     steps: list[ReplayedStep] = []
     try:
         for line in scenario.lines:
@@ -158,7 +162,7 @@ def _run_line(executor: Executor, line: Line) -> tuple[Verdict, str]:
     try:
         executor.perform(line.step)
     except DivergedError as error:
-        return Verdict.VIOLATES, f"differs from the model: {error.rejection}"
+        return Verdict.VIOLATES, f"differs from the model: {error.reason}"
     return Verdict.CONFORMS, "done"
 
 

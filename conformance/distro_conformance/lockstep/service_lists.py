@@ -1,0 +1,63 @@
+"""What a node shows of a service, held against what it holds: INV-INDEX.
+
+The model ends at the client table; queries and pushes are a projection of that table, so the nodes can be asked for
+both. Lists are compared as sorted instance texts; two clients that publish the same text count twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from distro_conformance.node.player import read_hosts
+from distro_model.cluster import View
+from distro_model.possible import Observation
+from distro_protos import Message
+
+PUSHED_WITHIN_MS = 700
+"""The push delay of 500 ms, one tick, and some."""
+
+Held = Mapping[str, View] | None
+Lists = Mapping[str, tuple[str, ...]]
+"""Service -> the instance texts in it, sorted. A service that is missing is empty."""
+
+_RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "publishInstanceEnable"})
+
+
+def projection(held: Held) -> Lists:
+    """The lists that follow from a client table."""
+    lists: dict[str, list[str]] = {}
+    for view in (held or {}).values():
+        for service, instance in view.content:
+            lists.setdefault(service, []).append(instance)
+    return {service: tuple(sorted(instances)) for service, instances in lists.items()}
+
+
+def same_lists(held: Held, other: Held) -> bool:
+    return projection(held) == projection(other)
+
+
+def read_list(message: Message) -> tuple[str, ...]:
+    """The list in a query's reply or in a push."""
+    return tuple(sorted(instance_text(host.ip, host.port, json.dumps(host.metadata)) for host in read_hosts(message)))
+
+
+def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str | None:
+    """The first list that is not what its node holds, as a clause; None when all are right."""
+    for node, lists in shown.items():
+        expected = projection(seen[node])
+        for service, instances in sorted(lists.items()):
+            if instances != expected.get(service, ()):
+                return f"{node} {how} {service} as {_text(instances)} and holds {_text(expected.get(service, ()))}"
+    return None
+
+
+def instance_text(ip: str, port: int, attributes: str) -> str:
+    """`ip:port key=value …`, as a scenario writes it; keys that the server itself adds are left out."""
+    metadata = {} if attributes == "{}" else json.loads(attributes)
+    words = [f"{key}={metadata[key]}" for key in sorted(metadata) if key not in _RESERVED_METADATA]
+    return " ".join([f"{ip}:{port}", *words])
+
+
+def _text(instances: tuple[str, ...]) -> str:
+    return " and ".join(instances) or "empty"
