@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import traceback
+from typing import NoReturn
 
 import typer
 
@@ -27,14 +30,19 @@ VERBS = ("check", "explore", "gate", "listing", "replay", "serve", "testing")
 """The modules that register verbs on `app`; the order is that of the help text."""
 
 INTERRUPTED_EXIT_CODE = 130
+BROKEN_PIPE_EXIT_CODE = 141
+DEFECT_EXIT_CODE = 70
+"""Ours, not the target's: 1, which Python would give, says that a node violates something."""
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target (130 when interrupted)."""
+    """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target; see also above."""
     for verb in VERBS:
         importlib.import_module(f"distro_conformance.cli.{verb}")
     try:
         result = app(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except typer.TyperException as error:
         text = error.format_message()
         _fail(text if text.startswith("Usage:") else f"distrocheck: {text}", error.exit_code)
@@ -42,17 +50,25 @@ def main() -> None:
         _fail("distrocheck: interrupted", INTERRUPTED_EXIT_CODE)
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("pyspark"):
-            raise
+            _fail_by_defect()
         _fail("distrocheck: this needs Spark; install it with: pip install 'distrocheck[spark]'", USAGE_EXIT_CODE)
-    except Exception as error:
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(BROKEN_PIPE_EXIT_CODE)
+    except Exception as error:  # noqa: BLE001 - sorted into what the user can mend and what only we can
         exit_code = exit_code_of(error)
         if exit_code is None:
-            raise
+            _fail_by_defect()
         _fail(f"distrocheck: {error}", exit_code)
     else:
         sys.exit(result if isinstance(result, int) else 0)
 
 
-def _fail(text: str, exit_code: int) -> None:
+def _fail_by_defect() -> NoReturn:
+    traceback.print_exc()
+    _fail("distrocheck: this is a defect of distrocheck, and says nothing about the target", DEFECT_EXIT_CODE)
+
+
+def _fail(text: str, exit_code: int) -> NoReturn:
     sys.stderr.write(text.rstrip() + "\n")
     sys.exit(exit_code)

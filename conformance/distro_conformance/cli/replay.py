@@ -13,6 +13,7 @@ from distro_conformance.cli.options import JsonOption, MutantOption, OptionalPro
 from distro_conformance.cli.output import print_json, row, say
 from distro_conformance.scenario.replay import replay as run_replay
 from distro_conformance.scenario.text import parse, read
+from distro_conformance.verdict import UsageError
 
 
 @app.command()
@@ -24,7 +25,7 @@ def replay(
     json: JsonOption = False,
 ) -> None:
     """Run a scenario: a saved failure, a counterexample, a hand-written one."""
-    scenario = parse(sys.stdin.read(), "standard input") if str(file) == "-" else read(file)
+    scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
     result = run_replay(scenario, target=target, profile=profile, mutant=mutant)
     steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
     if json:
@@ -35,3 +36,12 @@ def replay(
             say(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
         row(result.verdict, f"{file} on {target}, profile {result.profile}")
     raise typer.Exit(result.verdict.exit_code)
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:  # closed by whoever started us
+        raise UsageError("standard input is closed; name a file, or pipe the scenario in")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read the scenario on standard input: {error}") from error

@@ -14,8 +14,10 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import ProfileOption
 from distro_conformance.verdict import UsageError
 from distro_impl import Cluster, profile_named, with_settings
+from distro_impl.config import CLUSTER_PORT_OFFSET
 
 DEFAULT_PORT = 8848
+HIGHEST_PORT = 65_535
 PORT_STEP = 10
 """Between the main ports of neighbours: the gRPC ports at +1000 and +1001 stay apart."""
 
@@ -36,6 +38,8 @@ def serve(
     """
     chosen = with_settings(profile_named(profile), dict(_pair(text) for text in setting or ()))
     ports = tuple(port + PORT_STEP * index for index in range(nodes))
+    if ports[-1] + CLUSTER_PORT_OFFSET > HIGHEST_PORT:
+        raise UsageError(f"{nodes} nodes from port {port} on need ports above {HIGHEST_PORT}; choose a lower --port")
     asyncio.run(_serve(Cluster(nodes, profile=chosen, ports=ports, further_members=[_member(m) for m in member or ()])))
 
 

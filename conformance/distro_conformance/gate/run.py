@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,8 @@ from distro_conformance.gate.stages import (
 from distro_conformance.report import Report
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import worst
+from distro_conformance.verdict import UsageError, worst
+from distro_traces import ndjson
 
 SessionFactory = Callable[[], SparkSession]
 
@@ -34,8 +36,7 @@ def run_gate(options: GateOptions, new_session: SessionFactory, on_progress: OnP
     began = time.monotonic()
     target = resolve_target(options.target, options.profile, options.mutant)
     traces = options.out / "traces"
-    shutil.rmtree(traces, ignore_errors=True)
-    traces.mkdir(parents=True)
+    _make_room(traces)
     results = tuple(_stages(options, target.kind, target.profile, new_session, on_progress))
     rows = [row for result in results for row in result.requirements]
     return Report(
@@ -55,6 +56,26 @@ def run_gate(options: GateOptions, new_session: SessionFactory, on_progress: OnP
         changes=tuple(change for result in results for change in result.changes),
         traces=str(traces),
     )
+
+
+def _make_room(traces: Path) -> None:
+    """An empty directory for recordings. Those of the last run go; raises UsageError when anything else is in there."""
+    foreign = [entry for entry in _entries(traces) if not _is_recording(entry)]
+    if foreign:
+        raise UsageError(f"{traces} holds something else than recordings ({foreign[0].name}); choose another --out")
+    if traces.exists():
+        shutil.rmtree(traces)
+    traces.mkdir(parents=True)
+
+
+def _entries(directory: Path) -> list[Path]:
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is no directory; choose another --out")
+    return sorted(directory.iterdir()) if directory.exists() else []
+
+
+def _is_recording(path: Path) -> bool:
+    return path.suffix == ndjson.SUFFIX if path.is_file() else path.name.startswith("run=")
 
 
 def _stages(
