@@ -49,9 +49,9 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One property over one exploration. `holds` is None when the bounds do not allow for what it speaks about,
+    """One property over one exploration.
 
-    or when the search was stopped before it could know.
+    `holds` is None when the bounds do not allow for what it speaks about, or the search was stopped before it knew.
     """
 
     name: str
