@@ -6,13 +6,15 @@ exists already, and library code takes what it is given.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 
 from pyspark.sql import SparkSession
 
@@ -59,8 +61,21 @@ def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSess
     builder = SparkSession.builder.master(master).appName("distrocheck")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _jvm_greeting_held_back():
-        return builder.getOrCreate()
+    logging.disable(logging.CRITICAL)  # an interrupt while the JVM starts would be logged once by each layer
+    try:
+        with _jvm_greeting_held_back():
+            session = builder.getOrCreate()
+    finally:
+        logging.disable(logging.NOTSET)
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, _interrupt)
+    return session
+
+
+def _interrupt(*_: object) -> None:
+    """In place of PySpark's handler, which talks to the JVM in the middle of a talk and fills the screen with both."""
+    logging.disable(logging.CRITICAL)
+    raise KeyboardInterrupt
 
 
 @contextmanager
