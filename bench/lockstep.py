@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import distro_conformance  # noqa: F401, I001 - first, since it quiets gRPC core, which reads that when it is imported
 import grpc.aio
 
 from distro_conformance.lockstep.hunt import HuntOptions, hunt
