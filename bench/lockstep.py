@@ -8,6 +8,7 @@ SNAPSHOT from each node, and compared with the model. Starting the nodes of each
 
 from __future__ import annotations
 
+# ruff: noqa: I001 - distro_conformance first: it quiets gRPC core, which reads that when it is imported
 import argparse
 import asyncio
 import json
@@ -18,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-import distro_conformance  # noqa: F401, I001 - first, since it quiets gRPC core, which reads that when it is imported
+import distro_conformance  # noqa: F401
 import grpc.aio
 
 from distro_conformance.lockstep.hunt import HuntOptions, hunt
