@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,10 +10,13 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from distro_traces.ndjson import Recorder
 
 ROOT = Path(__file__).parents[2]
 B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
@@ -184,6 +188,44 @@ def test_without_java_one_sentence_says_so_before_anything_starts(verb: tuple[st
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "no Java found" in missing.stderr
     assert time.monotonic() - began < 20
+
+
+def jvms(session: int) -> list[int]:
+    """The process ids of the Spark JVMs in a session of processes."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"pyspark-shell" in (entry / "cmdline").read_bytes() and os.getsid(int(entry.name)) == session:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the JVM in /proc")
+def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "run", profile="strict", target="embedded"):
+        pass
+    command = [*COMMAND, "check", str(tmp_path)]
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as checking:
+        try:
+            assert within(30, lambda: bool(jvms(checking.pid)))
+            checking.send_signal(signal.SIGINT)
+            assert checking.wait(30) == 130
+            assert within(15, lambda: not jvms(checking.pid))
+        finally:
+            for process in [checking.pid, *jvms(checking.pid)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Whether it came to hold in that time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 @pytest.mark.spark

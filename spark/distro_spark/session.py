@@ -63,7 +63,7 @@ def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSess
         builder = builder.config(name, value)
     logging.disable(logging.CRITICAL)  # an interrupt while the JVM starts would be logged once by each layer
     try:
-        with _jvm_greeting_held_back():
+        with _jvm_greeting_held_back(), _interrupt_held_back():
             session = builder.getOrCreate()
     finally:
         logging.disable(logging.NOTSET)
@@ -76,6 +76,27 @@ def _interrupt(*_: object) -> None:
     """In place of PySpark's handler, which talks to the JVM in the middle of a talk and fills the screen with both."""
     logging.disable(logging.CRITICAL)
     raise KeyboardInterrupt
+
+
+@contextmanager
+def _interrupt_held_back() -> Iterator[None]:
+    """Ctrl-C counts once the JVM is up, a second or two later.
+
+    An interrupted PySpark removes the directory in which the JVM wants to report its port; the JVM's main thread dies
+    of that, and the rest of it never ends. One that is up ends when its standard input does, which is with us.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or before not in (signal.default_int_handler, _interrupt):
+        yield  # somebody else decides what Ctrl-C means
+        return
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 @contextmanager
