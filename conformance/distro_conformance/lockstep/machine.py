@@ -45,6 +45,9 @@ PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
 SYNC_MS = 1_100
 """The sync delay and a tick: what was changed has been sent."""
 
+JUST_BEFORE_TIME_OUT_MS = 2_200
+"""After a CHANGE was sent: it times out while a DELETE of now still waits."""
+
 JUST_BEFORE_LOAD_MS = 29_400
 """Less than the sync delay before a failed load is repeated."""
 
@@ -152,15 +155,17 @@ def machine(
             client=st.integers(0, CLIENTS_MAX - 1),
             version=st.integers(1, 3),
             peer=st.integers(0, 1),
-            leaves=st.booleans(),
+            leaves_after_ms=st.sampled_from((None, 0, JUST_BEFORE_TIME_OUT_MS)),
         )
-        def lose_a_change(self, client: int, version: int, peer: int, leaves: bool) -> None:
-            """A CHANGE is lost under way; whatever its client does next happens before the owner knows."""
+        def lose_a_change(self, client: int, version: int, peer: int, leaves_after_ms: int | None) -> None:
+            """A CHANGE is lost under way, and its client may leave before the owner knows; late, both wait at once."""
             name = _pick(self.clients, client)
             self.perform(Drop(*self._link_from_home(name, peer), "CHANGE", name))
             self._register(name, SERVICES[0], version)
             self.perform(Advance(SYNC_MS))
-            if leaves:
+            if leaves_after_ms:
+                self.perform(Advance(leaves_after_ms))
+            if leaves_after_ms is not None:
                 self._disconnect(name)
 
         @precondition(lambda self: self.connected_ever)
