@@ -17,7 +17,7 @@ from distro_conformance.cli.options import (
     SeedOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.lockstep.hunt import STEPS_PER_RUN, HuntOptions, hunt, save_failure
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
 
@@ -61,7 +61,7 @@ def cluster(
     mutant: MutantOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = 40,
+    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
     seed: SeedOption = 0,
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,

@@ -86,4 +86,4 @@ def _stages(
     yield lockstep_stage(options, profile, on_progress)
     if kind == "nacos":
         yield real_cluster_stage(options, on_progress)
-    yield check_stage(options, new_session, on_progress)
+    yield check_stage(options, profile, new_session, on_progress)
