@@ -26,7 +26,7 @@ from distro_traces.ndjson import Recorder
 RUNS_PER_ROUND = 10
 """Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
 
-STEPS_PER_RUN = 60
+STEPS_PER_RUN = 100
 SHRINK_SECONDS = 20.0
 
 
