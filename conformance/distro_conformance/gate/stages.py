@@ -81,7 +81,7 @@ def _property_rows(searches: Sequence[Explored], profile: str) -> tuple[Invarian
         listed = against_the_list(told, profile)
         broken = sum(judged.verdict is Verdict.VIOLATES and judged.known is None for judged in every)
         known = sum(judged.known is not None for judged in every)
-        verdict = worst([listed.verdict, *(Verdict.VIOLATES for _ in range(min(broken, 1)))])
+        verdict = Verdict.VIOLATES if broken else listed.verdict
         rows.append(InvariantRow(name, "model", verdict, broken, listed.message, known))
     return tuple(rows)
 
@@ -182,7 +182,7 @@ def check_stage(
         result = check(session, options.out / "traces")
     finally:
         session.stop()
-    rows = violation_rows(result, profile)
+    rows = _violation_rows(result, profile)
     news = [row for row in rows if row.known is None]
     summary = f"{result.events} events of {result.runs} runs, {len(news)} violations"
     summary += f", {len(rows) - len(news)} known" if len(rows) > len(news) else ""
@@ -226,7 +226,7 @@ def _put_at_rest(traces: Path) -> None:
         recording.unlink()
 
 
-def violation_rows(result: CheckResult, profile: str) -> tuple[ViolationRow, ...]:
+def _violation_rows(result: CheckResult, profile: str) -> tuple[ViolationRow, ...]:
     """As listed. What a lockstep run of a release breaks, that release breaks: its model went along step by step."""
 
     def known(run: str, bug: str | None) -> str | None:

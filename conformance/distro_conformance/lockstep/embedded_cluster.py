@@ -155,7 +155,7 @@ class EmbeddedCluster:
         node = Node(config, clock=self.clock, observer=self.observer, interceptors=self._interceptors(name))
         await node.start()
         self._nodes[name] = node
-        self._probes[name] = await Connection.open(_cluster_address(node), labels=CLUSTER_LABELS)
+        self._probes[name] = await Connection.open(config.cluster_target, labels=CLUSTER_LABELS)
 
     def _interceptors(self, name: str) -> Callable[[str], Sequence[LinkInterceptor]]:
         return lambda peer: [LinkInterceptor(self.links[name, self.names_by_address[peer]])]
@@ -183,7 +183,7 @@ class EmbeddedCluster:
             if message.type == "NotifySubscriberRequest":
                 pushed[message.body["serviceInfo"]["name"]] = read_list(message)
 
-        address = _sdk_address(self._nodes[name])
+        address = self._nodes[name].config.sdk_target
         connection = await Connection.open(address, labels=SDK_LABELS, on_id=remember, on_push=told)
         self._clients[client] = _Client(name, connection, pushed)
 
@@ -254,16 +254,3 @@ async def _becomes(pushed: Mapping[str, tuple[str, ...]], service: str, due: tup
 def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:
     """A replica's content in the words of the model: sorted pairs of service and instance text."""
     return tuple(sorted((p.service, instance_text(p.ip, p.port, p.attributes)) for p in replica.published))
-
-
-def _sdk_address(node: Node) -> str:
-    return _with_offset(node.address, 1000)
-
-
-def _cluster_address(node: Node) -> str:
-    return _with_offset(node.address, 1001)
-
-
-def _with_offset(address: str, offset: int) -> str:
-    ip, _, port = address.rpartition(":")
-    return f"{ip}:{int(port) + offset}"

@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import TracebackType
-from typing import Self
 
 from distro_conformance.lockstep.embedded_cluster import EmbeddedCluster
 from distro_conformance.lockstep.service_lists import Lists
@@ -89,7 +87,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 class EmbeddedRun:
-    """See the module. Use as a context manager; `recorder` makes it a recorded run, and is closed with it.
+    """See the module. Close it; `recorder` makes it a recorded run, and is closed with it.
 
     Raises KitError and what the nodes raise; UnknownProfileError and UnknownMutantError before anything starts.
     """
@@ -159,14 +157,6 @@ class EmbeddedRun:
         finally:
             if self._recorder:
                 self._recorder.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _on_node_event(self, event: NodeEvent) -> None:
         recording = self._recording

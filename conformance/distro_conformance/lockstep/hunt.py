@@ -113,7 +113,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs))
 
     round_number = 0
-    while tally.failing is None and not _used_up(options, tally):
+    while tally.failing is None and not tally.is_enough(options) and time.monotonic() - began_s < options.seconds:
         seed = options.seed * 1_000 + round_number
         _round(hypothesis.seed(seed)(machine(start, tally.ended)), options, tally)
         round_number += 1
@@ -138,12 +138,6 @@ def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
     except (DivergedError, Flaky):  # Flaky: the smallest run was not repeated, shrinking was out of time
         if tally.failing is None:
             raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
-
-
-def _used_up(options: HuntOptions, tally: _Tally) -> bool:
-    if options.runs_max is not None and tally.runs >= options.runs_max:
-        return True
-    return time.monotonic() - tally.began_s >= options.seconds
 
 
 def _recorder(options: HuntOptions, run: int) -> Recorder | None:

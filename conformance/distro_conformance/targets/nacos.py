@@ -33,25 +33,6 @@ def _silent(_: str) -> None: ...
 
 
 @contextlib.asynccontextmanager
-async def start_nacos(
-    release: str,
-    *,
-    port: int,
-    members: Sequence[str],
-    jvm_properties: Mapping[str, str] | None = None,
-    on_progress: OnProgress = _silent,
-) -> AsyncIterator[NacosServer]:
-    """A running, loaded server; it is gone when the block ends, however it ends.
-
-    `members` are all members as host:port, this one included; `jvm_properties` are -D options of the caller's own.
-    The other members must run already: the server is ready only once one of them has answered its first load.
-    """
-    properties = {port: jvm_properties or {}}
-    async with _started(release, (port,), members, properties, on_progress) as (server,):
-        yield server
-
-
-@contextlib.asynccontextmanager
 async def start_nacos_cluster(
     release: str,
     *,
@@ -64,18 +45,7 @@ async def start_nacos_cluster(
     They start together, because each is loaded only once another one has answered it.
     """
     members = [f"{HOST}:{port}" for port in ports]
-    async with _started(release, ports, members, jvm_properties or {}, on_progress) as servers:
-        yield servers
-
-
-@contextlib.asynccontextmanager
-async def _started(
-    release: str,
-    ports: Sequence[int],
-    members: Sequence[str],
-    properties: Mapping[int, Mapping[str, str]],
-    on_progress: OnProgress,
-) -> AsyncIterator[tuple[NacosServer, ...]]:
+    properties = jvm_properties or {}
     found = nacos_release(release)
     jars = await jars_of(found, on_progress)
     servers = tuple(

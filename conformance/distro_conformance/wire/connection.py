@@ -103,11 +103,6 @@ class Connection:
         payload = encode(type_name, body, headers=headers, client_ip="127.0.0.1")
         return decode(await self._unary(payload, timeout=CALL_TIMEOUT_S))
 
-    async def send_raw(self, payload: Payload) -> Payload:
-        """One unary call with a payload as it is, for input that no well-behaved peer sends."""
-        reply: Payload = await self._unary(payload, timeout=CALL_TIMEOUT_S)
-        return reply
-
     async def close(self) -> None:
         """Drop the transport, without a farewell: there is none in the protocol."""
         if self._stream is not None:

@@ -206,29 +206,6 @@ def _is_owners() -> Column:
     return F.coalesce(F.col("node") == F.col("owner"), F.lit(False))
 
 
-def _with_last_messages(divergences: DataFrame, events: DataFrame) -> DataFrame:
-    """Add the last message with content that reached the node until then, its answer, and the last verify's answer."""
-    key = [*_REPLICA, "first_event"]
-    with_content = F.col("operation").isin("ADD", "CHANGE", "DELETE")
-    reached = is_one_of(Kind.REQUEST_RECEIVED) & with_content
-    answered = is_one_of(Kind.REPLY_SENT)
-    messages = (
-        events.where(reached | answered)
-        .join(divergences.select(*key, F.col("last_event.seq").alias("until")), _REPLICA)
-        .where("seq < until")
-        .groupBy(*key)
-        .agg(
-            F.max_by(F.struct("message", "operation"), F.when(reached, F.col("seq"))).alias("last_request"),
-            F.max_by(F.struct("message", "outcome"), F.when(answered & with_content, F.col("seq"))).alias("last_reply"),
-            F.max_by("outcome", F.when(answered & (F.col("operation") == "VERIFY"), F.col("seq"))).alias("last_verify"),
-        )
-    )
-    is_its_reply = F.col("last_reply.message") == F.col("last_request.message")
-    return divergences.join(messages, key, "left").withColumn(
-        "last_outcome", F.when(is_its_reply, F.col("last_reply.outcome"))
-    )
-
-
 def _is_truth() -> Column:
     """A stretch of the owner, but not one of a copy that it loaded back after a restart."""
     return _is_owners() & (F.col("native") | F.col("view").isNull())
