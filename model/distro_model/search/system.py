@@ -1,0 +1,196 @@
+"""A system, as a search sees it: a state is a row of columns, a transition is a short chain of look-ups.
+
+A column holds one immutable, hashable value: the state of one node, what is on its way on one link, the life of one
+client, what is left of a budget. A transition touches few of them, and each of its steps depends on even fewer. So a
+transition is written as a *chain* of *look-ups*: pure functions from at most three registers to new registers. At
+the beginning the registers are the columns of the row; a look-up may give several alternatives (a choice of the
+environment), exactly one (a rule), or none (a guard that forbids the transition). A chain never writes a register
+twice; where its `result` names a register for a column, the next row has that value there.
+
+Why look-ups and not one function from row to rows: the values of one register are few even where the rows are many
+millions. An engine can give every value a number, call each function once for each distinct combination of numbers,
+and from then on do nothing but read tables (`engine.py`). A reader sees the guards one by one, and so does the report
+of what was never taken. `outcomes` below is the meaning of all this, in ten lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Value = Hashable
+Row = tuple[Value, ...]
+Alternative = tuple[Value, ...]
+Registers = Mapping[str, Value]
+
+MOST_READS = 3
+
+
+class ContradictionError(ValueError):
+    """The system contradicts itself; the message says which chain and which register."""
+
+
+class Kind(StrEnum):
+    ALWAYS = "always"
+    SOMETIMES = "sometimes"
+    EVENTUALLY = "eventually"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """`function` gets the values of `reads` and returns the alternatives; each is a tuple of values for `writes`.
+
+    Look-ups with the same `function` object share one table, so use the same object wherever the meaning is the same
+    (a closure made anew for each chain has a table of its own). The function must be pure.
+    """
+
+    guard: str
+    """What it means that there is no alternative, as a clause: "the link is empty"."""
+    function: Callable[..., Sequence[Alternative]]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a property looks for, seen in a transition or in a state. `what` is a sentence."""
+
+    property_id: str
+    what: str
+
+
+def _unnamed(_: Registers) -> object:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One kind of transition at one place. `name` is unique in its system; `kind` is the part without the place.
+
+    `says` makes the label of a transition from all registers; it is called for counterexamples and graphs only.
+    `alarms` are registers that hold a `Finding`, or None where there is nothing to report.
+    `fair`: weakly fair. If it stays possible for ever, it happens (deliveries, timers; no faults).
+    """
+
+    name: str
+    kind: str
+    lookups: tuple[Lookup, ...]
+    result: Mapping[str, str]
+    says: Callable[[Registers], object] = _unnamed
+    alarms: tuple[str, ...] = ()
+    fair: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A property of states, as a chain over the columns of one row; the finding is in the register `found`.
+
+    ALWAYS: an alternative that reaches the end is a violation. SOMETIMES: it is what was looked for. EVENTUALLY: it
+    is a state in which the goal is *not* met; violated by a run, fair to the end, that never leaves such states.
+    Properties that look at a transition are alarms of chains; they are listed with an empty chain here.
+    """
+
+    property_id: str
+    kind: Kind
+    lookups: tuple[Lookup, ...] = ()
+    found: str | None = None
+    """The register with the `Finding`, for every check that has look-ups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Permutations under which the system is the same. Raises nothing; whoever builds it answers for its soundness.
+
+    `renamed(column, value, permutation)` gives the column and the value that correspond under permutation number
+    `permutation` in `range(size)`; number 0 is the identity.
+    """
+
+    size: int
+    renamed: Callable[[str, Value, int], tuple[str, Value]]
+
+
+@dataclass(frozen=True)
+class System:
+    columns: tuple[str, ...]
+    initial: Row
+    chains: tuple[Chain, ...]
+    checks: tuple[Check, ...] = ()
+    symmetry: Symmetry | None = None
+    index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", {name: position for position, name in enumerate(self.columns)})
+        if len(self.initial) != len(self.columns) or len(self.index) != len(self.columns):
+            raise ContradictionError(
+                "a system needs one initial value for each column, and columns with different names"
+            )
+        if len({chain.name for chain in self.chains}) != len(self.chains):
+            raise ContradictionError("two chains have the same name")
+        for chain in self.chains:
+            self._validate(chain.name, chain.lookups, (*chain.result.values(), *chain.alarms))
+            unknown = [column for column in chain.result if column not in self.index]
+            if unknown:
+                raise ContradictionError(f"chain {chain.name}: there is no column {unknown[0]}")
+        for check in self.checks:
+            self._validate(check.property_id, check.lookups, () if check.found is None else (check.found,))
+
+    def _validate(self, name: str, lookups: tuple[Lookup, ...], needed: tuple[str, ...]) -> None:
+        known = set(self.columns)
+        for lookup in lookups:
+            if not 1 <= len(lookup.reads) <= MOST_READS:
+                raise ContradictionError(
+                    f"chain {name}: a look-up reads 1 to {MOST_READS} registers, not {lookup.reads}"
+                )
+            for register in lookup.reads:
+                if register not in known:
+                    raise ContradictionError(f"chain {name}: {register} is read before it is written")
+            for register in lookup.writes:
+                if register in known:
+                    raise ContradictionError(f"chain {name}: {register} is written twice")
+                known.add(register)
+        for register in needed:
+            if register not in known:
+                raise ContradictionError(f"chain {name}: nothing writes {register}")
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One outcome of one chain: the next row, the label, and what the alarms found on the way."""
+
+    chain: Chain
+    after: Row
+    label: object
+    findings: tuple[Finding, ...]
+
+
+def outcomes(lookups: Sequence[Lookup], registers: dict[str, Value]) -> Iterator[Registers]:
+    """Every way through a chain: the registers at its end. This is the meaning of a chain."""
+    if not lookups:
+        yield registers
+        return
+    lookup, *rest = lookups
+    for alternative in lookup.function(*(registers[name] for name in lookup.reads)):
+        yield from outcomes(rest, {**registers, **dict(zip(lookup.writes, alternative, strict=True))})
+
+
+def transitions(system: System, row: Row) -> Iterator[Transition]:
+    """Everything that may happen next, chain by chain, alternative by alternative."""
+    for chain in system.chains:
+        for end in outcomes(chain.lookups, dict(zip(system.columns, row, strict=True))):
+            after = list(row)
+            for column, register in chain.result.items():
+                after[system.index[column]] = end[register]
+            alarms = tuple(found for name in chain.alarms if isinstance(found := end[name], Finding))
+            yield Transition(chain, tuple(after), chain.says(end), alarms)
+
+
+def findings(system: System, row: Row) -> Iterator[Finding]:
+    """What the checks of states find in one row."""
+    for check in system.checks:
+        if check.found is not None:
+            for end in outcomes(check.lookups, dict(zip(system.columns, row, strict=True))):
+                found = end[check.found]
+                if isinstance(found, Finding):
+                    yield found
+                    break
