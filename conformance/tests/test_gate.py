@@ -13,7 +13,7 @@ from distro_conformance.gate.run import run_gate
 from distro_conformance.report import Report, write_report
 from distro_conformance.requirements import all_requirements
 from distro_conformance.verdict import UsageError, Verdict
-from distro_model.untimed import Bounds
+from distro_model.bounded.bounds import Bounds
 from distro_spark.session import local_session
 
 TINY = Budget("tiny", (Bounds(crashes=1),), explore_seconds=30, lockstep_seconds=0.5)

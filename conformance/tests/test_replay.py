@@ -10,8 +10,8 @@ from distro_conformance.scenario.exploration import explore_profile
 from distro_conformance.scenario.replay import assert_scenario, replay, unmet
 from distro_conformance.scenario.text import Expect, Scenario, ScenarioError, parse, read
 from distro_conformance.verdict import UsageError, Verdict
+from distro_model.bounded.bounds import Bounds
 from distro_model.cluster import View
-from distro_model.untimed import Bounds
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.scenario"))
 TARGETS = ("model", "embedded")

@@ -13,16 +13,15 @@ With a clock
     `cluster` `start`, `apply`, `enabled`, `observe`; `possible` the set of states that agree with what was seen.
 
 With choices instead of a clock
-    `transitions` what may happen next; `untimed` situations, and what each transition makes of them within bounds;
-    `properties` what must hold and what must be reachable;
-    `explorer` breadth-first search; `timing` a run of the explorer as actions on a clock.
+    `bounded/` the cluster as a system of columns, and who makes which transitions; `transitions` their names;
+    `search/` what is done with the reachable states of such a system, whatever the protocol is;
+    `properties` what must hold and what must be reachable; `explorer` the search told in the words of the protocol;
+    `timing` a run of the explorer as actions on a clock.
 
-Everything here is a function of its arguments: no clock, no I/O, no randomness. What the model leaves out, and other
-parts of the documents describe: HTTP (`ip:port`) clients, batch registration, subscribers and pushes, the connection
-checker, membership changes, reordering within a link (D3, B26), replies that arrive late (the stale snapshot of B01 and
-B27), handler exceptions (B16), liveness.
+Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
 
+from distro_model.bounded.bounds import Bounds
 from distro_model.cluster import (
     ClusterState,
     IllegalActionError,
@@ -37,11 +36,11 @@ from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant
 from distro_model.possible import Difference, PossibleStates, Rejection
 from distro_model.profiles import PROFILES, Profile, UnknownProfileError, profile_named
-from distro_model.properties import PROPERTIES, Kind, Property, UnknownPropertyError, property_named
+from distro_model.properties import PROPERTIES, Property, UnknownPropertyError, property_named
+from distro_model.search.system import Kind
 from distro_model.step import step
 from distro_model.timing import Expectation, NoTimesError, TimedRun, as_timed
 from distro_model.turn import Traffic
-from distro_model.untimed import Bounds
 
 __all__ = [
     "MUTANTS",

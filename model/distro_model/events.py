@@ -1,6 +1,6 @@
 """Inputs and outputs of one node: the alphabet of the automaton.
 
-Each input carries `at_ms`, the time at which it happens, because a node has no clock of its own. In the untimed mode
+Each input carries `at_ms`, the time at which it happens, because a node has no clock of its own. In the bounded cluster
 of the explorer `at_ms` is always 0 and a `…Due` input is a choice of the environment instead of a point in time.
 """
 

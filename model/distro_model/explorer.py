@@ -1,24 +1,25 @@
-"""Breadth-first search over every reachable situation of a bounded cluster.
+"""Exploration: the properties of a profile, decided within bounds.
 
-Readable before fast: one queue, one table from each situation to the one it was first reached from. Breadth-first, so
-that the run printed for a violation, or for a thing found, is one of the shortest. The search goes on after a
-violation, so that counts do not depend on what holds.
+The search itself is generic (`search/`); here the bounded cluster is handed to it, and what comes back is told in the
+words of the protocol: a property holds, is broken by this run, or was never reached.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from distro_model.messages import text_of
-from distro_model.node import NodeState
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.bounded.view import Situation, difference, situation_of
 from distro_model.profiles import Profile
-from distro_model.properties import PROPERTIES, Kind, Property
-from distro_model.transitions import Transition
-from distro_model.untimed import Bounds, Move, Situation, beginning, moves, take
+from distro_model.properties import PROPERTIES, Property
+from distro_model.search.readable import search_readably
+from distro_model.search.results import Limits, Run, Search, Watch, never_stop
+from distro_model.search.system import Kind, System
+from distro_model.transitions import OnLink, Transition
 
-STOP_IS_ASKED_EVERY = 256
+Engine = Callable[[System, Limits, Watch], Search]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,26 @@ class CounterexampleStep:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A shortest run from the beginning to a move that shows `found`. Also the witness of a `sometimes`."""
+    """A shortest run from the beginning to what was found. Also the witness of a `sometimes`."""
 
     property_id: str
     found: str
     bounds: Bounds
     steps: tuple[CounterexampleStep, ...]
-    last: Move
+    last: Situation
+    run: Run = field(repr=False, compare=False)
+
+    @property
+    def last_call(self) -> OnLink | None:
+        """The last transition, when it is one in which a sender hears how its call ended."""
+        transition = self.steps[-1].transition if self.steps else None
+        return transition if isinstance(transition, OnLink) and transition.outcome is not None else None
 
     def __str__(self) -> str:
+        loop = self.run.loop_from
         numbered = [f"{number:3}. {step}" for number, step in enumerate(self.steps, start=1)]
+        if loop is not None:
+            numbered.insert(loop, "  -- from here on, again and again:")
         return "\n".join([*numbered, f"{self.property_id}: {self.found}"])
 
 
@@ -58,17 +69,25 @@ class Result:
     kind: Kind
     holds: bool | None
     counterexample: Counterexample | None
-    """The run that breaks an `always`."""
-    witness: Counterexample | None
-    """The run that reaches a `sometimes`."""
+    witness: Counterexample | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    complete: bool
-    distinct_states: int
-    transitions: int
+    search: Search
     results: tuple[Result, ...]
+
+    @property
+    def complete(self) -> bool:
+        return self.search.complete
+
+    @property
+    def distinct_states(self) -> int:
+        return self.search.distinct_states
+
+    @property
+    def transitions(self) -> int:
+        return self.search.transitions
 
     @property
     def holds(self) -> bool:
@@ -83,86 +102,34 @@ def explore(
     bounds: Bounds,
     profile: Profile,
     properties: Iterable[Property] = tuple(PROPERTIES.values()),
-    stop: Callable[[], bool] = lambda: False,
+    watch: Watch = never_stop,
+    engine: Engine = search_readably,
 ) -> Exploration:
-    """Search until everything was seen, `max_states` are known, or `stop()` says so (asked now and then)."""
+    """Search until everything was seen, `bounds.max_states` are known, or `watch` says so."""
     wanted = tuple(properties)
-    open_properties = [each for each in wanted if each.applies(bounds)]
-    first = beginning(bounds, profile)
-    reached_from: dict[Situation, tuple[Situation, Transition] | None] = {first: None}
-    found: dict[str, Counterexample] = {}
-    frontier = deque([first])
-    transitions = expanded = 0
-    complete = True
-    while frontier:
-        expanded += 1
-        if len(reached_from) > bounds.max_states or (expanded % STOP_IS_ASKED_EVERY == 0 and stop()):
-            complete = False
-            break
-        situation = frontier.popleft()
-        for move in moves(situation, bounds):
-            transitions += 1
-            if move.after not in reached_from and move.transition is not None:
-                reached_from[move.after] = (situation, move.transition)
-                frontier.append(move.after)
-            for each in tuple(open_properties):
-                what = each.finds(move)
-                if what is not None:
-                    found[each.id] = _counterexample(each, what, bounds, move, reached_from)
-                    open_properties.remove(each)
-    results = tuple(_result(each, found.get(each.id), each in open_properties, complete) for each in wanted)
-    return Exploration(complete, len(reached_from), transitions, results)
+    system = bounded_cluster(bounds, profile, wanted)
+    search = engine(system, Limits(max_states=bounds.max_states), watch)
+    return Exploration(search, tuple(_result(each, search, bounds) for each in wanted))
 
 
-def _result(checked: Property, found: Counterexample | None, is_open: bool, complete: bool) -> Result:
+def _result(checked: Property, search: Search, bounds: Bounds) -> Result:
+    run = search.runs.get(checked.id)
+    found = None if run is None else counterexample_of(run, bounds)
+    decided = checked.applies(bounds) and search.complete and checked.kind is not Kind.EVENTUALLY
     if checked.kind is Kind.SOMETIMES:
-        holds = True if found else (False if is_open and complete else None)
-        return Result(checked.id, checked.kind, holds, None, found)
-    holds = False if found else (True if is_open and complete else None)
-    return Result(checked.id, checked.kind, holds, found, None)
+        return Result(checked.id, checked.kind, True if found else (False if decided else None), None, found)
+    return Result(checked.id, checked.kind, False if found else (True if decided else None), found)
 
 
-def _counterexample(
-    broken: Property,
-    what: str,
-    bounds: Bounds,
-    move: Move,
-    reached_from: dict[Situation, tuple[Situation, Transition] | None],
-) -> Counterexample:
-    path = [move]
-    while (origin := reached_from[path[-1].before]) is not None:
-        path.append(take(*origin))
+def counterexample_of(run: Run, bounds: Bounds) -> Counterexample:
+    situations = [situation_of(row, bounds) for row in run.rows]
     steps = tuple(
-        CounterexampleStep(each.transition, tuple(state_difference(each.before, each.after)))
-        for each in reversed(path)
-        if each.transition is not None
+        CounterexampleStep(_labelled(transition.label), tuple(difference(before, after)))
+        for transition, before, after in zip(run.transitions, situations, situations[1:], strict=False)
     )
-    return Counterexample(broken.id, what, bounds, steps, move)
+    return Counterexample(run.finding.property_id, run.finding.what, bounds, steps, situations[-1], run)
 
 
-def state_difference(before: Situation, after: Situation) -> Iterable[str]:
-    """The lines that a transition takes away (-) and adds (+), node by node and link by link."""
-    old, new = list(_lines(before)), list(_lines(after))
-    yield from (f"- {line}" for line in old if line not in new)
-    yield from (f"+ {line}" for line in new if line not in old)
-
-
-def _lines(situation: Situation) -> Iterable[str]:
-    cluster = situation.cluster
-    for name, node in zip(cluster.plan.names, cluster.nodes, strict=True):
-        yield f"{name}: down" if node is None else f"{name}: {'loaded' if node.loaded else 'not loaded'}"
-        if node is not None:
-            yield from (f"{name}: {line}" for line in _node_lines(node))
-    for source, target in cluster.plan.pairs:
-        link = cluster.links[source * len(cluster.plan.names) + target]
-        for call in link.calls:
-            where = f"{cluster.plan.names[source]}->{cluster.plan.names[target]}"
-            yield f"{where}: {call.request}{' (lost)' if call.lost else ''}"
-
-
-def _node_lines(node: NodeState) -> Iterable[str]:
-    for client in node.clients:
-        kind = "native" if client.native else "synced"
-        yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
-    for task in node.tasks:
-        yield f"{task.action} task of {task.client} for {task.target}"
+def _labelled(label: object) -> Transition:
+    assert isinstance(label, Transition)  # every chain of the bounded cluster says what it does
+    return label

@@ -16,10 +16,10 @@ from enum import Enum
 from itertools import islice, product
 
 from distro_model.actions import Action, Advance, Drop, Hold, Release, Restart, Swallow
+from distro_model.bounded.bounds import Bounds
 from distro_model.cluster import ClusterState, IllegalActionError, Outcome, View, apply, observe, start
 from distro_model.explorer import Counterexample
-from distro_model.messages import Request, Snapshot, subject_of
-from distro_model.network import Call
+from distro_model.messages import Request, Snapshot, revision_of, subject_of
 from distro_model.profiles import Profile
 from distro_model.transitions import (
     ClientActs,
@@ -36,7 +36,6 @@ from distro_model.transitions import (
     VerifyRuns,
 )
 from distro_model.turn import Traffic
-from distro_model.untimed import Bounds
 
 START_GAP_MS = 10
 """Nodes start so far apart that no two timers of different nodes ever fall into one instant."""
@@ -106,7 +105,7 @@ def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
     if unsayable is not None:
         raise NoTimesError(f"no action loses a reply after its request took effect: {unsayable}")
     nodes = counterexample.bounds.node_names
-    expectation = _expectation(counterexample)
+    expectation = _expectation(counterexample, profile)
     for choices in islice(_choices(steps), ATTEMPTS):
         walker = _Walker(counterexample.bounds, profile, steps, choices)
         try:
@@ -278,17 +277,18 @@ class _Walker:
             case _Wait.NOT:
                 return
             case _Wait.UNTIL_JUST_BEFORE_A_TIME_OUT:
-                moments = [call.deadline_ms for link in self.state.links for call in link.calls if _is_sync(call)]
+                moments = [
+                    call.deadline_ms
+                    for link in self.state.links
+                    for call in link.calls
+                    if not isinstance(call.request, Snapshot)
+                ]
             case _Wait.UNTIL_JUST_BEFORE_A_VERIFY:
                 connection = self.state.connection(client)
                 owner = self.state.node(connection.node) if connection is not None and connection.node else None
                 period_ms = self.profile.verify_interval_ms
                 moments = [] if owner is None else [now_ms + period_ms - (now_ms - owner.started_ms) % period_ms]
         self.do(Advance(max(0, min(moments, default=now_ms) - self.profile.sync_delay_ms // 2 - now_ms)))
-
-
-def _is_sync(call: Call) -> bool:
-    return not isinstance(call.request, Snapshot)
 
 
 def _fates(steps: Sequence[Transition]) -> dict[tuple[str, str], list[tuple[int, OnLink]]]:
@@ -300,12 +300,18 @@ def _fates(steps: Sequence[Transition]) -> dict[tuple[str, str], list[tuple[int,
     return fates
 
 
-def _expectation(counterexample: Counterexample) -> Expectation:
-    last = counterexample.last.after
-    seen = observe(last.cluster)
-    calls = () if counterexample.property_id in LASTING else counterexample.last.traffic
+def _expectation(counterexample: Counterexample, profile: Profile) -> Expectation:
+    last = counterexample.last
+    call = None if counterexample.property_id in LASTING else counterexample.last_call
+    calls = () if call is None else (_traffic(call),)
     views = {
-        life.client: {node: held.get(life.client) for node, held in seen.items() if held is not None}
-        for life in last.lives
+        client: {node: held.get(client) for node, held in last.views(profile).items() if held is not None}
+        for client in last.lives
     }
     return Expectation(counterexample.property_id, counterexample.found, views, calls)
+
+
+def _traffic(call: OnLink) -> Traffic:
+    assert call.outcome is not None
+    request = call.request
+    return Traffic(call.source, call.target, request.operation, subject_of(request), revision_of(request), call.outcome)

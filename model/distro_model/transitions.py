@@ -1,12 +1,12 @@
-"""The named choices of the untimed mode: what may happen next, each as a value that says itself in a sentence."""
+"""The named choices of the bounded cluster: what may happen next, each as a value that says itself in a sentence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, Restart
-from distro_model.messages import Request
-from distro_model.network import Call
+from distro_model.messages import CallResult, Request
 from distro_model.node import Action
 
 
@@ -38,67 +38,103 @@ class TaskRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyRuns:
+class AtNode:
+    """A node does something by itself. The subclass says what."""
+
     node: str
+    does: ClassVar[str]
 
     def __str__(self) -> str:
-        return f"{self.node} starts a verify round"
+        return f"{self.node} {self.does}"
+
+
+class VerifyRuns(AtNode):
+    does = "starts a verify round"
+
+
+class LoadRuns(AtNode):
+    does = "starts its load again"
+
+
+class LeaseCheckRuns(AtNode):
+    does = "checks its leases"
+
+
+class Pauses(AtNode):
+    does = "sleeps for longer than a lease"
 
 
 @dataclass(frozen=True, slots=True)
-class LoadRuns:
-    node: str
-
+class PeriodPasses:
     def __str__(self) -> str:
-        return f"{self.node} starts its load again"
+        return "a verify period passes"
 
 
 @dataclass(frozen=True, slots=True)
 class OnLink:
-    """Something happens to one call. The subclass says what."""
+    """Something happens to one call. The subclass says what, and how the sender hears that the call has ended."""
 
     source: str
     target: str
-    call: Call
+    request: Request
+    outcome: CallResult | None = None
+    """None: its sender does not hear of its end now."""
+    fate: ClassVar[str]
 
-    @property
-    def request(self) -> Request:
-        return self.call.request
-
-    def _text(self, fate: str) -> str:
-        return f"{self.source}->{self.target}: {self.request} {fate}"
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}: {self.request} {self.fate}"
 
 
-@dataclass(frozen=True, slots=True)
 class Delivers(OnLink):
-    def __str__(self) -> str:
-        return self._text("arrives and is answered")
+    fate = "arrives and is answered"
 
 
-@dataclass(frozen=True, slots=True)
+class Overtakes(OnLink):
+    fate = "arrives before one that was sent earlier, and is answered"
+
+
+class Duplicates(OnLink):
+    fate = "arrives, and will arrive again"
+
+
 class Loses(OnLink):
-    def __str__(self) -> str:
-        return self._text("is lost")
+    fate = "is lost"
 
 
-@dataclass(frozen=True, slots=True)
 class LosesReply(OnLink):
-    def __str__(self) -> str:
-        return self._text("arrives, its reply is lost")
+    fate = "arrives, its reply is lost"
 
 
-@dataclass(frozen=True, slots=True)
+class RepliesLate(OnLink):
+    fate = "arrives, its reply is on its way"
+
+
+class ReplyArrives(OnLink):
+    fate = "is answered at last"
+
+
 class Swallows(OnLink):
-    def __str__(self) -> str:
-        return self._text("is acknowledged and not delivered")
+    fate = "is acknowledged and not delivered"
 
 
-@dataclass(frozen=True, slots=True)
+class Garbles(OnLink):
+    fate = "arrives, its answer cannot be read"
+
+
 class TimesOut(OnLink):
-    def __str__(self) -> str:
-        return self._text("times out")
+    fate = "times out"
 
 
-Transition = (
-    ClientActs | NodeFails | TaskRuns | VerifyRuns | LoadRuns | Delivers | Loses | LosesReply | Swallows | TimesOut
-)
+class Fails(OnLink):
+    fate = "finds no connection"
+
+
+class Abandons(OnLink):
+    fate = "is given up by its sender, and is still on its way"
+
+
+class Arrives(OnLink):
+    fate = "arrives although its sender has given it up"
+
+
+Transition = ClientActs | NodeFails | TaskRuns | AtNode | PeriodPasses | OnLink

@@ -2,8 +2,8 @@
 
 Cluster states are immutable; a turn is the short-lived mutable copy of their columns (one entry per node, one per
 link) in which an action and everything that follows from it at once are worked out. Both modes use it. They differ in
-one thing: in the timed mode a request that nothing holds is delivered and answered at once (`instant`), in the untimed
-mode it stays on its link until the environment chooses what becomes of it.
+one thing: in the timed mode a request that nothing holds is delivered and answered at once (`instant`), in the bounded
+cluster it would stay on its link until the environment chooses what becomes of it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.scenario.exploration import Explored, explore_profile
 from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
-from distro_model.untimed import Bounds
+from distro_model.bounded.bounds import Bounds
 
 
 @app.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distro_conformance.verdict import UsageError
-from distro_model.untimed import Bounds
+from distro_model.bounded.bounds import Bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from distro_conformance.known_failures import known_break
 from distro_conformance.scenario.text import Expect, ExpectModel, Scenario, Step, build
 from distro_conformance.verdict import Verdict, worst
+from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import with_mutant
 from distro_model.profiles import Profile, profile_named
 from distro_model.properties import PROPERTIES
 from distro_model.timing import NoTimesError, TimedRun, as_timed
-from distro_model.untimed import Bounds
 
 RECOVERY_MS = 15_000
 """What a scenario grants a cluster to agree: three verify periods, as no repair in any release takes longer."""
@@ -61,7 +61,7 @@ def explore_profile(
         bounds,
         chosen,
         PROPERTIES.values(),
-        stop=lambda: seconds_max is not None and time.monotonic() - began > seconds_max,
+        watch=lambda _: seconds_max is not None and time.monotonic() - began > seconds_max,
     )
     broken = [result.counterexample for result in found.results if result.counterexample]
     scenarios = {each.property_id: counterexample_scenario(each, chosen, profile, mutant) for each in broken}

@@ -103,7 +103,7 @@ class _ReadableSearch:
         self.find_in(transition.after)
 
     def find_in(self, row: Row) -> None:
-        for finding in findings(self.system, row):
+        for finding in findings(self.system, row):  # of states; what lasts for ever is `liveness`
             if finding.property_id not in self.runs:
                 self.runs[finding.property_id] = self.run_to(row, None, finding)
 

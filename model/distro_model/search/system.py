@@ -188,7 +188,7 @@ def transitions(system: System, row: Row) -> Iterator[Transition]:
 def findings(system: System, row: Row) -> Iterator[Finding]:
     """What the checks of states find in one row."""
     for check in system.checks:
-        if check.found is not None:
+        if check.kind is not Kind.EVENTUALLY and check.found is not None:
             for end in outcomes(check.lookups, dict(zip(system.columns, row, strict=True))):
                 found = end[check.found]
                 if isinstance(found, Finding):

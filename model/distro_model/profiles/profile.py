@@ -1,4 +1,4 @@
-"""Profiles: how a generation of Nacos behaves where generations differ, as data.
+"""What a profile is: every switch and every duration by which nodes differ. The defaults are `strict`.
 
 One `Profile` is one column of the behaviour matrix (wire-protocol.md 6.9), restricted to what this model covers. Each
 switch names the defect that it stands for (`known-bugs.md`, wire-protocol.md 6.10), so that `strict`, in which every
@@ -8,10 +8,8 @@ model knows a release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class TakesRevision(StrEnum):
@@ -82,44 +80,5 @@ class Profile:
     """A member is DOWN when more reports than this failed in a row (`fail-access-cnt`, 4.3)."""
 
     def without_time(self) -> Profile:
-        """The same rules with time frozen: no delay is longer than another (the untimed mode of the explorer)."""
+        """The same rules with time frozen: no delay is longer than another (the bounded cluster of the explorer)."""
         return replace(self, sync_delay_ms=0, retry_delay_ms=0, load_retry_ms=0)
-
-
-class UnknownProfileError(ValueError):
-    """There is no profile of that name; the message lists those there are."""
-
-
-STRICT = Profile(name="strict")
-
-NACOS_2_2_4 = Profile(
-    name="nacos-2.2.4",
-    revision_zero_passes=True,
-    takes_revision=TakesRevision.AT_CREATION,
-    sync_renews_lease=False,
-    protects_native=False,
-    change_of_gone_client_deletes=False,
-    retry_keeps_pending_delete=False,
-)
-
-NACOS_2_0_4 = replace(
-    NACOS_2_2_4,
-    name="nacos-2.0.4",
-    revisions_travel=False,
-    verify_tests_revision=False,
-    sends_only_to_up_members=False,
-    sync_delay_ms=2000,
-    retry_delay_ms=5000,
-    load_retry_ms=60_000,
-    load_timeout_ms=3000,
-)
-
-PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (NACOS_2_0_4, NACOS_2_2_4, STRICT)})
-
-
-def profile_named(name: str) -> Profile:
-    """Look a profile up. Raises UnknownProfileError."""
-    try:
-        return PROFILES[name]
-    except KeyError:
-        raise UnknownProfileError(f"unknown profile {name!r}; known: {', '.join(sorted(PROFILES))}") from None

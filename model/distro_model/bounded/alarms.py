@@ -1,0 +1,68 @@
+"""What a transition shows beyond one node's step: a false confirmation, a repair, a retry.
+
+Each function is a look-up whose one result is a `Finding` or None. What one step shows by itself is in `draft.alarm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from distro_model.bounded.values import Call, Life
+from distro_model.events import CallEnded
+from distro_model.messages import Answer, CallResult, Change, Content, Delete, Verify, text_of
+from distro_model.node import NodeState
+from distro_model.search.system import Alternative, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A copy whose VERIFY was answered with SUCCESS."""
+
+    client: str
+    node: str
+    content: Content
+    sent_as: Content
+
+
+def confirmation(call: Call, receiver: NodeState, answer: Answer | None) -> Sequence[Alternative]:
+    held = receiver.client(call.request.client) if isinstance(call.request, Verify) else None
+    if answer is None or answer.result is not CallResult.SUCCESS or held is None or call.sent_as is None:
+        return ((None,),)
+    return ((Confirmed(held.name, receiver.name, held.content, call.sent_as),),)
+
+
+def false_confirmation(confirmed: Confirmed | None, life: Life) -> Sequence[Alternative]:
+    """INV-VERIFY: from the content with which the verify was sent up to the last one, none is the copy's."""
+    if confirmed is None or confirmed.client != life.client:
+        return ((None,),)
+    sent = life.contents.index(confirmed.sent_as) if confirmed.sent_as in life.contents else 0
+    between = life.contents[sent:]
+    if confirmed.content in between:
+        return ((None,),)
+    what = (
+        f"{confirmed.node} confirmed {life.client} with {text_of(confirmed.content)}"
+        f" while its owner had {' then '.join(map(text_of, between))}"
+    )
+    return ((Finding("INV-VERIFY", what),),)
+
+
+def repair(end: CallEnded, source: NodeState) -> Sequence[Alternative]:
+    """REACH-VERIFY-REPAIR: a failed verify makes the owner queue the whole client for the peer that failed."""
+    request = end.request
+    queued = isinstance(request, Verify) and source.task(request.client, end.target) is not None
+    if not queued or end.answer.result is not CallResult.FAIL or not isinstance(request, Verify):
+        return ((None,),)
+    what = f"{end.target} failed the verify of {request.client}, and {source.name} queued it for {end.target}"
+    return ((Finding("REACH-VERIFY-REPAIR", what),),)
+
+
+def requeued(end: CallEnded, source: NodeState) -> Sequence[Alternative]:
+    """REACH-RETRY: a sync that timed out is queued again."""
+    request = end.request
+    if isinstance(request, Change | Delete):
+        task = source.task(request.client, end.target)
+        if task is not None:
+            what = f"{source.name} queued the {task.action} of {request.client} for {end.target} again"
+            return ((Finding("REACH-RETRY", what),),)
+    return ((None,),)

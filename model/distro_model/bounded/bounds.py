@@ -1,0 +1,81 @@
+"""Bounds: how large the cluster is and what may happen to it. Everything that makes a search finite has a name here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+LETTERS = "abcdefghi"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Raises ValueError when the bounds contradict themselves. Budgets count for the whole run, not for each node."""
+
+    nodes: int = 2
+    clients: int = 1
+    changes: int = 2
+    """Registrations and deregistrations of each client."""
+    crashes: int = 0
+    drops: int = 1
+    """Requests that are lost: their sender sees a time-out."""
+    lost_replies: int = 0
+    """Requests that take effect but whose reply is lost."""
+    swallows: int = 1
+    """Requests that are acknowledged and not delivered."""
+    late_replies: int = 0
+    """Replies that stay on their way while other things happen, and may be lost there."""
+    reorders: int = 0
+    """Requests that overtake one sent before them on the same link."""
+    duplicates: int = 0
+    """Requests that arrive twice."""
+    delays: int = 0
+    """Requests that arrive after their sender has given them up."""
+    garbles: int = 0
+    """Requests that take effect and are answered with something that cannot be read (B42)."""
+    periods: int = 0
+    """Verify periods that may pass; with 0 no lease ever ends. Within a period every timer fires once."""
+    lease_periods: int = 2
+    """Length of a lease, scaled: so many periods."""
+    pauses: int = 0
+    """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
+    in_flight: int = 2
+    """Unfinished calls on each link."""
+    max_states: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        negative = [each.name for each in fields(self) if getattr(self, each.name) < 0]
+        if negative or self.nodes < 1:
+            raise ValueError("bounds: at least one node, and no negative number of anything")
+        if self.nodes > len(LETTERS):
+            raise ValueError(f"bounds: at most {len(LETTERS)} nodes")
+        if self.in_flight < max(1, self._clients_per_node):
+            raise ValueError(
+                f"bounds: in_flight={self.in_flight} is too small, a verify round of a node with"
+                f" {self._clients_per_node} clients needs as many calls on each link; raise it"
+            )
+        if self.pauses and not self.periods:
+            raise ValueError("bounds: pauses need periods to sleep through; raise periods")
+        if self.periods and not self.lease_periods:
+            raise ValueError("bounds: a lease lasts at least one period; raise lease_periods")
+
+    @property
+    def _clients_per_node(self) -> int:
+        return -(-self.clients // self.nodes)
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return tuple(LETTERS[: self.nodes])
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        return tuple(f"c{number + 1}" for number in range(self.clients))
+
+    def home(self, client: int) -> str:
+        """Client i always connects to node i modulo n: which node is whose does not matter, that they differ does."""
+        return LETTERS[client % self.nodes]
+
+    def __str__(self) -> str:
+        """Only what is not zero, and not how far the search may go."""
+        said = [(each.name, getattr(self, each.name)) for each in fields(self)]
+        hidden = {"max_states"} | (set() if self.periods else {"lease_periods"})
+        return " ".join(f"{name}={value}" for name, value in said if value and name not in hidden)

@@ -1,0 +1,203 @@
+"""What is looked at in every state: the properties that do not need a transition to be seen.
+
+**Quiescence.** Two words are used, one stronger than the other:
+
+* *idle*: every node runs and is loaded, no task is queued, no call is unfinished;
+* *settled*: idle, and a full verify round at every node, with everything that follows from it over perfect links,
+  leaves every node as it was. Messages may flow in that round (a release with B10 syncs in vain for ever).
+
+So INV-CONV claims, client by client: in a settled state, a client whose connection is open is shown the same by every
+node; neither anti-entropy nor any lease would ever change that again. It claims nothing about how long it takes to
+settle (EVENTUALLY-CONV does), nothing about leftovers of clients that are gone while their lease still runs
+(INV-DELETE does, for clients that left in an orderly way), and nothing about revisions (INV-REV does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from distro_model.bounded.clock import is_empty
+from distro_model.bounded.draft import Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.values import Connection, Life
+from distro_model.events import TaskDue, VerifyDue
+from distro_model.messages import Content, text_of
+from distro_model.network import Link as TimedLink
+from distro_model.node import NodeState
+from distro_model.search.system import Alternative, Finding, Lookup
+from distro_model.turn import Plan, Turn
+
+ROUNDS_UNTIL_RESTLESS = 20
+"""A verify round is followed for so many executions of all queued tasks; one that goes on has not settled."""
+
+Nodes = tuple[NodeState | None, ...]
+
+
+Looks = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
+"""The chains of one property: each ends in the register `found`."""
+
+
+def of_copies(function_of_node: Callable[[str], Function]) -> Looks:
+    """What one node holds of one client, in every state. The function gets the node's state and the client's life."""
+
+    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+        for node in layout.nodes:
+            for client in layout.clients:
+                reads = (node_column(node), client_column(client))
+                yield (Lookup("as it should be", function_of_node(node), reads, ("found",)),)
+
+    return looks
+
+
+def of_settled(function: Function) -> Looks:
+    """What all nodes together hold of one client, in settled states."""
+
+    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+        before = (*_idle(layout), *_together(layout.nodes), _settled(layout))
+        return ((*before, found) for found in _of_clients(layout, function))
+
+    return looks
+
+
+def of_all_nodes(function: Function) -> Looks:
+    """What all nodes together hold of one client, in every state."""
+
+    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+        return ((*_together(layout.nodes), found) for found in _of_clients(layout, function))
+
+    return looks
+
+
+def _of_clients(layout: Layout, function: Function) -> Iterator[Lookup]:
+    for client in layout.clients:
+        yield Lookup("as it should be", function, ("all nodes", client_column(client)), ("found",))
+
+
+def _idle(layout: Layout) -> Iterator[Lookup]:
+    for node in layout.nodes:
+        yield Lookup(f"{node} is not idle", is_idle, (node_column(node),))
+    for link in layout.links:
+        yield Lookup("a link is not empty", is_empty, (link_column(*link),))
+
+
+def _together(nodes: tuple[str, ...]) -> Iterator[Lookup]:
+    """The states of all nodes as one value, in the register "all nodes"."""
+    first, *rest = (node_column(node) for node in nodes)
+    latest = "all nodes" if not rest else "the first node"
+    yield Lookup("never", alone, (first,), (latest,))
+    for number, column in enumerate(rest, start=2):
+        after = "all nodes" if number == len(nodes) else f"the first {number} nodes"
+        yield Lookup("never", appended, (latest, column), (after,))
+        latest = after
+
+
+def alone(node: NodeState | None) -> Sequence[Alternative]:
+    return (((node,),),)
+
+
+def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
+    return (((*nodes, node),),)
+
+
+def _settled(layout: Layout) -> Lookup:
+    return Lookup("a verify round would change it", settled(Plan(layout.nodes, layout.profile)), ("all nodes",))
+
+
+@cache
+def settled(plan: Plan) -> Function:
+    def is_settled(nodes: Nodes) -> Sequence[Alternative]:
+        return ((),) if after_verify_rounds(nodes, plan) == nodes else ()
+
+    return is_settled
+
+
+def is_idle(node: NodeState | None) -> Sequence[Alternative]:
+    return ((),) if node is not None and node.loaded and not node.tasks else ()
+
+
+def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
+    """The nodes after one verify round at each, over perfect links; None when the exchange does not come to rest."""
+    turn = Turn(plan, 0, nodes, (TimedLink(),) * len(nodes) ** 2, instant=True)
+    for position in range(turn.size):
+        turn.tell(position, VerifyDue(0))
+    for _ in range(ROUNDS_UNTIL_RESTLESS):
+        waiting = [(p, task) for p, node in enumerate(turn.nodes) if node is not None for task in node.tasks]
+        if not waiting:
+            return tuple(turn.nodes)
+        for position, task in waiting:
+            turn.tell(position, TaskDue(0, task.client, task.target))
+    return None
+
+
+@cache
+def misowned(node: str) -> Function:
+    """A client is native at the node that holds its connection and nowhere else."""
+
+    def found(state: NodeState | None, life: Life) -> Sequence[Alternative]:
+        held = None if state is None else state.client(life.client)
+        owns = held is not None and held.native
+        connected = life.connection is Connection.OPEN and life.home == node
+        if owns == connected:
+            return ()
+        what = f"{life.client} is {'' if owns else 'not '}native at {node} and {_connection(life)}"
+        return ((Finding("INV-OWNER", what),),)
+
+    return found
+
+
+def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+    """A copy stamped with revision r > 0 holds what its owner had at revision r."""
+    held = None if node is None else node.client(life.client)
+    if node is None or held is None or (held.revision == 0 and not held.native):
+        return ()
+    if held.revision >= len(life.contents):
+        what = f"{node.name} has {held.name} at revision {held.revision}, never reached"
+    elif life.contents[held.revision] != held.content:
+        what = (
+            f"{node.name} has {held.name} at revision {held.revision} with {text_of(held.content)},"
+            f" its owner had {text_of(life.contents[held.revision])}"
+        )
+    else:
+        return ()
+    return ((Finding("INV-REV", what),),)
+
+
+def at_second_revision(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+    held = None if node is None else node.client(life.client)
+    if node is None or held is None or held.native or len(life.contents) < 3:
+        return ()
+    if held.content != life.contents[2] or life.contents[2] == life.contents[1]:
+        return ()
+    return ((Finding("REACH-SECOND-REVISION", f"{node.name} holds the second content of {life.client}"),),)
+
+
+@cache
+def diverged(property_id: str) -> Function:
+    """A connected client is not shown the same by every running node."""
+
+    def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
+        if life.connection is not Connection.OPEN:
+            return ()
+        shown = {node.name: _content(node, life.client) for node in nodes if node is not None}
+        if len(set(shown.values())) < 2:
+            return ()
+        what = ", ".join(f"{name} shows {text_of(content)}" for name, content in shown.items())
+        return ((Finding(property_id, f"{life.client}: {what}"),),)
+
+    return found
+
+
+def undeleted(nodes: Nodes, life: Life) -> Sequence[Alternative]:
+    holders = [node.name for node in nodes if node is not None and node.client(life.client) is not None]
+    if not holders or not life.left_cleanly:
+        return ()
+    return ((Finding("INV-DELETE", f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
+
+
+def _content(node: NodeState, client: str) -> Content:
+    held = node.client(client)
+    return () if held is None else held.content
+
+
+def _connection(life: Life) -> str:
+    return f"connected to {life.home}" if life.connection is Connection.OPEN else str(life.connection)

@@ -1,0 +1,59 @@
+"""What clients do: connect, register, deregister, go away, each as often as the bounds allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from distro_model.actions import Connect, Deregister, Disconnect, Register
+from distro_model.bounded.draft import CLOCK, Draft, Layout, client_column
+from distro_model.bounded.values import Clock, Connection, Life
+from distro_model.events import (
+    ClientConnected,
+    ClientDisconnected,
+    InstanceDeregistered,
+    InstanceRegistered,
+)
+from distro_model.search.system import Alternative, Chain
+from distro_model.transitions import ClientActs
+
+SERVICE = "web"
+
+
+def client_chains(layout: Layout) -> Iterator[Chain]:
+    for client in layout.clients:
+        home = layout.bounds.home(layout.clients.index(client))
+        for kind, choices in (("connect", connects), ("change", changes), ("disconnect", disconnects)):
+            draft = Draft(layout, kind, client)
+            column = client_column(client)
+            draft.look(f"{client} cannot {kind} now", choices, (column, CLOCK), (column, "action", "event"))
+            draft.tell(home, "event")
+            yield draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+
+
+def connects(life: Life, _: Clock) -> Sequence[Alternative]:
+    if life.connection is not Connection.NEW:
+        return ()
+    after = replace(life, connection=Connection.OPEN)
+    return ((after, Connect(life.client, life.home), ClientConnected(0, life.client)),)
+
+
+def changes(life: Life, _: Clock) -> Sequence[Alternative]:
+    """A registration that differs from all before it, or a deregistration of what is registered."""
+    if life.connection is not Connection.OPEN or not life.changes_left:
+        return ()
+    client, left = life.client, life.changes_left - 1
+    instance = f"10.0.0.{client[1:]}:80 v={len(life.contents)}"
+    registered = replace(life, contents=(*life.contents, ((SERVICE, instance),)), changes_left=left)
+    registration = (registered, Register(client, SERVICE, instance), InstanceRegistered(0, client, SERVICE, instance))
+    if not life.contents[-1]:
+        return (registration,)
+    gone = replace(life, contents=(*life.contents, ()), changes_left=left)
+    return (registration, (gone, Deregister(client, SERVICE), InstanceDeregistered(0, client, SERVICE)))
+
+
+def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:
+    if life.connection is not Connection.OPEN:
+        return ()
+    after = replace(life, connection=Connection.ENDED, left_cleanly=True, ended_period=clock.period)
+    return ((after, Disconnect(life.client), ClientDisconnected(0, life.client)),)

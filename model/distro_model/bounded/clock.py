@@ -1,0 +1,69 @@
+"""Time in periods: one verify interval passes when everything that it asks for has been done.
+
+Only with `Bounds.periods`. Within a period everything may happen in any order; at its end nothing is on its way, no
+task is queued, and every running node has started its verify round and checked its leases once. So a lease ends only
+where the protocol let it end, and never because the search chose to be slow. A run stops after the last period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from distro_model.bounded.draft import CLOCK, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.nodes import due_verify
+from distro_model.bounded.values import Clock, Connection, Life, Link
+from distro_model.node import NodeState
+from distro_model.search.system import Alternative, Chain, Finding
+from distro_model.transitions import PeriodPasses
+
+
+def clock_chains(layout: Layout) -> Iterator[Chain]:
+    if not layout.bounds.periods:
+        return
+    draft = Draft(layout, "period", "")
+    for source, target in layout.links:
+        draft.look(f"something is on its way on {source}->{target}", is_empty, (link_column(source, target),))
+    for node in layout.nodes:
+        draft.look(f"{node} has something to do", is_done, (node_column(node), CLOCK))
+    draft.look("no periods are left", _passed(layout.bounds.periods), (CLOCK,), (CLOCK,))
+    for node in layout.nodes:
+        for client in layout.clients:
+            draft.alarm(_overdue(layout), (node_column(node), client_column(client), CLOCK))
+    yield draft.chain(lambda _: PeriodPasses(), fair=True)
+
+
+def is_empty(link: Link) -> Sequence[Alternative]:
+    return () if link.calls else ((),)
+
+
+def is_done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
+    if node is None:
+        return ((),)
+    done = not node.tasks and node.name in clock.checked and (not due_verify(node) or node.name in clock.verified)
+    return ((),) if done else ()
+
+
+def _passed(periods: int) -> Function:
+    def passed(clock: Clock) -> Sequence[Alternative]:
+        return ((Clock(clock.period + 1),),) if clock.period < periods else ()
+
+    return passed
+
+
+def _overdue(layout: Layout) -> Function:
+    """At the end of a period: a copy whose lease is over by more than a period, or of a client long gone."""
+    interval_ms, lease = layout.profile.verify_interval_ms, layout.bounds.lease_periods
+
+    def overdue(node: NodeState | None, life: Life, clock: Clock) -> Sequence[Alternative]:
+        held = None if node is None else node.client(life.client)
+        if node is None or held is None:
+            return ((None,),)
+        if life.connection is Connection.ENDED and clock.period - life.ended_period > lease + 2:
+            what = f"{node.name} still has {life.client}, gone for {clock.period - life.ended_period} periods"
+            return ((Finding("INV-RESURRECT", what),),)
+        unverified = clock.period - held.renewed_ms // interval_ms
+        if not held.native and unverified > lease + 2:
+            return ((Finding("INV-EXPIRE", f"{node.name} has {life.client}, unverified for {unverified} periods"),),)
+        return ((None,),)
+
+    return overdue

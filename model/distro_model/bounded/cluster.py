@@ -1,0 +1,53 @@
+"""The bounded cluster as a `search.System`: all columns, all chains, and the checks of the wanted properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.clients import client_chains
+from distro_model.bounded.clock import clock_chains
+from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
+from distro_model.bounded.links import link_chains
+from distro_model.bounded.nodes import node_chains
+from distro_model.bounded.values import Budget, Clock, Life, Link
+from distro_model.node import NodeState, fresh_node
+from distro_model.profiles import Profile
+from distro_model.properties import PROPERTIES, Property
+from distro_model.search.system import Check, System
+
+
+def bounded_cluster(
+    bounds: Bounds, profile: Profile, properties: Iterable[Property] = tuple(PROPERTIES.values())
+) -> System:
+    """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected."""
+    lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
+    layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
+    beginning = {
+        **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
+        **{link_column(*ends): Link() for ends in layout.links},
+        **{client_column(name): _life(bounds, name) for name in layout.clients},
+        BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
+        CLOCK: Clock(),
+    }
+    chains = (*client_chains(layout), *node_chains(layout), *link_chains(layout), *clock_chains(layout))
+    return System(
+        tuple(beginning),
+        tuple(beginning.values()),
+        chains,
+        tuple(
+            Check(each.id, each.kind, lookups, "found")
+            for each in properties
+            if each.applies(bounds)
+            for lookups in each.looks(layout)
+        ),
+    )
+
+
+def _loaded(name: str, others: tuple[str, ...]) -> NodeState:
+    return replace(fresh_node(name, others, 0), loaded=True)
+
+
+def _life(bounds: Bounds, client: str) -> Life:
+    return Life(client, bounds.home(bounds.client_names.index(client)), ((),), bounds.changes)

@@ -1,0 +1,202 @@
+"""What nodes do by themselves: queued tasks, verify rounds, loads, lease checks; and how they fail and start again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from distro_model.actions import Crash, Restart
+from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.values import Budget, Clock, Connection, Life, Link, Phase
+from distro_model.events import LeaseCheckDue, LoadDue, TaskDue, VerifyDue
+from distro_model.node import NodeState, fresh_node
+from distro_model.search.system import Alternative, Chain, Finding
+from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
+
+
+def node_chains(layout: Layout) -> Iterator[Chain]:
+    bounds = layout.bounds
+    for node in layout.nodes:
+        yield _task(layout, node)
+        yield _verify(layout, node)
+        if bounds.periods:
+            yield _lease_check(layout, node)
+        if bounds.crashes:
+            yield _load(layout, node)
+            yield _crash(layout, node)
+            yield _restart(layout, node)
+        if bounds.pauses:
+            yield _pause(layout, node)
+
+
+def _task(layout: Layout, node: str) -> Chain:
+    draft = Draft(layout, "task", node)
+    draft.look("no task is queued", due_tasks, (node_column(node),), ("event", "label"))
+    draft.tell(node, "event")
+    return draft.chain(lambda value: value("label"), fair=True)
+
+
+def due_tasks(node: NodeState | None) -> Sequence[Alternative]:
+    if node is None:
+        return ()
+    return tuple(
+        (TaskDue(0, task.client, task.target), TaskRuns(node.name, task.target, task.client, task.action))
+        for task in node.tasks
+    )
+
+
+def _verify(layout: Layout, node: str) -> Chain:
+    """Without periods a round may start at any time; with periods once in each."""
+    draft = Draft(layout, "verify round", node)
+    draft.look("not loaded, or nothing to verify", due_verify, (node_column(node),), ("event",))
+    if layout.bounds.periods:
+        draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
+    draft.tell(node, "event")
+    return draft.chain(lambda _: VerifyRuns(node), fair=True)
+
+
+def due_verify(node: NodeState | None) -> Sequence[Alternative]:
+    verifies = node is not None and node.loaded and any(client.native for client in node.clients)
+    return ((VerifyDue(0),),) if verifies else ()
+
+
+def verified(node: str) -> Function:
+    def after(clock: Clock) -> Sequence[Alternative]:
+        if node in clock.verified:
+            return ()
+        return ((replace(clock, verified=tuple(sorted((*clock.verified, node)))),),)
+
+    return after
+
+
+def _lease_check(layout: Layout, node: str) -> Chain:
+    draft = Draft(layout, "lease check", node)
+    draft.look("checked in this period", _checked(node), (CLOCK,), (CLOCK, "event"))
+    before = draft.register(node_column(node))
+    draft.tell(node, "event")
+    for client in layout.clients:
+        draft.alarm(_vanished, (before, node_column(node), client_column(client)))
+    return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
+
+
+def _checked(node: str) -> Function:
+    def after(clock: Clock) -> Sequence[Alternative]:
+        if node in clock.checked:
+            return ()
+        return ((replace(clock, checked=tuple(sorted((*clock.checked, node)))), LeaseCheckDue(0)),)
+
+    return after
+
+
+def _vanished(before: NodeState, after: NodeState, life: Life) -> Sequence[Alternative]:
+    """A lease check removed the copy of a client whose connection is open (INV-LIVE)."""
+    gone = before.client(life.client) is not None and after.client(life.client) is None
+    if not gone or life.connection is not Connection.OPEN:
+        return ((None,),)
+    return ((Finding("INV-LIVE", f"{before.name} let {life.client} expire, which is connected to {life.home}"),),)
+
+
+def _load(layout: Layout, node: str) -> Chain:
+    draft = Draft(layout, "load", node)
+    draft.look("no load is due", due_load, (node_column(node),), ("event",))
+    draft.tell(node, "event")
+    return draft.chain(lambda _: LoadRuns(node), fair=True)
+
+
+def due_load(node: NodeState | None) -> Sequence[Alternative]:
+    return ((LoadDue(0),),) if node is not None and node.load_at_ms is not None else ()
+
+
+def _crash(layout: Layout, node: str) -> Chain:
+    """The node is gone with all its memory; what waits for it fails, what it waited for vanishes."""
+    draft = Draft(layout, "crash", node)
+    draft.look("no crashes are left", spent("crashes"), (BUDGET,), (BUDGET,))
+    draft.look(f"{node} is down", stopped, (node_column(node),), (node_column(node),))
+    for other in layout.others(node):
+        draft.look("never", emptied, (link_column(node, other),), (link_column(node, other),))
+        draft.look("never", broken, (link_column(other, node),), (link_column(other, node),))
+    for client in layout.clients:
+        ends = orphaned if layout.bounds.home(layout.clients.index(client)) == node else unsettled
+        draft.look("never", ends, (client_column(client), CLOCK), (client_column(client),))
+    return draft.chain(lambda _: NodeFails(Crash(node)), fair=False)
+
+
+def spent(name: str) -> Function:
+    """One less of a budget; the same function for the same name, so that one table serves all places."""
+    return _SPENT[name]
+
+
+def _spend(name: str) -> Function:
+    def less(budget: Budget) -> Sequence[Alternative]:
+        after = budget.less(name)
+        return () if after is None else ((after,),)
+
+    return less
+
+
+_SPENT = {name: _spend(name) for name in Budget.__dataclass_fields__}
+
+
+def stopped(node: NodeState | None) -> Sequence[Alternative]:
+    return () if node is None else ((None,),)
+
+
+def emptied(link: Link) -> Sequence[Alternative]:
+    return ((Link(link.down),),)
+
+
+def broken(link: Link) -> Sequence[Alternative]:
+    """The connection ends: every call on it fails, and what was given up never arrives."""
+    calls = tuple(
+        replace(call, phase=Phase.REFUSED, answer=None) for call in link.calls if call.phase is not Phase.ABANDONED
+    )
+    return ((Link(True, calls),),)
+
+
+def orphaned(life: Life, clock: Clock) -> Sequence[Alternative]:
+    """The client's own node has crashed, and its connection with it."""
+    if life.connection is not Connection.OPEN:
+        return unsettled(life, clock)
+    return ((replace(life, connection=Connection.ENDED, ended_period=clock.period),),)
+
+
+def unsettled(life: Life, _: Clock) -> Sequence[Alternative]:
+    return ((replace(life, left_cleanly=False),),)
+
+
+def _restart(layout: Layout, node: str) -> Chain:
+    """The node starts empty and loads at once. Calls that were waiting for the old one still fail."""
+    others = layout.others(node)
+
+    def started(state: NodeState | None, clock: Clock) -> Sequence[Alternative]:
+        if state is not None:
+            return ()
+        at_ms = clock.period * layout.profile.verify_interval_ms
+        return ((fresh_node(node, others, at_ms), LoadDue(0)),)
+
+    draft = Draft(layout, "restart", node)
+    draft.look(f"{node} runs", started, (node_column(node), CLOCK), (node_column(node), "event"))
+    for other in others:
+        draft.look("never", mended, (link_column(other, node),), (link_column(other, node),))
+    draft.tell(node, "event")
+    return draft.chain(lambda _: NodeFails(Restart(node)), fair=True)
+
+
+def mended(link: Link) -> Sequence[Alternative]:
+    return ((Link(False, link.calls),),)
+
+
+def _pause(layout: Layout, node: str) -> Chain:
+    """The node sleeps for longer than a lease while the others go on: seen from it, all its stamps have aged."""
+    slept_ms = (layout.bounds.lease_periods + 1) * layout.profile.verify_interval_ms
+
+    def slept(state: NodeState | None) -> Sequence[Alternative]:
+        if state is None:
+            return ()
+        aged = tuple(replace(client, renewed_ms=client.renewed_ms - slept_ms) for client in state.clients)
+        return ((replace(state, clients=aged),),)
+
+    draft = Draft(layout, "pause", node)
+    draft.look("no pauses are left", spent("pauses"), (BUDGET,), (BUDGET,))
+    draft.look(f"{node} is down", slept, (node_column(node),), (node_column(node),))
+    return draft.chain(lambda _: Pauses(node), fair=False)

@@ -1,0 +1,82 @@
+"""Rows for people: one row as a situation, the lines of its text, and what a transition changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.values import Call, Life, Link, Phase
+from distro_model.cluster import View
+from distro_model.messages import text_of
+from distro_model.node import NodeState
+from distro_model.profiles import Profile
+from distro_model.search.system import Row
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One row, by name."""
+
+    nodes: Mapping[str, NodeState | None]
+    links: Mapping[tuple[str, str], Link]
+    lives: Mapping[str, Life]
+
+    def views(self, profile: Profile) -> Mapping[str, Mapping[str, View] | None]:
+        """What each node shows to whoever asks, as `cluster.observe` has it for the timed mode."""
+        shows = profile.revisions_travel
+        return {
+            name: None
+            if node is None
+            else {each.name: View(each.revision if shows else 0, each.content) for each in node.clients}
+            for name, node in self.nodes.items()
+        }
+
+    def lines(self) -> Iterable[str]:
+        for name, node in self.nodes.items():
+            yield f"{name}: down" if node is None else f"{name}: {'loaded' if node.loaded else 'not loaded'}"
+            if node is not None:
+                yield from (f"{name}: {line}" for line in _node_lines(node))
+        for (source, target), link in self.links.items():
+            yield from (f"{source}->{target}: {_call_line(call)}" for call in link.calls)
+
+
+def situation_of(row: Row, bounds: Bounds) -> Situation:
+    """Read a row of `bounded_cluster(bounds, …)`."""
+    names, size = bounds.node_names, bounds.nodes
+    pairs = [(source, target) for source in names for target in names if source != target]
+    nodes, links, lives = row[:size], row[size : size + len(pairs)], row[size + len(pairs) :]
+    return Situation(
+        {name: _a(NodeState, node) for name, node in zip(names, nodes, strict=True) if node is not None}
+        | {name: None for name, node in zip(names, nodes, strict=True) if node is None},
+        {pair: _a(Link, link) for pair, link in zip(pairs, links, strict=True)},
+        {client: _a(Life, life) for client, life in zip(bounds.client_names, lives, strict=False)},
+    )
+
+
+Column = TypeVar("Column")
+
+
+def _a(kind: type[Column], value: object) -> Column:
+    assert isinstance(value, kind)  # the order of the columns is that of `bounded_cluster`
+    return value
+
+
+def difference(before: Situation, after: Situation) -> Iterable[str]:
+    """The lines that a transition takes away (-) and adds (+), node by node and link by link."""
+    old, new = list(before.lines()), list(after.lines())
+    yield from (f"- {line}" for line in old if line not in new)
+    yield from (f"+ {line}" for line in new if line not in old)
+
+
+def _call_line(call: Call) -> str:
+    return f"{call.request}" + ("" if call.phase is Phase.SENT else f" ({call.phase})")
+
+
+def _node_lines(node: NodeState) -> Iterable[str]:
+    for client in node.clients:
+        kind = "native" if client.native else "synced"
+        yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
+    for task in node.tasks:
+        yield f"{task.action} task of {task.client} for {task.target}"

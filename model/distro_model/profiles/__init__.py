@@ -1,0 +1,26 @@
+"""Profiles: how a generation of Nacos behaves where generations differ, as data.
+
+`profile` is the record of switches, whose defaults are `strict`; `releases` the table of the releases.
+"""
+
+from distro_model.profiles.profile import Profile, RetryAction, TakesRevision
+from distro_model.profiles.releases import (
+    NACOS_2_0_4,
+    NACOS_2_2_4,
+    PROFILES,
+    STRICT,
+    UnknownProfileError,
+    profile_named,
+)
+
+__all__ = [
+    "NACOS_2_0_4",
+    "NACOS_2_2_4",
+    "PROFILES",
+    "STRICT",
+    "Profile",
+    "RetryAction",
+    "TakesRevision",
+    "UnknownProfileError",
+    "profile_named",
+]
