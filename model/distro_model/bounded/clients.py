@@ -43,13 +43,18 @@ def changes(life: Life, _: Clock) -> Sequence[Alternative]:
     if life.connection is not Connection.OPEN or not life.changes_left:
         return ()
     client, left = life.client, life.changes_left - 1
-    instance = f"10.0.0.{client[1:]}:80 v={len(life.contents)}"
+    instance = f"{address(client)} v={len(life.contents)}"
     registered = replace(life, contents=(*life.contents, ((SERVICE, instance),)), changes_left=left)
     registration = (registered, Register(client, SERVICE, instance), InstanceRegistered(0, client, SERVICE, instance))
     if not life.contents[-1]:
         return (registration,)
     gone = replace(life, contents=(*life.contents, ()), changes_left=left)
     return (registration, (gone, Deregister(client, SERVICE), InstanceDeregistered(0, client, SERVICE)))
+
+
+def address(client: str) -> str:
+    """What a client publishes, without the version that each change adds."""
+    return f"10.0.0.{client[1:]}:80"
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:
