@@ -6,7 +6,7 @@ words of the protocol: a property holds, is broken by this run, or was never rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from distro_model.bounded.bounds import Bounds
@@ -78,6 +78,8 @@ class Result:
 class Exploration:
     search: Search
     results: tuple[Result, ...]
+    kinds: Mapping[str, str]
+    """Chain name -> the kind of transition that it makes."""
 
     @property
     def complete(self) -> bool:
@@ -117,7 +119,8 @@ def explore(
     wanted = tuple(properties)
     system = bounded_cluster(bounds, profile, wanted, symmetric=symmetric)
     search = engine(system, Limits(bounds.max_states, max_memory_bytes), watch)
-    return Exploration(search, tuple(_result(each, search, bounds) for each in wanted))
+    results = tuple(_result(each, search, bounds) for each in wanted)
+    return Exploration(search, results, {chain.name: chain.kind for chain in system.chains})
 
 
 def _result(checked: Property, search: Search, bounds: Bounds) -> Result:
