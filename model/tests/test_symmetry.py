@@ -65,7 +65,7 @@ def test_the_identity_is_number_0():
     [
         (Bounds(nodes=3, crashes=1), "ascending order"),
         (Bounds(clients=3), "the order of their names"),
-        (Bounds(), "no other arrangement"),
+        (Bounds(), "there is no other arrangement"),
     ],
     ids=str,
 )

@@ -39,7 +39,7 @@ def symmetry_of(bounds: Bounds) -> Symmetry:
     names = [_names(bounds, order) for order in permutations(bounds.node_names) if _keeps_homes(bounds, order)]
     if len(names) < 2:
         raise NoSymmetryError(
-            "symmetry: every node is the home of a client and no other arrangement has the same homes"
+            "symmetry: there is no other arrangement of the nodes in which every home is still a home"
         )
     names.sort(key=lambda each: sum(old != new for old, new in each.items()))  # the identity is number 0
     columns = [_columns(bounds, each) for each in names]
