@@ -51,6 +51,10 @@ class Profile:
     protects_native: bool = True
     """A peer's CHANGE, DELETE or snapshot never touches a client connected here. No release does (B01, B41)."""
 
+    tombstones: bool = True
+    """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back. No release has them
+    (B26, B27)."""
+
     replicas_are_native: bool = False
     """Synced copies believe that they are originals. No release; mutant B07."""
 
@@ -98,6 +102,7 @@ NACOS_2_2_4 = Profile(
     takes_revision=TakesRevision.AT_CREATION,
     sync_renews_lease=False,
     protects_native=False,
+    tombstones=False,
     change_of_gone_client_deletes=False,
     retry_keeps_pending_delete=False,
 )
