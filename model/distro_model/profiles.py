@@ -55,6 +55,10 @@ class Profile:
     """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back. No release has them
     (B26, B27)."""
 
+    refuses_before_load: bool = True
+    """A member that is not loaded itself gives no snapshot, and a load that everybody refused so is complete: nobody
+    has anything. Every release gives what little it has, and whoever asked takes it for everything (B33, D14)."""
+
     replicas_are_native: bool = False
     """Synced copies believe that they are originals. No release; mutant B07."""
 
@@ -103,6 +107,7 @@ NACOS_2_2_4 = Profile(
     sync_renews_lease=False,
     protects_native=False,
     tombstones=False,
+    refuses_before_load=False,
     change_of_gone_client_deletes=False,
     retry_keeps_pending_delete=False,
 )
