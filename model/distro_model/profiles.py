@@ -59,6 +59,10 @@ class Profile:
     """A member that is not loaded itself gives no snapshot, and a load that everybody refused so is complete: nobody
     has anything. Every release gives what little it has, and whoever asked takes it for everything (B33, D14)."""
 
+    grace_after_pause: bool = True
+    """A lease check that comes so late that the node must have been suspended ends nothing, and starts every running
+    lease anew. In a release it ends whatever could not be renewed meanwhile (B23)."""
+
     replicas_are_native: bool = False
     """Synced copies believe that they are originals. No release; mutant B07."""
 
@@ -108,6 +112,7 @@ NACOS_2_2_4 = Profile(
     protects_native=False,
     tombstones=False,
     refuses_before_load=False,
+    grace_after_pause=False,
     change_of_gone_client_deletes=False,
     retry_keeps_pending_delete=False,
 )
