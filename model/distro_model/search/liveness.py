@@ -10,11 +10,16 @@ component can be gone round fairly, all of it can: more rows are more chances to
 more chances to take it. So each maximal component is judged once, and exactly: it is fair when for each fair chain it
 has a row where the chain is impossible, or an edge of that chain that stays inside. A row that is on no cycle is a
 component too, without edges; the same test then says whether the run may end there.
+
+Weak fairness forgives that a chain is impossible now and then. Where a bound makes it so (a queue that may send only
+while its link is not full), runs are found that no real cluster has; such a chain can be declared strongly fair: if it
+is possible again and again, it is taken again and again. A component that cannot take such a chain inside loses the
+rows where the chain is possible, and what is left of it is judged anew (Emerson and Lei, 1987).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -24,15 +29,22 @@ from scipy.sparse.csgraph import connected_components
 from distro_model.search.columns import Flags, Numbers, Positions
 from distro_model.search.graph import StateGraph
 from distro_model.search.results import Run, Search
-from distro_model.search.system import Check, Kind
+from distro_model.search.system import Chain, Check, Kind
+
+Strong = Callable[[Chain], bool]
+"""Which chains are strongly fair, whatever their `fair` says."""
 
 
-def with_liveness(search: Search, graph: StateGraph) -> Search:
+def no_chain(_: Chain) -> bool:
+    return False
+
+
+def with_liveness(search: Search, graph: StateGraph, strong: Strong = no_chain) -> Search:
     """A search that also answers the EVENTUALLY checks of its system."""
-    return replace(search, runs={**search.runs, **search_liveness(graph)})
+    return replace(search, runs={**search.runs, **search_liveness(graph, strong)})
 
 
-def search_liveness(graph: StateGraph) -> dict[str, Run]:
+def search_liveness(graph: StateGraph, strong: Strong = no_chain) -> dict[str, Run]:
     """For each EVENTUALLY check that is violated, a lasso: property id -> run with `loop_from`.
 
     The way to the loop is a shortest one; the loop goes round by nearest next witnesses, so it is short, not shortest.
@@ -41,28 +53,32 @@ def search_liveness(graph: StateGraph) -> dict[str, Run]:
     lassos = {}
     for check in graph.system.checks:
         if check.kind is Kind.EVENTUALLY and check.found is not None:
-            lasso = _lasso(graph, check)
+            lasso = _lasso(graph, check, strong)
             if lasso is not None:
                 lassos[check.property_id] = lasso
     return lassos
 
 
-def fair_components(graph: StateGraph, within: Flags) -> Numbers:
+def fair_components(graph: StateGraph, within: Flags, strong: Strong = no_chain) -> Numbers:
     """For each row the number of the fair component that it lies in, or -1. `within`: the rows that a run may visit."""
-    inside = within[graph.source] & within[graph.target]
-    component = _components(graph, inside)
-    sizes = np.bincount(component)
-    fair = np.zeros(len(sizes), np.bool_)
-    fair[component[within]] = True
-    for edges in _edges_by_fair_chain(graph):
-        possible = _different(graph.source[edges])
-        impossible_somewhere = np.bincount(component[possible], minlength=len(sizes)) < sizes
-        staying = edges[inside[edges]]
-        staying = staying[component[graph.source[staying]] == component[graph.target[staying]]]
-        taken = np.zeros(len(sizes), np.bool_)
-        taken[component[graph.source[staying]]] = True
-        fair &= impossible_somewhere | taken
-    return np.where(fair[component], component, np.int32(-1))
+    while True:
+        component = _components(graph, within[graph.source] & within[graph.target])
+        kept = within.copy()
+        sizes = np.bincount(component)
+        for position, edges in _edges_by_fair_chain(graph, strong):
+            possible = _different(graph.source[edges])
+            taken = np.zeros(len(sizes), np.bool_)
+            staying = edges[component[graph.source[edges]] == component[graph.target[edges]]]
+            staying = staying[within[graph.source[staying]]]
+            taken[component[graph.source[staying]]] = True
+            if strong(graph.system.chains[position]):
+                kept[possible[~taken[component[possible]]]] = False
+            else:
+                impossible_somewhere = np.bincount(component[possible], minlength=len(sizes)) < sizes
+                kept &= (impossible_somewhere | taken)[component]
+        if np.array_equal(kept, within):
+            return np.where(within, component, np.int32(-1))
+        within = kept
 
 
 def _components(graph: StateGraph, edges: Flags) -> Numbers:
@@ -84,31 +100,31 @@ def _starts(degrees: Positions) -> Positions:
     return np.concatenate([[0], np.cumsum(degrees)])
 
 
-def _edges_by_fair_chain(graph: StateGraph) -> Iterator[Positions]:
-    """The edges of each fair chain."""
+def _edges_by_fair_chain(graph: StateGraph, strong: Strong) -> Iterator[tuple[int, Positions]]:
+    """Each chain that is fair, weakly or strongly, by its position; and its edges."""
     for position, chain in enumerate(graph.system.chains):
-        if chain.fair:
-            yield np.flatnonzero(graph.chain == position)
+        if chain.fair or strong(chain):
+            yield position, np.flatnonzero(graph.chain == position)
 
 
-def _lasso(graph: StateGraph, check: Check) -> Run | None:
-    component = fair_components(graph, graph.rows_where(check))
+def _lasso(graph: StateGraph, check: Check, strong: Strong) -> Run | None:
+    component = fair_components(graph, graph.rows_where(check), strong)
     fair = np.flatnonzero(component >= 0)
     if not len(fair):
         return None
     start = int(fair[0])  # the nearest one: a smaller number is never farther
-    loop = _Loop(graph, np.flatnonzero(component == component[start])).round(start)
-    end = _nearest_end(graph, fair)
+    loop = _Loop(graph, np.flatnonzero(component == component[start]), strong).round(start)
+    end = _nearest_end(graph, fair, strong)
     if end is not None and graph.depth[end] <= graph.depth[start] + len(loop):
         start, loop = end, []
     stem = graph.path_to(start)
     return graph.run([*stem, *loop], graph.finding(check, start), loop_from=len(stem))
 
 
-def _nearest_end(graph: StateGraph, rows: Positions) -> int | None:
+def _nearest_end(graph: StateGraph, rows: Positions, strong: Strong) -> int | None:
     """The nearest of these rows in which no fair chain is possible, so that a fair run may end there."""
     goes_on = np.zeros(graph.states, np.bool_)
-    for edges in _edges_by_fair_chain(graph):
+    for _, edges in _edges_by_fair_chain(graph, strong):
         goes_on[graph.source[edges]] = True
     ends = rows[~goes_on[rows]]
     return int(ends[0]) if len(ends) else None
@@ -120,15 +136,17 @@ class _Loop:
     Rows have their position in `rows` here, so that the arrays are as small as the component.
     """
 
-    def __init__(self, graph: StateGraph, rows: Positions) -> None:
-        self.graph = graph
+    def __init__(self, graph: StateGraph, rows: Positions, strong: Strong) -> None:
+        chains = graph.system.chains
         self.rows = rows
-        self.fair = [position for position, chain in enumerate(graph.system.chains) if chain.fair]
+        self.fair = [position for position, chain in enumerate(chains) if chain.fair or strong(chain)]
         place = np.full(graph.states, -1)
         place[rows] = np.arange(len(rows))
         edges = np.flatnonzero(place[graph.source] >= 0)
-        self.impossible = np.ones((len(rows), len(graph.system.chains)), np.bool_)
+        self.impossible = np.ones((len(rows), len(chains)), np.bool_)
         self.impossible[place[graph.source[edges]], graph.chain[edges]] = False
+        strongly = np.array([strong(chain) for chain in chains], np.bool_)
+        self.impossible &= self.impossible.all(axis=0) | ~strongly  # for these, impossible here and there is no excuse
         edges = edges[place[graph.target[edges]] >= 0]
         self.edges = edges
         self.source, self.target = place[graph.source[edges]], place[graph.target[edges]]
