@@ -342,6 +342,25 @@ def test_the_run_to_a_state_is_a_shortest_one_and_can_be_replayed():
         assert after in {each.after for each in transitions(system, before)}
 
 
+def test_a_run_goes_through_a_state_with_very_many_transitions():
+    """More of them than a 16-bit number can count."""
+    choose = Lookup(
+        "chosen", lambda value: [(number,) for number in range(1, 70_001)] if value == 0 else [], ("a",), ("b",)
+    )
+    last = Lookup("another", lambda value: [(-1, RED)] if value == 70_000 else [], ("a",), ("b", "bell"))
+    system = System(
+        ("a",),
+        (0,),
+        (
+            Chain("choose", "choose", (choose,), {"a": "b"}),
+            Chain("last", "last", (last,), {"a": "b"}, alarms=("bell",)),
+        ),
+    )
+    found = search(system)
+    same(found, search_readably(system))
+    assert found.runs["RED"].rows == ((0,), (70_000,), (-1,))
+
+
 def test_what_only_a_whole_run_can_answer_is_not_asked_of_rows():
     system = watched(moving(4, 2), is_full(2), Kind.EVENTUALLY)
     assert search(system).runs == search_readably(system).runs == {}
