@@ -33,6 +33,16 @@ class InstanceDeregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchRegistered:
+    """Several instances of one client under one service, in place of what it published there."""
+
+    at_ms: int
+    client: str
+    service: str
+    instances: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClientDisconnected:
     at_ms: int
     client: str
@@ -90,6 +100,7 @@ Event = (
     ClientConnected
     | InstanceRegistered
     | InstanceDeregistered
+    | BatchRegistered
     | ClientDisconnected
     | RequestReceived
     | CallEnded

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from distro_model.events import (
+    BatchRegistered,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
@@ -37,6 +38,8 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
             return clients.on_registered(node, event, profile)
         case InstanceDeregistered():
             return clients.on_deregistered(node, event, profile)
+        case BatchRegistered():
+            return clients.on_batch_registered(node, event, profile)
         case ClientDisconnected():
             return clients.on_disconnected(node, event, profile)
         case RequestReceived():

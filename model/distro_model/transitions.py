@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, Restart
+from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
 from distro_model.messages import CallResult, Request
 from distro_model.node import Action
 
 
 @dataclass(frozen=True, slots=True)
 class ClientActs:
-    action: Connect | Register | Deregister | Disconnect
+    action: Connect | Register | RegisterBatch | Deregister | Disconnect
 
     def __str__(self) -> str:
         return str(self.action)

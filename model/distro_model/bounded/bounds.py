@@ -38,6 +38,8 @@ class Bounds:
     """Length of a lease, scaled: so many periods."""
     pauses: int = 0
     """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
+    batches: int = 0
+    """Registrations of a batch of instances, on top of `changes`."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 1_000_000

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from distro_model.actions import Connect, Deregister, Disconnect, Register
-from distro_model.bounded.draft import CLOCK, Draft, Layout, client_column
+from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
+from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Layout, client_column
+from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Clock, Connection, Life
 from distro_model.events import (
+    BatchRegistered,
     ClientConnected,
     ClientDisconnected,
     InstanceDeregistered,
     InstanceRegistered,
 )
+from distro_model.messages import batch_of
 from distro_model.search.system import Alternative, Chain
 from distro_model.transitions import ClientActs
 
@@ -29,6 +32,17 @@ def client_chains(layout: Layout) -> Iterator[Chain]:
             draft.look(f"{client} cannot {kind} now", choices, (column, CLOCK), (column, "action", "event"))
             draft.tell(home, "event")
             yield draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+        if layout.bounds.batches:
+            yield _batch(layout, client, home)
+
+
+def _batch(layout: Layout, client: str, home: str) -> Chain:
+    draft = Draft(layout, "register a batch", client)
+    column = client_column(client)
+    draft.look("no batches are left", spent("batches"), (BUDGET,), (BUDGET,))
+    draft.look(f"{client} is not connected", batches, (column,), (column, "action", "event"))
+    draft.tell(home, "event")
+    return draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
 
 
 def connects(life: Life, _: Clock) -> Sequence[Alternative]:
@@ -50,6 +64,17 @@ def changes(life: Life, _: Clock) -> Sequence[Alternative]:
         return (registration,)
     gone = replace(life, contents=(*life.contents, ()), changes_left=left)
     return (registration, (gone, Deregister(client, SERVICE), InstanceDeregistered(0, client, SERVICE)))
+
+
+def batches(life: Life) -> Sequence[Alternative]:
+    """Two instances at once, which differ from all before them."""
+    if life.connection is not Connection.OPEN:
+        return ()
+    version = len(life.contents)
+    instances = tuple(f"10.0.0.{life.client[1:]}:{port} v={version}" for port in (80, 81))
+    after = replace(life, contents=(*life.contents, ((SERVICE, batch_of(instances)),)))
+    action = RegisterBatch(life.client, SERVICE, instances)
+    return ((after, action, BatchRegistered(0, life.client, SERVICE, instances)),)
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:

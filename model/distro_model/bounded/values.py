@@ -84,6 +84,7 @@ class Budget:
     delays: int = 0
     garbles: int = 0
     pauses: int = 0
+    batches: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

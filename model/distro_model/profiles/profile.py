@@ -63,6 +63,15 @@ class Profile:
 
     retry_action: RetryAction = RetryAction.SAME
 
+    acknowledges_failed_applies: bool = False
+    """A CHANGE whose apply raises is answered with SUCCESS. True in 2.0.0-2.5.0 (B16, D5)."""
+
+    batch_bumps_revision: bool = True
+    """A batch registration counts as a change. 2.1.2-2.2.4 forgot it (B18, D18)."""
+
+    batch_replaces_single: bool = True
+    """A copy takes a batch over a single instance. In 2.1.1-2.3.0 the apply raises, every time (B19, D8)."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000

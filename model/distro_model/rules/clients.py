@@ -6,8 +6,14 @@ announced to all other members through the delay tasks of `sync.py`.
 
 from __future__ import annotations
 
-from distro_model.events import ClientConnected, ClientDisconnected, InstanceDeregistered, InstanceRegistered
-from distro_model.messages import Content
+from distro_model.events import (
+    BatchRegistered,
+    ClientConnected,
+    ClientDisconnected,
+    InstanceDeregistered,
+    InstanceRegistered,
+)
+from distro_model.messages import Content, batch_of
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile
 from distro_model.rules.rule import rule
@@ -30,6 +36,17 @@ def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) 
     return _published(node, client, tuple(sorted(content.items())), event.at_ms, profile)
 
 
+@rule("batch registered", source="wire-protocol.md 3.2, 6.5; EphemeralClientOperationServiceImpl")
+def on_batch_registered(node: NodeState, event: BatchRegistered, profile: Profile) -> Step:
+    """Replaces what the client published there, a batch or a single instance; 2.1.2-2.2.4 forget the revision (B18)."""
+    client = node.client(event.client)
+    if client is None:
+        return Step(node)
+    content = tuple(sorted({**dict(client.content), event.service: batch_of(event.instances)}.items()))
+    bump = 1 if profile.batch_bumps_revision else 0
+    return _published(node, client, content, event.at_ms, profile, bump)
+
+
 @rule("instance deregistered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")
 def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profile) -> Step:
     client = node.client(event.client)
@@ -46,6 +63,6 @@ def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile
     return Step(announced(node.without_client(event.client), event.client, Action.DELETE, event.at_ms, profile))
 
 
-def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile) -> Step:
-    changed = node.with_client(Client(client.name, client.native, client.revision + 1, content, client.renewed_ms))
+def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile, bump: int = 1) -> Step:
+    changed = node.with_client(Client(client.name, client.native, client.revision + bump, content, client.renewed_ms))
     return Step(announced(changed, client.name, Action.CHANGE, at_ms, profile))

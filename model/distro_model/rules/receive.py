@@ -8,7 +8,7 @@ data was applied (INV-ACK), and a sender that claims somebody else's client shou
 from __future__ import annotations
 
 from distro_model.events import Reply, RequestReceived
-from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete
+from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
 from distro_model.rules.rule import rule
@@ -19,6 +19,8 @@ from distro_model.rules.sync import announced, copy_of
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
     if is_protected(node, change.client, profile):
         return Step(node, (Reply(FAIL),))
+    if is_poisoned(node, change, profile):
+        return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
 
 
@@ -56,6 +58,18 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
         changed = held.content != copy.content
     node = node.with_client(client)
     return announced(node, copy.client, Action.CHANGE, at_ms, profile) if client.native and changed else node
+
+
+def is_poisoned(node: NodeState, copy: Change, profile: Profile) -> bool:
+    """Applying this raises: a batch for a service under which the copy has a single instance (B19). Nothing changes.
+
+    Batches are applied before single instances, so what is left half done is, at most, another batch of that client.
+    """
+    held = node.client(copy.client)
+    if profile.batch_replaces_single or held is None:
+        return False
+    before = dict(held.content)
+    return any(is_batch(after) and not is_batch(before.get(service, after)) for service, after in copy.content)
 
 
 def is_protected(node: NodeState, name: str, profile: Profile) -> bool:
