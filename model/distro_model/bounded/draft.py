@@ -17,7 +17,7 @@ from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send
 from distro_model.messages import Answer, CallResult, Change, Delete, Verify
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Finding, Lookup, Registers
+from distro_model.search.system import Alternative, Chain, Finding, Lookup, Registers, Value
 from distro_model.step import step
 
 Function = Callable[..., Sequence[Alternative]]
@@ -112,6 +112,10 @@ class Draft:
         self.lookups.append(Lookup(guard, function, tuple(map(self.register, reads)), registers))
         self.latest.update(zip(writes, registers, strict=True))
 
+    def keep(self, name: str, kept: str) -> None:
+        """What the column holds now stays readable as `kept`, whatever is written to the column later."""
+        self.look("never", unchanged, (name,), (kept,))
+
     def alarm(self, function: Function, reads: Sequence[str]) -> None:
         """A look-up whose one result is a `Finding` or None."""
         self.look("never", function, reads, (f"alarm {len(self.alarms)}",))
@@ -157,6 +161,10 @@ class Draft:
                 CLOCK,
             )
         )
+
+
+def unchanged(value: Value) -> Sequence[Alternative]:
+    return ((value,),)
 
 
 def alarm(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
