@@ -96,6 +96,37 @@ class LoadDue:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionCheckDue:
+    """The server looks through its connections and finds that nothing came on those of `idle` for too long."""
+
+    at_ms: int
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionAnswered:
+    """A client answers when it is asked for a sign of life: the first half of what the server does about it."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionHandled:
+    """The second half. Another thread may act between the two."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionCheckEnds:
+    """All answers were counted, or the wait for them is over."""
+
+    at_ms: int
+
+
 Event = (
     ClientConnected
     | InstanceRegistered
@@ -109,6 +140,10 @@ Event = (
     | LeaseCheckDue
     | ReportDue
     | LoadDue
+    | ConnectionCheckDue
+    | DetectionAnswered
+    | DetectionHandled
+    | ConnectionCheckEnds
 )
 
 

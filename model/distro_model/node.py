@@ -64,6 +64,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Detection:
+    """A client that was asked for a sign of life, and how far its answer is known (wire-protocol.md 2.4)."""
+
+    client: str
+    recorded: bool = False  # it is among those that answered
+    counted: bool = False  # the check no longer waits for it
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -76,6 +85,7 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    detections: tuple[Detection, ...] = ()  # of the connection check under way
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:
@@ -94,6 +104,17 @@ class NodeState:
             if member.name == name:
                 return member
         raise KeyError(f"{self.name} has no member {name}")
+
+    def detection(self, client: str) -> Detection | None:
+        for detection in self.detections:
+            if detection.client == client:
+                return detection
+        return None
+
+    def with_detection(self, detection: Detection) -> NodeState:
+        return replace(
+            self, detections=tuple(detection if d.client == detection.client else d for d in self.detections)
+        )
 
     def with_client(self, client: Client) -> NodeState:
         return replace(self, clients=_put_client(self.clients, client))

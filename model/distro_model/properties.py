@@ -24,6 +24,7 @@ from distro_model.bounded.checks import (
     of_settled,
     undeleted,
 )
+from distro_model.bounded.connections import of_silence, of_silent_connections
 from distro_model.bounded.draft import Layout
 from distro_model.search.system import Kind, Lookup
 
@@ -50,6 +51,14 @@ def _periods_pass(bounds: Bounds) -> bool:
     return bounds.periods > 0 and bounds.clients > 0
 
 
+def _is_asked(bounds: Bounds) -> bool:
+    return bounds.idle_spells > 0 and bounds.clients > 0
+
+
+def _falls_silent(bounds: Bounds) -> bool:
+    return bounds.silences > 0 and bounds.clients > 0
+
+
 PROPERTIES: Mapping[str, Property] = MappingProxyType(
     {
         each.id: each
@@ -74,8 +83,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-LIVE",
                 Kind.ALWAYS,
-                "No lease check removes the copy of a client whose connection is open.",
-                applies=_periods_pass,
+                "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
+                " connections closes the connection of a client that answers.",
+                applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds),
             ),
             Property(
                 "INV-DELETE",
@@ -83,6 +93,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In a settled state nobody holds a client that has disconnected, unless a crash since then or a"
                 " swallowed DELETE has left it to the lease.",
                 of_settled(undeleted),
+            ),
+            Property(
+                "INV-SILENT",
+                Kind.ALWAYS,
+                "The next check of connections closes that of a client that has fallen silent.",
+                of_silent_connections,
+                _falls_silent,
             ),
             Property(
                 "INV-RESURRECT",
@@ -135,6 +152,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.SOMETIMES,
                 "A failed verify makes the owner queue the whole client for the one peer that failed.",
                 applies=_replicates,
+            ),
+            Property(
+                "EVENTUALLY-SILENT",
+                Kind.EVENTUALLY,
+                "If timers go on, the connection of a client that has fallen silent is closed in the end.",
+                of_silence,
+                _falls_silent,
             ),
             Property(
                 "EVENTUALLY-CONV",

@@ -13,6 +13,10 @@ from distro_model.events import (
     CallEnded,
     ClientConnected,
     ClientDisconnected,
+    ConnectionCheckDue,
+    ConnectionCheckEnds,
+    DetectionAnswered,
+    DetectionHandled,
     Event,
     InstanceDeregistered,
     InstanceRegistered,
@@ -26,7 +30,7 @@ from distro_model.events import (
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, load, members, receive, sync, verify
+from distro_model.rules import clients, connections, load, members, receive, sync, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
@@ -56,6 +60,14 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
             return members.on_report_due(node, event, profile)
         case LoadDue():
             return load.on_load_due(node, event, profile)
+        case ConnectionCheckDue():
+            return connections.on_connection_check_due(node, event, profile)
+        case DetectionAnswered():
+            return connections.on_detection_answered(node, event, profile)
+        case DetectionHandled():
+            return connections.on_detection_handled(node, event)
+        case ConnectionCheckEnds():
+            return connections.on_connection_check_ends(node, event, profile)
     assert_never(event)
 
 

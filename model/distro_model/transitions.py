@@ -64,6 +64,47 @@ class Pauses(AtNode):
     does = "sleeps for longer than a lease"
 
 
+class EndsConnectionCheck(AtNode):
+    does = "closes the connections that it had no answer from"
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksConnections:
+    node: str
+    idle: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.node} asks {', '.join(self.idle)} for a sign of life, if it asks at all"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerIsHandled:
+    node: str
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.node} has handled the sign of life of {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtClient:
+    """A client does something that is no action on its data. The subclass says what."""
+
+    client: str
+    does: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.client} {self.does}"
+
+
+class FallsSilent(AtClient):
+    does = "falls silent, its connection stays open"
+
+
+class Answers(AtClient):
+    does = "gives a sign of life"
+
+
 @dataclass(frozen=True, slots=True)
 class PeriodPasses:
     def __str__(self) -> str:
@@ -137,4 +178,6 @@ class Arrives(OnLink):
     fate = "arrives although its sender has given it up"
 
 
-Transition = ClientActs | NodeFails | TaskRuns | AtNode | PeriodPasses | OnLink
+Transition = (
+    ClientActs | NodeFails | TaskRuns | AtNode | AtClient | ChecksConnections | AnswerIsHandled | PeriodPasses | OnLink
+)

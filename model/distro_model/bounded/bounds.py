@@ -40,6 +40,10 @@ class Bounds:
     """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
     batches: int = 0
     """Registrations of a batch of instances, on top of `changes`."""
+    silences: int = 0
+    """Clients that fall silent for good while their connection stays open."""
+    idle_spells: int = 0
+    """Times that a living client is so quiet that its server asks it for a sign of life."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 1_000_000

@@ -54,7 +54,7 @@ def connects(life: Life, _: Clock) -> Sequence[Alternative]:
 
 def changes(life: Life, _: Clock) -> Sequence[Alternative]:
     """A registration that differs from all before it, or a deregistration of what is registered."""
-    if life.connection is not Connection.OPEN or not life.changes_left:
+    if not life.acts or not life.changes_left:
         return ()
     client, left = life.client, life.changes_left - 1
     instance = f"10.0.0.{client[1:]}:80 v={len(life.contents)}"
@@ -68,7 +68,7 @@ def changes(life: Life, _: Clock) -> Sequence[Alternative]:
 
 def batches(life: Life) -> Sequence[Alternative]:
     """Two instances at once, which differ from all before them."""
-    if life.connection is not Connection.OPEN:
+    if not life.acts:
         return ()
     version = len(life.contents)
     instances = tuple(f"10.0.0.{life.client[1:]}:{port} v={version}" for port in (80, 81))
@@ -78,7 +78,6 @@ def batches(life: Life) -> Sequence[Alternative]:
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:
-    if life.connection is not Connection.OPEN:
+    if not life.acts:
         return ()
-    after = replace(life, connection=Connection.ENDED, left_cleanly=True, ended_period=clock.period)
-    return ((after, Disconnect(life.client), ClientDisconnected(0, life.client)),)
+    return ((life.ended(clock.period), Disconnect(life.client), ClientDisconnected(0, life.client)),)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
+from distro_model.bounded.connections import connection_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
@@ -31,7 +32,13 @@ def bounded_cluster(
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
         CLOCK: Clock(),
     }
-    chains = (*client_chains(layout), *node_chains(layout), *link_chains(layout), *clock_chains(layout))
+    chains = (
+        *client_chains(layout),
+        *connection_chains(layout),
+        *node_chains(layout),
+        *link_chains(layout),
+        *clock_chains(layout),
+    )
     return System(
         tuple(beginning),
         tuple(beginning.values()),

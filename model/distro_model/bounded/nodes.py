@@ -157,7 +157,7 @@ def orphaned(life: Life, clock: Clock) -> Sequence[Alternative]:
     """The client's own node has crashed, and its connection with it."""
     if life.connection is not Connection.OPEN:
         return unsettled(life, clock)
-    return ((replace(life, connection=Connection.ENDED, ended_period=clock.period),),)
+    return ((replace(life, connection=Connection.ENDED, silent=False, ended_period=clock.period),),)
 
 
 def unsettled(life: Life, _: Clock) -> Sequence[Alternative]:

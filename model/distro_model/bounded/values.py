@@ -66,8 +66,18 @@ class Life:
     left_cleanly: bool = False
     """It disconnected, and since then no node has crashed and no DELETE of it was swallowed: the cases in which nothing
     but the lease could remove its copies."""
+    silent: bool = False
+    """It does nothing any more and answers nothing, though its connection is open."""
     ended_period: int = 0
     """The period in which its connection ended; 0 while it is open, and without periods."""
+
+    @property
+    def acts(self) -> bool:
+        return self.connection is Connection.OPEN and not self.silent
+
+    def ended(self, period: int) -> Life:
+        """Its connection ends, and its node knows it."""
+        return replace(self, connection=Connection.ENDED, silent=False, left_cleanly=True, ended_period=period)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ class Budget:
     garbles: int = 0
     pauses: int = 0
     batches: int = 0
+    silences: int = 0
+    idle_spells: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

@@ -78,5 +78,8 @@ def _node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
         yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
+    for asked in node.detections:
+        known = " and ".join(word for word, so in (("recorded", asked.recorded), ("counted", asked.counted)) if so)
+        yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from distro_model.mutants.batches import BATCHES
+from distro_model.mutants.connections import CONNECTIONS
 from distro_model.mutants.mutant import Mutant
 from distro_model.mutants.sync import SYNC
 from distro_model.mutants.verify import VERIFY
@@ -18,7 +19,9 @@ from distro_model.profiles import Profile
 
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
-MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.id: mutant for mutant in (*SYNC, *VERIFY, *BATCHES)})
+MUTANTS: Mapping[str, Mutant] = MappingProxyType(
+    {mutant.id: mutant for mutant in (*SYNC, *VERIFY, *BATCHES, *CONNECTIONS)}
+)
 
 
 class UnknownMutantError(ValueError):

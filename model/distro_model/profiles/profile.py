@@ -72,6 +72,14 @@ class Profile:
     batch_replaces_single: bool = True
     """A copy takes a batch over a single instance. In 2.1.1-2.3.0 the apply raises, every time (B19, D8)."""
 
+    detects_silent_connections: bool = True
+    """A connection on which nothing came for long is asked for a sign of life, and closed without one. 2.2.0-2.2.4 lost
+    the check (B03)."""
+
+    records_answer_before_counting: bool = True
+    """A client's sign of life is recorded before the check that waits for it is let go on. In no release that detects
+    (2.0.0-2.1.2, 2.3.0-head; B39)."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000

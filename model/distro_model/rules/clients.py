@@ -58,9 +58,14 @@ def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profi
 
 @rule("client disconnected", source="wire-protocol.md 2.1, 6.1; DistroClientDataProcessor")
 def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile) -> Step:
-    if node.client(event.client) is None:
-        return Step(node)
-    return Step(announced(node.without_client(event.client), event.client, Action.DELETE, event.at_ms, profile))
+    return Step(disconnected(node, event.client, event.at_ms, profile))
+
+
+def disconnected(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
+    """However a connection ends, its client goes with it, and all others are told."""
+    if node.client(name) is None:
+        return node
+    return announced(node.without_client(name), name, Action.DELETE, at_ms, profile)
 
 
 def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile, bump: int = 1) -> Step:
