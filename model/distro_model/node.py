@@ -86,6 +86,7 @@ class NodeState:
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
     detections: tuple[Detection, ...] = ()  # of the connection check under way
+    sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:

@@ -26,6 +26,7 @@ from distro_model.bounded.checks import (
 )
 from distro_model.bounded.connections import of_silence, of_silent_connections
 from distro_model.bounded.draft import Layout
+from distro_model.bounded.half_open import of_half_open_links
 from distro_model.search.system import Kind, Lookup
 
 
@@ -100,6 +101,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "The next check of connections closes that of a client that has fallen silent.",
                 of_silent_connections,
                 _falls_silent,
+            ),
+            Property(
+                "INV-RECONNECT",
+                Kind.ALWAYS,
+                "A connection between nodes that broke silently is tested by the next health check, whatever is sent"
+                " on it, and replaced.",
+                of_half_open_links,
+                lambda bounds: bounds.half_open > 0 and bounds.nodes > 1,
             ),
             Property(
                 "INV-RESURRECT",

@@ -30,11 +30,18 @@ from distro_model.events import (
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, connections, load, members, receive, sync, verify
+from distro_model.rules import clients, connections, health, load, members, receive, sync, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
     """The next state and the outputs. Total: every input is legal in every state, if only to be ignored."""
+    after = _by_rules(node, event, profile)
+    if profile.sending_counts_as_activity:
+        after = health.with_activity(after, event.at_ms)
+    return after
+
+
+def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
     match event:
         case ClientConnected():
             return clients.on_connected(node, event, profile)

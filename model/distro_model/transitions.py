@@ -126,6 +126,26 @@ class OnLink:
         return f"{self.source}->{self.target}: {self.request} {self.fate}"
 
 
+@dataclass(frozen=True, slots=True)
+class OnConnection:
+    """Something happens to the connection from one node to another. The subclass says what."""
+
+    source: str
+    target: str
+    fate: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}: the connection {self.fate}"
+
+
+class BreaksSilently(OnConnection):
+    fate = "breaks, and nobody notices"
+
+
+class Reconnects(OnConnection):
+    fate = "fails its health check and is replaced"
+
+
 class Delivers(OnLink):
     fate = "arrives and is answered"
 
@@ -179,5 +199,14 @@ class Arrives(OnLink):
 
 
 Transition = (
-    ClientActs | NodeFails | TaskRuns | AtNode | AtClient | ChecksConnections | AnswerIsHandled | PeriodPasses | OnLink
+    ClientActs
+    | NodeFails
+    | TaskRuns
+    | AtNode
+    | AtClient
+    | ChecksConnections
+    | AnswerIsHandled
+    | PeriodPasses
+    | OnConnection
+    | OnLink
 )

@@ -44,6 +44,8 @@ class Bounds:
     """Clients that fall silent for good while their connection stays open."""
     idle_spells: int = 0
     """Times that a living client is so quiet that its server asks it for a sign of life."""
+    half_open: int = 0
+    """Connections between nodes that break silently: what is sent on one is lost until its sender replaces it."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 1_000_000

@@ -10,6 +10,7 @@ from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.connections import connection_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
+from distro_model.bounded.half_open import half_open_chains
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
@@ -37,6 +38,7 @@ def bounded_cluster(
         *connection_chains(layout),
         *node_chains(layout),
         *link_chains(layout),
+        *half_open_chains(layout),
         *clock_chains(layout),
     )
     return System(

@@ -51,7 +51,7 @@ def link_chains(layout: Layout) -> Iterator[Chain]:
         if bounds.crashes:
             yield link.deliver(Operation.SNAPSHOT)
             yield link.end("fail", Phase.REFUSED, Fails)
-        if bounds.drops or bounds.lost_replies:
+        if bounds.drops or bounds.lost_replies or bounds.half_open:
             yield link.end("time out", Phase.LOST, TimesOut)
         if bounds.drops:
             yield link.lose()

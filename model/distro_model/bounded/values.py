@@ -33,19 +33,25 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Calls from one node to another, in the order in which they were sent. `down`: the target does not run."""
+    """Calls from one node to another, in the order in which they were sent. `down`: the target does not run.
+
+    `half_open`: the connection is broken and its sender has not noticed, so that every call on it is lost. A crash at
+    either end makes an end of that connection.
+    """
 
     down: bool = False
     calls: tuple[Call, ...] = ()
+    half_open: bool = False
 
     def with_call(self, call: Call) -> Link:
-        return Link(self.down, (*self.calls, replace(call, phase=Phase.REFUSED) if self.down else call))
+        phase = Phase.REFUSED if self.down else Phase.LOST if self.half_open else call.phase
+        return replace(self, calls=(*self.calls, replace(call, phase=phase)))
 
     def without(self, position: int) -> Link:
-        return Link(self.down, (*self.calls[:position], *self.calls[position + 1 :]))
+        return replace(self, calls=(*self.calls[:position], *self.calls[position + 1 :]))
 
     def changed(self, position: int, call: Call) -> Link:
-        return Link(self.down, (*self.calls[:position], call, *self.calls[position + 1 :]))
+        return replace(self, calls=(*self.calls[:position], call, *self.calls[position + 1 :]))
 
 
 class Connection(StrEnum):
@@ -97,6 +103,7 @@ class Budget:
     batches: int = 0
     silences: int = 0
     idle_spells: int = 0
+    half_open: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

@@ -39,6 +39,8 @@ class Situation:
             if node is not None:
                 yield from (f"{name}: {line}" for line in _node_lines(node))
         for (source, target), link in self.links.items():
+            if link.half_open:
+                yield f"{source}->{target}: half-open"
             yield from (f"{source}->{target}: {_call_line(call)}" for call in link.calls)
 
 

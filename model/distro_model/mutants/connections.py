@@ -22,4 +22,11 @@ CONNECTIONS = (
         ("INV-LIVE",),
         Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),
     ),
+    Mutant(
+        "B35",
+        "What a node sends counts as a sign of life of its target: a connection that broke silently is never replaced.",
+        lambda profile: replace(profile, sending_counts_as_activity=True),
+        ("INV-LIVE", "INV-RECONNECT"),
+        Bounds(changes=0, drops=0, swallows=0, half_open=1, periods=6),
+    ),
 )

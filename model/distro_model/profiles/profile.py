@@ -80,6 +80,9 @@ class Profile:
     """A client's sign of life is recorded before the check that waits for it is let go on. In no release that detects
     (2.0.0-2.1.2, 2.3.0-head; B39)."""
 
+    sending_counts_as_activity: bool = False
+    """A request that is only sent postpones the health check of the connection to its target. True in 2.0.0 (B35)."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000
@@ -91,6 +94,8 @@ class Profile:
     lease_ms: int = 180_000
     """A synced copy not renewed for longer than this is removed by the cleaner (6.7)."""
     lease_check_ms: int = 5000
+    health_check_ms: int = 5000
+    """A connection to a peer is tested when nothing has shown for longer than this that it works (2.5)."""
     report_first_ms: int = 5000
     report_interval_ms: int = 2000
     failures_until_down: int = 3
