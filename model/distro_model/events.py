@@ -127,6 +127,23 @@ class ConnectionCheckEnds:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorSet:
+    """An operator's change of an instance has been agreed on by all nodes."""
+
+    at_ms: int
+    address: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDeleted:
+    """All nodes have agreed that what an operator had set of an instance is gone with it."""
+
+    at_ms: int
+    address: str
+
+
 Event = (
     ClientConnected
     | InstanceRegistered
@@ -144,6 +161,8 @@ Event = (
     | DetectionAnswered
     | DetectionHandled
     | ConnectionCheckEnds
+    | OperatorSet
+    | MetadataDeleted
 )
 
 

@@ -86,6 +86,8 @@ class NodeState:
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
     detections: tuple[Detection, ...] = ()  # of the connection check under way
+    metadata: tuple[tuple[str, str], ...] = ()  # address, what an operator has set of it; the same on every node
+    expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
     sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
 
     def client(self, name: str) -> Client | None:

@@ -111,6 +111,12 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 lambda bounds: bounds.half_open > 0 and bounds.nodes > 1,
             ),
             Property(
+                "INV-METADATA",
+                Kind.ALWAYS,
+                "No node has what an operator set of an instance deleted while it knows a publisher of that instance.",
+                applies=lambda bounds: bounds.operator_changes > 0 and bounds.clients > 0,
+            ),
+            Property(
                 "INV-RESURRECT",
                 Kind.ALWAYS,
                 "A client that is gone is held nowhere a lease and two periods later.",

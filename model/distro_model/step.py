@@ -22,6 +22,8 @@ from distro_model.events import (
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    MetadataDeleted,
+    OperatorSet,
     ReportDue,
     RequestReceived,
     TaskDue,
@@ -30,7 +32,7 @@ from distro_model.events import (
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, connections, health, load, members, receive, sync, verify
+from distro_model.rules import clients, connections, health, load, members, metadata, receive, sync, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
@@ -38,6 +40,8 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
     after = _by_rules(node, event, profile)
     if profile.sending_counts_as_activity:
         after = health.with_activity(after, event.at_ms)
+    if after.node.metadata:
+        after = metadata.with_marks(node, after, profile)
     return after
 
 
@@ -75,6 +79,10 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
             return connections.on_detection_handled(node, event)
         case ConnectionCheckEnds():
             return connections.on_connection_check_ends(node, event, profile)
+        case OperatorSet():
+            return metadata.on_operator_set(node, event)
+        case MetadataDeleted():
+            return metadata.on_metadata_deleted(node, event)
     assert_never(event)
 
 

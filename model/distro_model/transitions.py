@@ -106,6 +106,24 @@ class Answers(AtClient):
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorSets:
+    address: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"an operator sets {self.value} for {self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesMetadata:
+    node: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.node} has what an operator set for {self.address} deleted, a minute after it seemed gone"
+
+
+@dataclass(frozen=True, slots=True)
 class PeriodPasses:
     def __str__(self) -> str:
         return "a verify period passes"
@@ -206,6 +224,8 @@ Transition = (
     | AtClient
     | ChecksConnections
     | AnswerIsHandled
+    | OperatorSets
+    | DeletesMetadata
     | PeriodPasses
     | OnConnection
     | OnLink

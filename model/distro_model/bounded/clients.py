@@ -57,7 +57,7 @@ def changes(life: Life, _: Clock) -> Sequence[Alternative]:
     if not life.acts or not life.changes_left:
         return ()
     client, left = life.client, life.changes_left - 1
-    instance = f"10.0.0.{client[1:]}:80 v={len(life.contents)}"
+    instance = f"{life.address} v={len(life.contents)}"
     registered = replace(life, contents=(*life.contents, ((SERVICE, instance),)), changes_left=left)
     registration = (registered, Register(client, SERVICE, instance), InstanceRegistered(0, client, SERVICE, instance))
     if not life.contents[-1]:
@@ -71,7 +71,7 @@ def batches(life: Life) -> Sequence[Alternative]:
     if not life.acts:
         return ()
     version = len(life.contents)
-    instances = tuple(f"10.0.0.{life.client[1:]}:{port} v={version}" for port in (80, 81))
+    instances = tuple(f"{address} v={version}" for address in (life.address, f"{life.address}81"))
     after = replace(life, contents=(*life.contents, ((SERVICE, batch_of(instances)),)))
     action = RegisterBatch(life.client, SERVICE, instances)
     return ((after, action, BatchRegistered(0, life.client, SERVICE, instances)),)

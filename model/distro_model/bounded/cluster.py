@@ -13,6 +13,7 @@ from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, lin
 from distro_model.bounded.half_open import half_open_chains
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
+from distro_model.bounded.operator import operator_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
@@ -39,6 +40,7 @@ def bounded_cluster(
         *node_chains(layout),
         *link_chains(layout),
         *half_open_chains(layout),
+        *operator_chains(layout),
         *clock_chains(layout),
     )
     return System(
@@ -59,4 +61,7 @@ def _loaded(name: str, others: tuple[str, ...]) -> NodeState:
 
 
 def _life(bounds: Bounds, client: str) -> Life:
-    return Life(client, bounds.home(bounds.client_names.index(client)), ((),), bounds.changes)
+    number = 1 if bounds.operator_changes else bounds.client_names.index(client) + 1
+    return Life(
+        client, bounds.home(bounds.client_names.index(client)), ((),), bounds.changes, address=f"10.0.0.{number}:80"
+    )

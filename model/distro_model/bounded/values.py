@@ -68,6 +68,8 @@ class Life:
     home: str
     contents: tuple[Content, ...]
     changes_left: int
+    address: str
+    """The instance that it publishes. Two clients with one address are two connections of one process."""
     connection: Connection = Connection.NEW
     left_cleanly: bool = False
     """It disconnected, and since then no node has crashed and no DELETE of it was swallowed: the cases in which nothing
@@ -104,6 +106,7 @@ class Budget:
     silences: int = 0
     idle_spells: int = 0
     half_open: int = 0
+    operator_changes: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

@@ -80,6 +80,8 @@ def _node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
         yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
+    for address, value in node.metadata:
+        yield f"{value} set for {address}{', marked as gone' if address in node.expiring else ''}"
     for asked in node.detections:
         known = " and ".join(word for word, so in (("recorded", asked.recorded), ("counted", asked.counted)) if so)
         yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"

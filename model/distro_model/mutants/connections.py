@@ -29,4 +29,11 @@ CONNECTIONS = (
         ("INV-LIVE", "INV-RECONNECT"),
         Bounds(changes=0, drops=0, swallows=0, half_open=1, periods=6),
     ),
+    Mutant(
+        "B43",
+        "When a publisher goes, what an operator set of its address is marked as gone, whoever else publishes it.",
+        lambda profile: replace(profile, keeps_metadata_of_published=False),
+        ("INV-METADATA",),
+        Bounds(nodes=1, clients=2, changes=1, drops=0, swallows=0, operator_changes=1, silences=1),
+    ),
 )

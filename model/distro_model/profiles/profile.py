@@ -83,6 +83,10 @@ class Profile:
     sending_counts_as_activity: bool = False
     """A request that is only sent postpones the health check of the connection to its target. True in 2.0.0 (B35)."""
 
+    keeps_metadata_of_published: bool = True
+    """What an operator has set of an address stays while anybody publishes it. No release looks for another publisher
+    when one goes; from 2.3.0 on fewer ways lead there (B43)."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000

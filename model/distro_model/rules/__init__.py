@@ -2,6 +2,6 @@
 
 `clients` what a connection does, `sync` how a change leaves, `receive` how it arrives, `verify` anti-entropy and
 leases, `load` the first snapshot, `members` who is UP, `connections` which clients are still
-there, `health` which peers' connections still work. They import each other only downwards:
-`clients`, `receive`, `verify`, `load` → `sync`; `load` → `receive`; `connections` → `clients`.
+there, `health` which peers' connections still work, `metadata` what an operator sets. They import each other only
+downwards: `clients`, `receive`, `verify`, `load` → `sync`; `load` → `receive`; `connections` → `clients`.
 """
