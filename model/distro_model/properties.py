@@ -18,9 +18,9 @@ from distro_model.bounded.checks import (
     at_second_revision,
     diverged,
     misowned,
-    misrevised,
     of_all_nodes,
     of_copies,
+    of_revisions,
     of_settled,
     undeleted,
 )
@@ -129,6 +129,25 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 applies=_periods_pass,
             ),
             Property(
+                "INV-RENEW",
+                Kind.ALWAYS,
+                "A request that is not answered with SUCCESS renews no lease.",
+                applies=_periods_pass,
+            ),
+            Property(
+                "INV-LOAD",
+                Kind.ALWAYS,
+                "A load is complete once somebody has answered, and then a node holds every connected client that the"
+                " giver of the snapshot holds.",
+                applies=lambda bounds: bounds.crashes > 0 and _replicates(bounds),
+            ),
+            Property(
+                "INV-SOURCE",
+                Kind.ALWAYS,
+                "Only its owner verifies a client or sends its content, and no lease check sends anything.",
+                applies=_replicates,
+            ),
+            Property(
                 "INV-RETRY",
                 Kind.ALWAYS,
                 "A sync that did not end with SUCCESS is queued again.",
@@ -146,8 +165,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-REV",
                 Kind.ALWAYS,
-                "A copy stamped with revision r > 0 holds what its owner had at revision r.",
-                of_copies(lambda _: misrevised),
+                "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
+                " not travel.",
+                of_revisions,
             ),
             Property(
                 "REACH-SECOND-REVISION",

@@ -145,10 +145,21 @@ def misowned(node: str) -> Function:
     return found
 
 
-def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
-    """A copy stamped with revision r > 0 holds what its owner had at revision r."""
+def of_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """INV-REV. Where revisions travel, 0 is one like any other; elsewhere it is all that a copy can have."""
+    function = misrevised if layout.profile.revisions_travel else misrevised_above_0
+    return of_copies(lambda _: function)(layout)
+
+
+def misrevised_above_0(node: NodeState | None, life: Life) -> Sequence[Alternative]:
     held = None if node is None else node.client(life.client)
-    if node is None or held is None or (held.revision == 0 and not held.native):
+    return () if held is None or (held.revision == 0 and not held.native) else misrevised(node, life)
+
+
+def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+    """A copy stamped with revision r holds what its owner had at revision r."""
+    held = None if node is None else node.client(life.client)
+    if node is None or held is None:
         return ()
     if held.revision >= len(life.contents):
         what = f"{node.name} has {held.name} at revision {held.revision}, never reached"

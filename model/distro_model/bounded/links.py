@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from distro_model.bounded.alarms import confirmation, false_confirmation, repair, requeued
+from distro_model.bounded.alarms import confirmation, false_confirmation, left_out, repair, requeued
 from distro_model.bounded.draft import BUDGET, Draft, Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Call, Life, Link, Phase
@@ -116,6 +116,10 @@ class _LinkChains:
         if operation is Operation.VERIFY:
             return self._deliver_verify(draft)
         self.exchange(draft)
+        if operation is Operation.SNAPSHOT:
+            ends = node_column(self.target), node_column(self.source)
+            for client in self.layout.clients:
+                draft.alarm(left_out, (*ends, client_column(client)))
         return self.chain(draft, Delivers, fair=True)
 
     def exchange(self, draft: Draft) -> None:
