@@ -8,13 +8,14 @@ import pytest
 
 from distro_model import Bounds, explore, property_named
 from distro_model.bounded.alarms import left_out
-from distro_model.bounded.checks import misrevised, misrevised_above_0
+from distro_model.bounded.checks import misrevised, misrevised_above_0, settled
 from distro_model.bounded.draft import alarm, spoken_for
 from distro_model.bounded.values import Call, Connection, Life
 from distro_model.events import CallEnded, LeaseCheckDue, RequestReceived, TaskDue, VerifyDue
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.turn import Plan
 
 SINGLE = (("web", "10.0.0.1:80 v=1"),)
 LIFE = Life("c1", "a", ((), SINGLE), 0, "10.0.0.1:80", Connection.OPEN)
@@ -98,6 +99,25 @@ class TestSource:
         found = spoken_for(node("b", copy()), LeaseCheckDue(0), node("b").with_task(task), ())
         assert found.what == "b announces what its lease check removed"
         assert spoken_for(node("b", copy()), LeaseCheckDue(0), node("b"), ()) is None
+
+
+class TestSettled:
+    PLAN = Plan(("a", "b"), STRICT)
+
+    def is_settled(self, *copies):
+        a, b = (replace(fresh_node(*ends, 0), loaded=True) for ends in (("a", ("b",)), ("b", ("a",))))
+        a = a.with_client(replace(copy(), native=True))
+        for held in copies:
+            b = b.with_client(held)
+        return settled(self.PLAN)((a, b)) == ((),)
+
+    def test_a_lease_that_a_verify_round_would_renew_changes_nothing(self):
+        assert self.is_settled(copy(renewed_ms=0))
+        assert self.is_settled(copy(renewed_ms=5000))
+
+    def test_a_copy_that_a_verify_round_would_repair_does(self):
+        assert not self.is_settled(copy(revision=0))
+        assert not self.is_settled()
 
 
 class TestRevisionZero:
