@@ -64,6 +64,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Detection:
+    """A client that was asked for a sign of life, and how far its answer is known (wire-protocol.md 2.4)."""
+
+    client: str
+    recorded: bool = False  # it is among those that answered
+    counted: bool = False  # the check no longer waits for it
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -80,6 +89,10 @@ class NodeState:
     """In this round of the load a member could not be asked, or its answer was lost: it may have a snapshot."""
     gone: tuple[tuple[str, int], ...] = ()
     """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
+    detections: tuple[Detection, ...] = ()  # of the connection check under way
+    metadata: tuple[tuple[str, str], ...] = ()  # address, what an operator has set of it; the same on every node
+    expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
+    sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:
@@ -101,6 +114,17 @@ class NodeState:
 
     def is_gone(self, name: str) -> bool:
         return any(gone == name for gone, _ in self.gone)
+
+    def detection(self, client: str) -> Detection | None:
+        for detection in self.detections:
+            if detection.client == client:
+                return detection
+        return None
+
+    def with_detection(self, detection: Detection) -> NodeState:
+        return replace(
+            self, detections=tuple(detection if d.client == detection.client else d for d in self.detections)
+        )
 
     def with_client(self, client: Client) -> NodeState:
         return replace(self, clients=_put_client(self.clients, client))

@@ -39,6 +39,8 @@ class Situation:
             if node is not None:
                 yield from (f"{name}: {line}" for line in _node_lines(node))
         for (source, target), link in self.links.items():
+            if link.half_open:
+                yield f"{source}->{target}: half-open"
             yield from (f"{source}->{target}: {_call_line(call)}" for call in link.calls)
 
 
@@ -78,5 +80,10 @@ def _node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
         yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
+    for address, value in node.metadata:
+        yield f"{value} set for {address}{', marked as gone' if address in node.expiring else ''}"
+    for asked in node.detections:
+        known = " and ".join(word for word, so in (("recorded", asked.recorded), ("counted", asked.counted)) if so)
+        yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"

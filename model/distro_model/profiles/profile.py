@@ -76,6 +76,30 @@ class Profile:
 
     retry_action: RetryAction = RetryAction.SAME
 
+    acknowledges_failed_applies: bool = False
+    """A CHANGE whose apply raises is answered with SUCCESS. True in 2.0.0-2.5.0 (B16, D5)."""
+
+    batch_bumps_revision: bool = True
+    """A batch registration counts as a change. 2.1.2-2.2.4 forgot it (B18, D18)."""
+
+    batch_replaces_single: bool = True
+    """A copy takes a batch over a single instance. In 2.1.1-2.3.0 the apply raises, every time (B19, D8)."""
+
+    detects_silent_connections: bool = True
+    """A connection on which nothing came for long is asked for a sign of life, and closed without one. 2.2.0-2.2.4 lost
+    the check (B03)."""
+
+    records_answer_before_counting: bool = True
+    """A client's sign of life is recorded before the check that waits for it is let go on. In no release that detects
+    (2.0.0-2.1.2, 2.3.0-head; B39)."""
+
+    sending_counts_as_activity: bool = False
+    """A request that is only sent postpones the health check of the connection to its target. True in 2.0.0 (B35)."""
+
+    keeps_metadata_of_published: bool = True
+    """What an operator has set of an address stays while anybody publishes it. No release looks for another publisher
+    when one goes; from 2.3.0 on fewer ways lead there (B43)."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000
@@ -87,6 +111,8 @@ class Profile:
     lease_ms: int = 180_000
     """A synced copy not renewed for longer than this is removed by the cleaner (6.7)."""
     lease_check_ms: int = 5000
+    health_check_ms: int = 5000
+    """A connection to a peer is tested when nothing has shown for longer than this that it works (2.5)."""
     report_first_ms: int = 5000
     report_interval_ms: int = 2000
     failures_until_down: int = 3

@@ -17,7 +17,7 @@ from distro_model.events import CallEnded, LoadDue, Send
 from distro_model.messages import CallResult, Snapshot
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules.receive import is_refused, with_copy
+from distro_model.rules.receive import is_poisoned, is_refused, with_copy
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import is_reachable
 
@@ -36,6 +36,9 @@ def on_snapshot_ended(node: NodeState, event: CallEnded, profile: Profile) -> St
         node = node if event.answer.result is CallResult.FAIL else _missing_one(node, profile)
         return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
     for copy in event.answer.copies:
+        if is_poisoned(node, copy, profile):  # it aborts the rest of the snapshot (wire-protocol.md 6.4)
+            node = _missing_one(node, profile)
+            return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
         if not is_refused(node, copy.client, profile):
             node = with_copy(node, copy, event.at_ms, profile)
     return Step(_loaded(node))
