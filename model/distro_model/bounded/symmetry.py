@@ -114,6 +114,7 @@ def _in_order(value: Value) -> Value:
                 clients=tuple(sorted(value.clients, key=lambda each: each.name)),
                 tasks=tuple(sorted(value.tasks, key=lambda each: (each.client, each.target))),
                 members=tuple(sorted(value.members, key=lambda each: each.name)),
+                gone=tuple(sorted(value.gone)),
             )
         case Answer():
             return replace(value, copies=tuple(sorted(value.copies, key=lambda each: each.client)))
