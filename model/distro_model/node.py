@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from distro_model.events import Output
+from distro_model.events import InstanceRequest, Output
+from distro_model.local_events import LocalEvent
 from distro_model.messages import Content
 
 
@@ -64,6 +65,29 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Local:
+    """What goes on inside a node between a request and the tasks. Empty, unless a bounded cluster asks for it."""
+
+    events: tuple[LocalEvent, ...] = ()
+    """Published, not handled yet: in order within each queue, queue by queue."""
+    requests: tuple[InstanceRequest, ...] = ()
+    """Requests that have looked up their client, ascending."""
+    setups: tuple[tuple[str, bool], ...] = ()
+    """(client, whether its transport is open) of connections that are checked and not inserted, ascending."""
+    index: tuple[tuple[str, str], ...] = ()
+    """(service, client), ascending: what queries and pushes go by."""
+    pushed: tuple[tuple[str, str, str], ...] = ()
+    """(service, client, instance), ascending: what a local subscriber to everything was last told."""
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.events or self.requests or self.setups)
+
+
+IDLE = Local()
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -76,6 +100,7 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    local: Local = IDLE
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:

@@ -13,7 +13,9 @@ from distro_model.events import (
     ClientDisconnected,
     InstanceDeregistered,
     InstanceRegistered,
+    InstanceRequest,
 )
+from distro_model.messages import Answer, CallResult, Content
 from distro_model.search.system import Alternative, Chain
 from distro_model.transitions import ClientActs
 
@@ -27,8 +29,24 @@ def client_chains(layout: Layout) -> Iterator[Chain]:
             draft = Draft(layout, kind, client)
             column = client_column(client)
             draft.look(f"{client} cannot {kind} now", choices, (column, CLOCK), (column, "action", "event"))
-            draft.tell(home, "event")
+            draft.tell(home, "event", "answer")
+            if kind == "change":
+                draft.look("never", heard, (column, "event", "answer"), (column,))
             yield draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+
+
+def after_request(content: Content, request: InstanceRequest) -> Content:
+    """What a client publishes when this request of it is carried out."""
+    kept = {service: instance for service, instance in content if service != request.service}
+    added = {request.service: request.instance} if isinstance(request, InstanceRegistered) else {}
+    return tuple(sorted({**kept, **added}.items()))
+
+
+def heard(life: Life, request: InstanceRequest, answer: Answer | None) -> Sequence[Alternative]:
+    """The client hears how its request ended, and from then on counts on what was answered with success."""
+    if answer is None or answer.result is not CallResult.SUCCESS or not life.is_up:
+        return ((life,),)
+    return ((replace(life, acknowledged=after_request(life.acknowledged, request)),),)
 
 
 def connects(life: Life, _: Clock) -> Sequence[Alternative]:
@@ -53,7 +71,7 @@ def changes(life: Life, _: Clock) -> Sequence[Alternative]:
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:
-    if life.connection is not Connection.OPEN:
+    if not life.is_up:
         return ()
     after = replace(life, connection=Connection.ENDED, left_cleanly=True, ended_period=clock.period)
     return ((after, Disconnect(life.client), ClientDisconnected(0, life.client)),)

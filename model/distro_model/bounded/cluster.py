@@ -9,6 +9,7 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
+from distro_model.bounded.inside import inside_chains
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
@@ -23,7 +24,10 @@ def bounded_cluster(
 ) -> System:
     """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected."""
     lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
-    layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
+    scaled = replace(
+        profile.without_time(), lease_ms=lease_ms, event_queue=bounds.event_queue, keeps_index=bounds.index > 0
+    )
+    layout = Layout(bounds, scaled)
     beginning = {
         **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
         **{link_column(*ends): Link() for ends in layout.links},
@@ -31,7 +35,13 @@ def bounded_cluster(
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
         CLOCK: Clock(),
     }
-    chains = (*client_chains(layout), *node_chains(layout), *link_chains(layout), *clock_chains(layout))
+    chains = (
+        *client_chains(layout),
+        *inside_chains(layout),
+        *node_chains(layout),
+        *link_chains(layout),
+        *clock_chains(layout),
+    )
     return System(
         tuple(beginning),
         tuple(beginning.values()),

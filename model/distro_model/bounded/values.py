@@ -50,6 +50,7 @@ class Link:
 
 class Connection(StrEnum):
     NEW = "not connected yet"
+    OPENING = "about to be connected"
     OPEN = "connected"
     ENDED = "gone"
 
@@ -68,6 +69,13 @@ class Life:
     but the lease could remove its copies."""
     ended_period: int = 0
     """The period in which its connection ended; 0 while it is open, and without periods."""
+    acknowledged: Content = ()
+    """What it publishes as far as it was told: all its requests that were answered with success."""
+
+    @property
+    def is_up(self) -> bool:
+        """Its transport is open, whatever its node knows of it."""
+        return self.connection in (Connection.OPEN, Connection.OPENING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,9 @@ class Budget:
     delays: int = 0
     garbles: int = 0
     pauses: int = 0
+    lost_events: int = 0
+    slow_requests: int = 0
+    slow_setups: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

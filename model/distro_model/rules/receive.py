@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from distro_model.events import Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete
-from distro_model.node import Action, Client, NodeState, Step
+from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
+from distro_model.rules.notify import removed, upgraded
 from distro_model.rules.rule import rule
-from distro_model.rules.sync import announced, copy_of
+from distro_model.rules.sync import copy_of
 
 
 @rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
@@ -29,9 +30,7 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
         return Step(node, (Reply(FAIL),))
     held = node.client(delete.client)
     if held is not None:
-        node = node.without_client(delete.client)
-        if held.native:
-            node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
+        node = removed(node, held, event.at_ms, profile)
     return Step(node, (Reply(SUCCESS),))
 
 
@@ -48,14 +47,12 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     held = node.client(copy.client)
     if held is None:
         client = Client(copy.client, profile.replicas_are_native, copy.revision, copy.content, at_ms)
-        changed = bool(copy.content)
     else:
         revision = copy.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
         renewed_ms = at_ms if profile.sync_renews_lease else held.renewed_ms
         client = Client(held.name, held.native, revision, copy.content, renewed_ms)
-        changed = held.content != copy.content
-    node = node.with_client(client)
-    return announced(node, copy.client, Action.CHANGE, at_ms, profile) if client.native and changed else node
+    before = () if held is None else held.content
+    return upgraded(node.with_client(client), client, before, at_ms, profile)
 
 
 def is_protected(node: NodeState, name: str, profile: Profile) -> bool:
