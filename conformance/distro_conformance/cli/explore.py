@@ -49,9 +49,7 @@ def explore(
     max_seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
     max_memory_gib: Annotated[float, typer.Option(help="Stop before the tables take more.")] = 6.0,
     scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here, for `replay`.")] = None,
-    itf: Annotated[
-        Path | None, typer.Option(help="Write the first counterexample here, in the ITF of Apalache.")
-    ] = None,
+    itf: Annotated[Path | None, typer.Option(help="Write the first counterexample here, as ITF.")] = None,
     graph: Annotated[Path | None, typer.Option(help="Write the state graph here: FILE.graphml or FILE.dot.")] = None,
     json: JsonOption = False,
 ) -> None:

@@ -34,7 +34,10 @@ def graph_text(found: Explored, suffix: str) -> str:
         graph = state_graph(replace(found.exploration.system, symmetry=None), GRAPH_STATES)
         return GRAPH_FORMS[suffix](graph)
     except NoGraphError as reason:
-        raise UsageError(f"--graph: {reason}") from reason
+        size = str(reason).partition(";")[0]
+        raise UsageError(
+            f"--graph: {size}; nobody can draw that: take fewer changes, drops, crashes or clients"
+        ) from reason
 
 
 def described(_: str, value: Value) -> str:
