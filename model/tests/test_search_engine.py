@@ -395,6 +395,17 @@ def test_the_search_stops_before_its_memory_is_more_than_allowed():
     assert search(moving(4, 2), Limits(max_memory_bytes=1_000)).distinct_states == 1
 
 
+def test_the_set_of_known_states_does_not_grow_where_it_may_not():
+    def refuse(_: int) -> None:
+        raise known.OutOfRoomError
+
+    states = known.KnownStates(columns=1, exact=False)
+    with pytest.raises(known.OutOfRoomError):
+        states.make_room(int(0.9 * known.FIRST_SLOTS), refuse)
+    states.make_room(int(0.8 * known.FIRST_SLOTS), refuse)
+    assert states.prints.size == known.FIRST_SLOTS
+
+
 def test_the_search_stops_when_asked():
     seen: list[Progress] = []
 
