@@ -9,6 +9,7 @@
 | `lockstep` | several nodes beside the model: cluster, oracle, Hypothesis machine, search |
 | `cluster` | three real servers, a scripted run, recorded |
 | `recording` | from what happens to trace rows |
+| `simulation` | random timed runs of the model, written as traces |
 | `scenario` | the text of a run, its replay, counterexamples told in it |
 | `gate`, `report` | the pipeline and what it says |
 | `cli` | the command, one file a verb |

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from distro_model.messages import batch_of
+
 
 @dataclass(frozen=True, slots=True)
 class Connect:
@@ -39,6 +41,18 @@ class Deregister:
 
     def __str__(self) -> str:
         return f"deregister {self.client} {self.service}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBatch:
+    """The client publishes several instances under `service` at once. So far a choice of the bounded cluster only."""
+
+    client: str
+    service: str
+    instances: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"register a batch {self.client} {self.service} {batch_of(self.instances)}"
 
 
 @dataclass(frozen=True, slots=True)

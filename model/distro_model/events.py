@@ -33,6 +33,16 @@ class InstanceDeregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchRegistered:
+    """Several instances of one client under one service, in place of what it published there."""
+
+    at_ms: int
+    client: str
+    service: str
+    instances: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClientDisconnected:
     at_ms: int
     client: str
@@ -74,6 +84,9 @@ class VerifyDue:
 @dataclass(frozen=True, slots=True)
 class LeaseCheckDue:
     at_ms: int
+    last_ms: int | None = None
+    """When the check before this one ran; None: when it was due. Like the number of a report it belongs to the timer:
+    checks that would do nothing are never told to the node, so it could not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +99,59 @@ class LoadDue:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionCheckDue:
+    """The server looks through its connections and finds that nothing came on those of `idle` for too long."""
+
+    at_ms: int
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionAnswered:
+    """A client answers when it is asked for a sign of life: the first half of what the server does about it."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionHandled:
+    """The second half. Another thread may act between the two."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionCheckEnds:
+    """All answers were counted, or the wait for them is over."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSet:
+    """An operator's change of an instance has been agreed on by all nodes."""
+
+    at_ms: int
+    address: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDeleted:
+    """All nodes have agreed that what an operator had set of an instance is gone with it."""
+
+    at_ms: int
+    address: str
+
+
 Event = (
     ClientConnected
     | InstanceRegistered
     | InstanceDeregistered
+    | BatchRegistered
     | ClientDisconnected
     | RequestReceived
     | CallEnded
@@ -98,6 +160,12 @@ Event = (
     | LeaseCheckDue
     | ReportDue
     | LoadDue
+    | ConnectionCheckDue
+    | DetectionAnswered
+    | DetectionHandled
+    | ConnectionCheckEnds
+    | OperatorSet
+    | MetadataDeleted
 )
 
 

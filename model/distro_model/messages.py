@@ -6,12 +6,18 @@ Only the meaning travels in the model. The envelope, the JSON and the two result
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 Content = tuple[tuple[str, str], ...]
-"""What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`."""
+"""What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`,
+except that it begins with its address. A batch is published as one text (`batch_of`), since it is one entry of its
+client as a single instance is (wire-protocol.md 3.2)."""
+
+BATCH = "batch of "
+AND = " and "
 
 
 class Operation(StrEnum):
@@ -97,6 +103,22 @@ SUCCESS = Answer(CallResult.SUCCESS)
 FAIL = Answer(CallResult.FAIL)
 TIMEOUT = Answer(CallResult.TIMEOUT)
 UNREACHABLE = Answer(CallResult.UNREACHABLE)
+
+
+def batch_of(instances: Iterable[str]) -> str:
+    """Several instances as what one client publishes under one service."""
+    return BATCH + AND.join(instances)
+
+
+def is_batch(published: str) -> bool:
+    return published.startswith(BATCH)
+
+
+def addresses_of(content: Content) -> frozenset[str]:
+    """Every `ip:port` that is published."""
+    return frozenset(
+        instance.partition(" ")[0] for _, published in content for instance in published.removeprefix(BATCH).split(AND)
+    )
 
 
 def text_of(content: Content) -> str:

@@ -1,15 +1,17 @@
 """What one node knows: its clients, its pending tasks, its view of the members, how far its first load got.
 
 All values are immutable and all collections are sorted tuples, so that equal knowledge is an equal, hashable value;
-the explorer counts states by it. Nodes are small (a handful of clients), so a scan of a tuple is faster here than any
+the explorer counts states by it. Nodes are small (a handful of clients), so a sorted tuple is faster here than any
 persistent map. Nothing in this file decides anything: the decisions are in `rules/`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 
 from distro_model.events import Output
 from distro_model.messages import Content
@@ -64,6 +66,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Detection:
+    """A client that was asked for a sign of life, and how far its answer is known (wire-protocol.md 2.4)."""
+
+    client: str
+    recorded: bool = False  # it is among those that answered
+    counted: bool = False  # the check no longer waits for it
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -76,14 +87,18 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    missed: bool = False
+    """In this round of the load a member could not be asked, or its answer was lost: it may have a snapshot."""
     gone: tuple[tuple[str, int], ...] = ()
     """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
+    detections: tuple[Detection, ...] = ()  # of the connection check under way
+    metadata: tuple[tuple[str, str], ...] = ()  # address, what an operator has set of it; the same on every node
+    expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
+    sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
 
     def client(self, name: str) -> Client | None:
-        for client in self.clients:
-            if client.name == name:
-                return client
-        return None
+        at = bisect_left(self.clients, name, key=_name)
+        return self.clients[at] if at < len(self.clients) and self.clients[at].name == name else None
 
     def task(self, client: str, target: str) -> Task | None:
         for task in self.tasks:
@@ -99,6 +114,17 @@ class NodeState:
 
     def is_gone(self, name: str) -> bool:
         return any(gone == name for gone, _ in self.gone)
+
+    def detection(self, client: str) -> Detection | None:
+        for detection in self.detections:
+            if detection.client == client:
+                return detection
+        return None
+
+    def with_detection(self, detection: Detection) -> NodeState:
+        return replace(
+            self, detections=tuple(detection if d.client == detection.client else d for d in self.detections)
+        )
 
     def with_client(self, client: Client) -> NodeState:
         return replace(self, clients=_put_client(self.clients, client))
@@ -148,10 +174,17 @@ def fresh_node(name: str, others: Sequence[str], at_ms: int) -> NodeState:
 
 
 def _put_client(clients: tuple[Client, ...], client: Client) -> tuple[Client, ...]:
-    others = [other for other in clients if other.name != client.name]
-    return tuple(sorted([*others, client], key=lambda each: each.name))
+    at = bisect_left(clients, client.name, key=_name)
+    is_there = at < len(clients) and clients[at].name == client.name
+    return (*clients[:at], client, *clients[at + is_there :])
 
 
 def _put_task(tasks: tuple[Task, ...], task: Task) -> tuple[Task, ...]:
-    others = [other for other in tasks if (other.client, other.target) != (task.client, task.target)]
-    return tuple(sorted([*others, task], key=lambda each: (each.client, each.target)))
+    key = _key(task)
+    at = bisect_left(tasks, key, key=_key)
+    is_there = at < len(tasks) and _key(tasks[at]) == key
+    return (*tasks[:at], task, *tasks[at + is_there :])
+
+
+_name = attrgetter("name")
+_key = attrgetter("client", "target")

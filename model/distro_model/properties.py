@@ -18,13 +18,15 @@ from distro_model.bounded.checks import (
     at_second_revision,
     diverged,
     misowned,
-    misrevised,
     of_all_nodes,
     of_copies,
+    of_revisions,
     of_settled,
     undeleted,
 )
+from distro_model.bounded.connections import of_silence, of_silent_connections
 from distro_model.bounded.draft import Layout
+from distro_model.bounded.half_open import of_half_open_links
 from distro_model.search.system import Kind, Lookup
 
 
@@ -48,6 +50,14 @@ def _replicates(bounds: Bounds) -> bool:
 
 def _periods_pass(bounds: Bounds) -> bool:
     return bounds.periods > 0 and bounds.clients > 0
+
+
+def _is_asked(bounds: Bounds) -> bool:
+    return bounds.idle_spells > 0 and bounds.clients > 0
+
+
+def _falls_silent(bounds: Bounds) -> bool:
+    return bounds.silences > 0 and bounds.clients > 0
 
 
 PROPERTIES: Mapping[str, Property] = MappingProxyType(
@@ -74,8 +84,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-LIVE",
                 Kind.ALWAYS,
-                "No lease check removes the copy of a client whose connection is open.",
-                applies=_periods_pass,
+                "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
+                " connections closes the connection of a client that answers.",
+                applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds),
             ),
             Property(
                 "INV-DELETE",
@@ -83,6 +94,27 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In a settled state nobody holds a client that has disconnected, unless a crash since then or a"
                 " swallowed DELETE has left it to the lease.",
                 of_settled(undeleted),
+            ),
+            Property(
+                "INV-SILENT",
+                Kind.ALWAYS,
+                "The next check of connections closes that of a client that has fallen silent.",
+                of_silent_connections,
+                _falls_silent,
+            ),
+            Property(
+                "INV-RECONNECT",
+                Kind.ALWAYS,
+                "A connection between nodes that broke silently is tested by the next health check, whatever is sent"
+                " on it, and replaced.",
+                of_half_open_links,
+                lambda bounds: bounds.half_open > 0 and bounds.nodes > 1,
+            ),
+            Property(
+                "INV-METADATA",
+                Kind.ALWAYS,
+                "No node has what an operator set of an instance deleted while it knows a publisher of that instance.",
+                applies=lambda bounds: bounds.operator_changes > 0 and bounds.clients > 0,
             ),
             Property(
                 "INV-RESURRECT",
@@ -95,6 +127,25 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.ALWAYS,
                 "A copy that nothing has renewed is held nowhere a lease and two periods later.",
                 applies=_periods_pass,
+            ),
+            Property(
+                "INV-RENEW",
+                Kind.ALWAYS,
+                "A request that is not answered with SUCCESS renews no lease.",
+                applies=_periods_pass,
+            ),
+            Property(
+                "INV-LOAD",
+                Kind.ALWAYS,
+                "A load is complete once somebody has answered, and then a node holds every connected client that the"
+                " giver of the snapshot holds.",
+                applies=lambda bounds: bounds.crashes > 0 and _replicates(bounds),
+            ),
+            Property(
+                "INV-SOURCE",
+                Kind.ALWAYS,
+                "Only its owner verifies a client or sends its content, and no lease check sends anything.",
+                applies=_replicates,
             ),
             Property(
                 "INV-RETRY",
@@ -114,8 +165,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-REV",
                 Kind.ALWAYS,
-                "A copy stamped with revision r > 0 holds what its owner had at revision r.",
-                of_copies(lambda _: misrevised),
+                "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
+                " not travel.",
+                of_revisions,
             ),
             Property(
                 "REACH-SECOND-REVISION",
@@ -135,6 +187,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.SOMETIMES,
                 "A failed verify makes the owner queue the whole client for the one peer that failed.",
                 applies=_replicates,
+            ),
+            Property(
+                "EVENTUALLY-SILENT",
+                Kind.EVENTUALLY,
+                "If timers go on, the connection of a client that has fallen silent is closed in the end.",
+                of_silence,
+                _falls_silent,
             ),
             Property(
                 "EVENTUALLY-CONV",

@@ -9,14 +9,21 @@ from __future__ import annotations
 from typing import assert_never
 
 from distro_model.events import (
+    BatchRegistered,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
+    ConnectionCheckDue,
+    ConnectionCheckEnds,
+    DetectionAnswered,
+    DetectionHandled,
     Event,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    MetadataDeleted,
+    OperatorSet,
     ReportDue,
     RequestReceived,
     TaskDue,
@@ -25,11 +32,20 @@ from distro_model.events import (
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, load, members, receive, sync, verify
+from distro_model.rules import clients, connections, health, load, members, metadata, receive, sync, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
     """The next state and the outputs. Total: every input is legal in every state, if only to be ignored."""
+    after = _by_rules(node, event, profile)
+    if profile.sending_counts_as_activity:
+        after = health.with_activity(after, event.at_ms)
+    if after.node.metadata:
+        after = metadata.with_marks(node, after, profile)
+    return after
+
+
+def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
     match event:
         case ClientConnected():
             return clients.on_connected(node, event, profile)
@@ -37,6 +53,8 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
             return clients.on_registered(node, event, profile)
         case InstanceDeregistered():
             return clients.on_deregistered(node, event, profile)
+        case BatchRegistered():
+            return clients.on_batch_registered(node, event, profile)
         case ClientDisconnected():
             return clients.on_disconnected(node, event, profile)
         case RequestReceived():
@@ -53,6 +71,18 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
             return members.on_report_due(node, event, profile)
         case LoadDue():
             return load.on_load_due(node, event, profile)
+        case ConnectionCheckDue():
+            return connections.on_connection_check_due(node, event, profile)
+        case DetectionAnswered():
+            return connections.on_detection_answered(node, event, profile)
+        case DetectionHandled():
+            return connections.on_detection_handled(node, event)
+        case ConnectionCheckEnds():
+            return connections.on_connection_check_ends(node, event, profile)
+        case OperatorSet():
+            return metadata.on_operator_set(node, event)
+        case MetadataDeleted():
+            return metadata.on_metadata_deleted(node, event)
     assert_never(event)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice, product
 
-from distro_model.actions import Action, Advance, Drop, Hold, Release, Restart, Swallow
+from distro_model.actions import Action, Advance, Drop, Hold, RegisterBatch, Release, Restart, Swallow
 from distro_model.bounded.bounds import Bounds
 from distro_model.cluster import ClusterState, IllegalActionError, Outcome, View, apply, observe, start
 from distro_model.explorer import Counterexample
@@ -46,7 +46,7 @@ SETTLE_IN_MS = 1000
 ATTEMPTS = 512
 """So many combinations of what is left open are tried before a run counts as one that has no times."""
 
-LASTING = frozenset({"INV-CONV", "INV-DELETE"})
+LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
 """Properties about settled states: what they found must still be so after two more verify rounds of every node."""
 
 UNSEEN = frozenset({"INV-OWNER"})
@@ -104,6 +104,8 @@ def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
     unsayable = next((each for each in steps if isinstance(each, LosesReply)), None)
     if unsayable is not None:
         raise NoTimesError(f"no action loses a reply after its request took effect: {unsayable}")
+    if any(isinstance(each, ClientActs) and isinstance(each.action, RegisterBatch) for each in steps):
+        raise NoTimesError("no action registers a batch so far")
     nodes = counterexample.bounds.node_names
     expectation = _expectation(counterexample, profile)
     for choices in islice(_choices(steps), ATTEMPTS):
@@ -195,7 +197,7 @@ class _Walker:
 
     def step(self, position: int, step: Transition) -> None:
         match step:
-            case ClientActs(action):
+            case ClientActs(action) if not isinstance(action, RegisterBatch):
                 self.wait_before(action.client, self.choices.waits.get(position, _Wait.NOT))
                 self.do(action)
             case NodeFails(action):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, Restart
+from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
 from distro_model.messages import CallResult, Request
 from distro_model.node import Action
 
 
 @dataclass(frozen=True, slots=True)
 class ClientActs:
-    action: Connect | Register | Deregister | Disconnect
+    action: Connect | Register | RegisterBatch | Deregister | Disconnect
 
     def __str__(self) -> str:
         return str(self.action)
@@ -64,6 +64,65 @@ class Pauses(AtNode):
     does = "sleeps for longer than a lease"
 
 
+class EndsConnectionCheck(AtNode):
+    does = "closes the connections that it had no answer from"
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksConnections:
+    node: str
+    idle: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.node} asks {', '.join(self.idle)} for a sign of life, if it asks at all"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerIsHandled:
+    node: str
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.node} has handled the sign of life of {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtClient:
+    """A client does something that is no action on its data. The subclass says what."""
+
+    client: str
+    does: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.client} {self.does}"
+
+
+class FallsSilent(AtClient):
+    does = "falls silent, its connection stays open"
+
+
+class Answers(AtClient):
+    does = "gives a sign of life"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSets:
+    address: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"an operator sets {self.value} for {self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesMetadata:
+    node: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.node} has what an operator set for {self.address} deleted, a minute after it seemed gone"
+
+
 @dataclass(frozen=True, slots=True)
 class PeriodPasses:
     def __str__(self) -> str:
@@ -83,6 +142,26 @@ class OnLink:
 
     def __str__(self) -> str:
         return f"{self.source}->{self.target}: {self.request} {self.fate}"
+
+
+@dataclass(frozen=True, slots=True)
+class OnConnection:
+    """Something happens to the connection from one node to another. The subclass says what."""
+
+    source: str
+    target: str
+    fate: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}: the connection {self.fate}"
+
+
+class BreaksSilently(OnConnection):
+    fate = "breaks, and nobody notices"
+
+
+class Reconnects(OnConnection):
+    fate = "fails its health check and is replaced"
 
 
 class Delivers(OnLink):
@@ -137,4 +216,17 @@ class Arrives(OnLink):
     fate = "arrives although its sender has given it up"
 
 
-Transition = ClientActs | NodeFails | TaskRuns | AtNode | PeriodPasses | OnLink
+Transition = (
+    ClientActs
+    | NodeFails
+    | TaskRuns
+    | AtNode
+    | AtClient
+    | ChecksConnections
+    | AnswerIsHandled
+    | OperatorSets
+    | DeletesMetadata
+    | PeriodPasses
+    | OnConnection
+    | OnLink
+)

@@ -94,6 +94,14 @@ def test_a_mutant_is_killed_in_strict(mutant, killed_by, bounds):
     assert killed_by in broken(with_mutant(STRICT, mutant), **bounds)
 
 
+def test_a_lease_that_ends_under_an_open_connection_is_seen():
+    """One lost verify is more than a lease of one period survives."""
+    explored = explore(Bounds(changes=0, periods=3, lease_periods=1, swallows=0), STRICT, [property_named("INV-LIVE")])
+    run = explored.result("INV-LIVE").counterexample
+    assert run.found == "b let c1 expire, which is connected to a"
+    assert "is lost" in str(run)
+
+
 def test_without_a_lossy_acknowledgement_2_0_4_converges():
     """It takes a sync that is acknowledged and lost: everything else is retried."""
     assert "INV-CONV" not in broken(PROFILES["nacos-2.0.4"], swallows=0, drops=2)
@@ -179,13 +187,9 @@ class TestResults:
 
 class TestNames:
     def test_an_unknown_name_is_answered_with_the_known_ones(self):
-        with pytest.raises(
-            UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.4, nacos-2\.2\.4, strict"
-        ):
+        with pytest.raises(UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.0, .*, strict"):
             profile_named("nacos-9")
-        with pytest.raises(
-            UnknownMutantError, match="unknown mutant 'B99'; known: B02, B07, m-delete-retried-as-change"
-        ):
+        with pytest.raises(UnknownMutantError, match="unknown mutant 'B99'; known: B02, "):
             with_mutant(STRICT, "B99")
         with pytest.raises(UnknownPropertyError, match="unknown property 'INV-X'; known: EVENTUALLY-CONV"):
             property_named("INV-X")

@@ -8,6 +8,7 @@ hidden name, which readers skip, and then renamed. A run must fit in memory to b
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable
@@ -93,27 +94,38 @@ def read_footer(path: Path | str) -> tuple[Header, Cut | None]:
     return header, Cut(*json.loads(cut)) if cut else None
 
 
-def _write(trace: TraceFile, directory: Path) -> Path:
-    place = directory / f"run={quote(trace.header.run, safe=' ')}" / f"part-0{SUFFIX}"
+def place_of(directory: Path, run: str) -> Path:
+    """Where a run lies below a directory of runs. Raises RunExistsError when it is there already."""
+    place = directory / f"run={quote(run, safe=' ')}" / f"part-0{SUFFIX}"
     if place.exists():
-        raise RunExistsError(f"{place}: the run is there already; compact into another directory")
-    metadata = {_HEADER_KEY: json.dumps(trace.header.to_json())}
-    if trace.cut is not None:
-        metadata[_CUT_KEY] = json.dumps(trace.cut)
-    rows = [event.to_json() for event in sorted(trace.events, key=lambda event: (event.node, event.seq))]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA.with_metadata(metadata))
+        raise RunExistsError(f"{place}: the run is there already; write into another directory")
+    return place
+
+
+def write_rows(place: Path, header: Header, rows: pa.Table, cut: Cut | None = None) -> Path:
+    """Write the sorted rows of a run: whole, or not at all. Returns `place`. Raises UnreadableTraceError."""
+    metadata = {_HEADER_KEY: json.dumps(header.to_json())}
+    if cut is not None:
+        metadata[_CUT_KEY] = json.dumps(cut)
     unfinished = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, unfinished, compression="zstd")
+        pq.write_table(rows.replace_schema_metadata(metadata), unfinished, compression="zstd")
         unfinished.replace(place)
     except OSError as error:
         raise UnreadableTraceError(place, error) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
         if not place.exists() and place.parent.is_dir():
             place.parent.rmdir()
     return place
+
+
+def _write(trace: TraceFile, directory: Path) -> Path:
+    place = place_of(directory, trace.header.run)
+    rows = [event.to_json() for event in sorted(trace.events, key=lambda event: (event.node, event.seq))]
+    return write_rows(place, trace.header, pa.Table.from_pylist(rows, schema=SCHEMA), trace.cut)
 
 
 def _event(row: dict[str, Any]) -> Event:

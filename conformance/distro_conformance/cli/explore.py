@@ -13,6 +13,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
+from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
@@ -47,10 +48,14 @@ def explore(
     max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
     max_seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
     max_memory_gib: Annotated[float, typer.Option(help="Stop before the tables take more.")] = 6.0,
-    scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here.")] = None,
+    scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here, for `replay`.")] = None,
+    itf: Annotated[Path | None, typer.Option(help="Write the first counterexample here, as ITF.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="Write the state graph here: FILE.graphml or FILE.dot.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Search all that can happen; print the shortest run that breaks a property, as a scenario."""
+    if graph and graph.suffix not in GRAPH_FORMS:
+        raise UsageError(f"--graph {graph}: name a file that ends in {' or '.join(GRAPH_FORMS)}")
     if engine not in ENGINES:
         raise UsageError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
     named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
@@ -68,6 +73,10 @@ def explore(
         )
     if scenario:
         _write_first(found, scenario)
+    if itf:
+        itf.write_text(itf_text(found), encoding="utf-8")
+    if graph:
+        graph.write_text(graph_text(found, graph.suffix), encoding="utf-8")
     if json:
         print_json("explore", _document(found))
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distro_model.bounded.values import Call, Life
+from distro_model.bounded.values import Call, Connection, Life
 from distro_model.events import CallEnded
 from distro_model.messages import Answer, CallResult, Change, Content, Delete, Verify, text_of
 from distro_model.node import NodeState
@@ -45,6 +45,14 @@ def false_confirmation(confirmed: Confirmed | None, life: Life) -> Sequence[Alte
         f" while its owner had {' then '.join(map(text_of, between))}"
     )
     return ((Finding("INV-VERIFY", what),),)
+
+
+def left_out(giver: NodeState, loader: NodeState, life: Life) -> Sequence[Alternative]:
+    """INV-LOAD: after a snapshot was applied, a connected client that its giver holds is missing."""
+    missing = giver.client(life.client) is not None and loader.client(life.client) is None
+    if not missing or not loader.loaded or life.connection is not Connection.OPEN:
+        return ((None,),)
+    return ((Finding("INV-LOAD", f"{loader.name} has loaded from {giver.name} and has no {life.client}"),),)
 
 
 def repair(end: CallEnded, source: NodeState) -> Sequence[Alternative]:

@@ -38,9 +38,20 @@ class Bounds:
     """Length of a lease, scaled: so many periods."""
     pauses: int = 0
     """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
+    batches: int = 0
+    """Registrations of a batch of instances, on top of `changes`."""
+    silences: int = 0
+    """Clients that fall silent for good while their connection stays open."""
+    idle_spells: int = 0
+    """Times that a living client is so quiet that its server asks it for a sign of life."""
+    half_open: int = 0
+    """Connections between nodes that break silently: what is sent on one is lost until its sender replaces it."""
+    operator_changes: int = 0
+    """Times that an operator sets the weight of an instance. With them all clients publish one address, as a process
+    does that comes back on a new connection."""
     in_flight: int = 2
     """Unfinished calls on each link."""
-    max_states: int = 1_000_000
+    max_states: int = 20_000_000
 
     def __post_init__(self) -> None:
         negative = [each.name for each in fields(self) if getattr(self, each.name) < 0]
@@ -53,6 +64,8 @@ class Bounds:
                 f"bounds: in_flight={self.in_flight} is too small, a verify round of a node with"
                 f" {self._clients_per_node} clients needs as many calls on each link; raise it"
             )
+        if self.operator_changes and self.crashes:
+            raise ValueError("bounds: what an operator sets is in no node's memory alone; set crashes or it to 0")
         if self.pauses and not self.periods:
             raise ValueError("bounds: pauses need periods to sleep through; raise periods")
         if self.periods and not self.lease_periods:

@@ -4,7 +4,8 @@
 
 * *idle*: every node runs and is loaded, no task is queued, no call is unfinished;
 * *settled*: idle, and a full verify round at every node, with everything that follows from it over perfect links,
-  leaves every node as it was. Messages may flow in that round (a release with B10 syncs in vain for ever).
+  leaves every node as it was but for its leases. Messages may flow in that round (a release with B10 syncs in vain for
+  ever).
 
 So INV-CONV claims, client by client: in a settled state, a client whose connection is open is shown the same by every
 node; neither anti-entropy nor any lease would ever change that again. It claims nothing about how long it takes to
@@ -15,6 +16,7 @@ settle (EVENTUALLY-CONV does), nothing about leftovers of clients that are gone 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 from distro_model.bounded.clock import is_empty
@@ -106,9 +108,20 @@ def _settled(layout: Layout) -> Lookup:
 @cache
 def settled(plan: Plan) -> Function:
     def is_settled(nodes: Nodes) -> Sequence[Alternative]:
-        return ((),) if after_verify_rounds(nodes, plan) == nodes else ()
+        after = after_verify_rounds(nodes, plan)
+        return ((),) if after is not None and _without_stamps(after) == _without_stamps(nodes) else ()
 
     return is_settled
+
+
+def _without_stamps(nodes: Nodes) -> Nodes:
+    """A verify round renews leases; that is no change that could go on to matter."""
+    return tuple(
+        None
+        if node is None
+        else replace(node, sent=(), clients=tuple(replace(client, renewed_ms=0) for client in node.clients))
+        for node in nodes
+    )
 
 
 def is_idle(node: NodeState | None) -> Sequence[Alternative]:
@@ -145,10 +158,21 @@ def misowned(node: str) -> Function:
     return found
 
 
-def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
-    """A copy stamped with revision r > 0 holds what its owner had at revision r."""
+def of_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """INV-REV. Where revisions travel, 0 is one like any other; elsewhere it is all that a copy can have."""
+    function = misrevised if layout.profile.revisions_travel else misrevised_above_0
+    return of_copies(lambda _: function)(layout)
+
+
+def misrevised_above_0(node: NodeState | None, life: Life) -> Sequence[Alternative]:
     held = None if node is None else node.client(life.client)
-    if node is None or held is None or (held.revision == 0 and not held.native):
+    return () if held is None or (held.revision == 0 and not held.native) else misrevised(node, life)
+
+
+def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+    """A copy stamped with revision r holds what its owner had at revision r."""
+    held = None if node is None else node.client(life.client)
+    if node is None or held is None:
         return ()
     if held.revision >= len(life.contents):
         what = f"{node.name} has {held.name} at revision {held.revision}, never reached"

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from distro_model.actions import Connect, Deregister, Disconnect, Register
-from distro_model.bounded.draft import CLOCK, Draft, Layout, client_column
+from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
+from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Layout, client_column
+from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Clock, Connection, Life
 from distro_model.events import (
+    BatchRegistered,
     ClientConnected,
     ClientDisconnected,
     InstanceDeregistered,
     InstanceRegistered,
 )
+from distro_model.messages import batch_of
 from distro_model.search.system import Alternative, Chain
 from distro_model.transitions import ClientActs
 
@@ -29,6 +32,17 @@ def client_chains(layout: Layout) -> Iterator[Chain]:
             draft.look(f"{client} cannot {kind} now", choices, (column, CLOCK), (column, "action", "event"))
             draft.tell(home, "event")
             yield draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+        if layout.bounds.batches:
+            yield _batch(layout, client, home)
+
+
+def _batch(layout: Layout, client: str, home: str) -> Chain:
+    draft = Draft(layout, "register a batch", client)
+    column = client_column(client)
+    draft.look("no batches are left", spent("batches"), (BUDGET,), (BUDGET,))
+    draft.look(f"{client} is not connected", batches, (column,), (column, "action", "event"))
+    draft.tell(home, "event")
+    return draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
 
 
 def connects(life: Life, _: Clock) -> Sequence[Alternative]:
@@ -40,10 +54,10 @@ def connects(life: Life, _: Clock) -> Sequence[Alternative]:
 
 def changes(life: Life, _: Clock) -> Sequence[Alternative]:
     """A registration that differs from all before it, or a deregistration of what is registered."""
-    if life.connection is not Connection.OPEN or not life.changes_left:
+    if not life.acts or not life.changes_left:
         return ()
     client, left = life.client, life.changes_left - 1
-    instance = f"{address(client)} v={len(life.contents)}"
+    instance = f"{life.address} v={len(life.contents)}"
     registered = replace(life, contents=(*life.contents, ((SERVICE, instance),)), changes_left=left)
     registration = (registered, Register(client, SERVICE, instance), InstanceRegistered(0, client, SERVICE, instance))
     if not life.contents[-1]:
@@ -52,13 +66,18 @@ def changes(life: Life, _: Clock) -> Sequence[Alternative]:
     return (registration, (gone, Deregister(client, SERVICE), InstanceDeregistered(0, client, SERVICE)))
 
 
-def address(client: str) -> str:
-    """What a client publishes, without the version that each change adds."""
-    return f"10.0.0.{client[1:]}:80"
+def batches(life: Life) -> Sequence[Alternative]:
+    """Two instances at once, which differ from all before them."""
+    if not life.acts:
+        return ()
+    version = len(life.contents)
+    instances = tuple(f"{address} v={version}" for address in (life.address, f"{life.address}81"))
+    after = replace(life, contents=(*life.contents, ((SERVICE, batch_of(instances)),)))
+    action = RegisterBatch(life.client, SERVICE, instances)
+    return ((after, action, BatchRegistered(0, life.client, SERVICE, instances)),)
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:
-    if life.connection is not Connection.OPEN:
+    if not life.acts:
         return ()
-    after = replace(life, connection=Connection.ENDED, left_cleanly=True, ended_period=clock.period)
-    return ((after, Disconnect(life.client), ClientDisconnected(0, life.client)),)
+    return ((life.ended(clock.period), Disconnect(life.client), ClientDisconnected(0, life.client)),)

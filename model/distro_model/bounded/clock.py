@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from distro_model.bounded.draft import CLOCK, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.half_open import all_tested
 from distro_model.bounded.nodes import due_verify
 from distro_model.bounded.values import Clock, Connection, Life, Link
 from distro_model.node import NodeState
@@ -25,6 +26,10 @@ def clock_chains(layout: Layout) -> Iterator[Chain]:
         draft.look(f"something is on its way on {source}->{target}", is_empty, (link_column(source, target),))
     for node in layout.nodes:
         draft.look(f"{node} has something to do", is_done, (node_column(node), CLOCK))
+    if layout.bounds.half_open:
+        for source, target in layout.links:
+            reads = (node_column(source), link_column(source, target), CLOCK)
+            draft.look(f"{source}->{target} was not tested", all_tested(target, layout.profile), reads)
     draft.look("no periods are left", _passed(layout.bounds.periods), (CLOCK,), (CLOCK,))
     for node in layout.nodes:
         for client in layout.clients:

@@ -8,9 +8,12 @@ from dataclasses import replace
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
+from distro_model.bounded.connections import connection_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
+from distro_model.bounded.half_open import half_open_chains
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
+from distro_model.bounded.operator import operator_chains
 from distro_model.bounded.symmetry import symmetry_of
 from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.node import NodeState, fresh_node
@@ -39,7 +42,15 @@ def bounded_cluster(
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
         CLOCK: Clock(),
     }
-    chains = (*client_chains(layout), *node_chains(layout), *link_chains(layout), *clock_chains(layout))
+    chains = (
+        *client_chains(layout),
+        *connection_chains(layout),
+        *node_chains(layout),
+        *link_chains(layout),
+        *half_open_chains(layout),
+        *operator_chains(layout),
+        *clock_chains(layout),
+    )
     return System(
         tuple(beginning),
         tuple(beginning.values()),
@@ -59,4 +70,7 @@ def _loaded(name: str, others: tuple[str, ...]) -> NodeState:
 
 
 def _life(bounds: Bounds, client: str) -> Life:
-    return Life(client, bounds.home(bounds.client_names.index(client)), ((),), bounds.changes)
+    number = 1 if bounds.operator_changes else bounds.client_names.index(client) + 1
+    return Life(
+        client, bounds.home(bounds.client_names.index(client)), ((),), bounds.changes, address=f"10.0.0.{number}:80"
+    )

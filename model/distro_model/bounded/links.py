@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from distro_model.bounded.alarms import confirmation, false_confirmation, repair, requeued
+from distro_model.bounded.alarms import confirmation, false_confirmation, left_out, repair, requeued
 from distro_model.bounded.draft import BUDGET, Draft, Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Call, Life, Link, Phase
@@ -51,7 +51,7 @@ def link_chains(layout: Layout) -> Iterator[Chain]:
         if bounds.crashes:
             yield link.deliver(Operation.SNAPSHOT)
             yield link.end("fail", Phase.REFUSED, Fails)
-        if bounds.drops or bounds.lost_replies:
+        if bounds.drops or bounds.lost_replies or bounds.half_open:
             yield link.end("time out", Phase.LOST, TimesOut)
         if bounds.drops:
             yield link.lose()
@@ -116,6 +116,10 @@ class _LinkChains:
         if operation is Operation.VERIFY:
             return self._deliver_verify(draft)
         self.exchange(draft)
+        if operation is Operation.SNAPSHOT:
+            ends = node_column(self.target), node_column(self.source)
+            for client in self.layout.clients:
+                draft.alarm(left_out, (*ends, client_column(client)))
         return self.chain(draft, Delivers, fair=True)
 
     def exchange(self, draft: Draft) -> None:
@@ -124,9 +128,8 @@ class _LinkChains:
         draft.tell(self.source, "end")
 
     def _deliver_verify(self, draft: Draft) -> Chain:
-        before = draft.register(node_column(self.target))
         self.exchange(draft)
-        draft.look("never", confirmation, ("call", before, "answer"), ("confirmed",))
+        draft.look("never", confirmation, ("call", node_column(self.target), "answer"), ("confirmed",))
         for client in self.layout.clients:
             draft.alarm(false_confirmation, ("confirmed", client_column(client)))
         draft.alarm(repair, ("end", node_column(self.source)))

@@ -72,10 +72,10 @@ def verified(node: str) -> Function:
 def _lease_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lease check", node)
     draft.look("checked in this period", _checked(node), (CLOCK,), (CLOCK, "event"))
-    before = draft.register(node_column(node))
+    draft.keep(node_column(node), "before")
     draft.tell(node, "event")
     for client in layout.clients:
-        draft.alarm(_vanished, (before, node_column(node), client_column(client)))
+        draft.alarm(_vanished, ("before", node_column(node), client_column(client)))
     return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
 
 
@@ -157,7 +157,7 @@ def orphaned(life: Life, clock: Clock) -> Sequence[Alternative]:
     """The client's own node has crashed, and its connection with it."""
     if life.connection is not Connection.OPEN:
         return unsettled(life, clock)
-    return ((replace(life, connection=Connection.ENDED, ended_period=clock.period),),)
+    return ((replace(life, connection=Connection.ENDED, silent=False, ended_period=clock.period),),)
 
 
 def unsettled(life: Life, _: Clock) -> Sequence[Alternative]:

@@ -15,9 +15,8 @@ from enum import Enum
 from itertools import permutations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.clients import address
 from distro_model.bounded.draft import client_column, link_column, node_column
-from distro_model.bounded.values import Clock
+from distro_model.bounded.values import Clock, address_of
 from distro_model.messages import Answer
 from distro_model.node import NodeState
 from distro_model.search.system import Symmetry, Value
@@ -79,7 +78,7 @@ def _names(bounds: Bounds, order: tuple[str, ...]) -> dict[str, str]:
     moved = dict(zip(bounds.node_names, order, strict=True))
     homes = _homes(bounds)
     clients = {client: homes[moved[home]] for home, client in homes.items()}
-    return {**moved, **clients, **{address(old): address(new) for old, new in clients.items()}}
+    return {**moved, **clients, **{address_of(old): address_of(new) for old, new in clients.items()}}
 
 
 def _columns(bounds: Bounds, names: Mapping[str, str]) -> dict[str, str]:
@@ -115,6 +114,7 @@ def _in_order(value: Value) -> Value:
                 clients=tuple(sorted(value.clients, key=lambda each: each.name)),
                 tasks=tuple(sorted(value.tasks, key=lambda each: (each.client, each.target))),
                 members=tuple(sorted(value.members, key=lambda each: each.name)),
+                gone=tuple(sorted(value.gone)),
             )
         case Answer():
             return replace(value, copies=tuple(sorted(value.copies, key=lambda each: each.client)))

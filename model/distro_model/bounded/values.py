@@ -33,19 +33,25 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Calls from one node to another, in the order in which they were sent. `down`: the target does not run."""
+    """Calls from one node to another, in the order in which they were sent. `down`: the target does not run.
+
+    `half_open`: the connection is broken and its sender has not noticed, so that every call on it is lost. A crash at
+    either end makes an end of that connection.
+    """
 
     down: bool = False
     calls: tuple[Call, ...] = ()
+    half_open: bool = False
 
     def with_call(self, call: Call) -> Link:
-        return Link(self.down, (*self.calls, replace(call, phase=Phase.REFUSED) if self.down else call))
+        phase = Phase.REFUSED if self.down else Phase.LOST if self.half_open else call.phase
+        return replace(self, calls=(*self.calls, replace(call, phase=phase)))
 
     def without(self, position: int) -> Link:
-        return Link(self.down, (*self.calls[:position], *self.calls[position + 1 :]))
+        return replace(self, calls=(*self.calls[:position], *self.calls[position + 1 :]))
 
     def changed(self, position: int, call: Call) -> Link:
-        return Link(self.down, (*self.calls[:position], call, *self.calls[position + 1 :]))
+        return replace(self, calls=(*self.calls[:position], call, *self.calls[position + 1 :]))
 
 
 class Connection(StrEnum):
@@ -62,12 +68,24 @@ class Life:
     home: str
     contents: tuple[Content, ...]
     changes_left: int
+    address: str
+    """The instance that it publishes. Two clients with one address are two connections of one process."""
     connection: Connection = Connection.NEW
     left_cleanly: bool = False
     """It disconnected, and since then no node has crashed and no DELETE of it was swallowed: the cases in which nothing
     but the lease could remove its copies."""
+    silent: bool = False
+    """It does nothing any more and answers nothing, though its connection is open."""
     ended_period: int = 0
     """The period in which its connection ended; 0 while it is open, and without periods."""
+
+    @property
+    def acts(self) -> bool:
+        return self.connection is Connection.OPEN and not self.silent
+
+    def ended(self, period: int) -> Life:
+        """Its connection ends, and its node knows it."""
+        return replace(self, connection=Connection.ENDED, silent=False, left_cleanly=True, ended_period=period)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,11 @@ class Budget:
     delays: int = 0
     garbles: int = 0
     pauses: int = 0
+    batches: int = 0
+    silences: int = 0
+    idle_spells: int = 0
+    half_open: int = 0
+    operator_changes: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""
@@ -98,3 +121,8 @@ class Clock:
     period: int = 0
     verified: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
+
+
+def address_of(client: str) -> str:
+    """What the client c1, c2, … publishes, without the version that each change adds."""
+    return f"10.0.0.{client[1:]}:80"

@@ -37,9 +37,11 @@ class Situation:
         for name, node in self.nodes.items():
             yield f"{name}: down" if node is None else f"{name}: {'loaded' if node.loaded else 'not loaded'}"
             if node is not None:
-                yield from (f"{name}: {line}" for line in _node_lines(node))
+                yield from (f"{name}: {line}" for line in node_lines(node))
         for (source, target), link in self.links.items():
-            yield from (f"{source}->{target}: {_call_line(call)}" for call in link.calls)
+            if link.half_open:
+                yield f"{source}->{target}: half-open"
+            yield from (f"{source}->{target}: {call_line(call)}" for call in link.calls)
 
 
 def situation_of(row: Row, bounds: Bounds) -> Situation:
@@ -70,13 +72,18 @@ def difference(before: Situation, after: Situation) -> Iterable[str]:
     yield from (f"+ {line}" for line in new if line not in old)
 
 
-def _call_line(call: Call) -> str:
+def call_line(call: Call) -> str:
     return f"{call.request}" + ("" if call.phase is Phase.SENT else f" ({call.phase})")
 
 
-def _node_lines(node: NodeState) -> Iterable[str]:
+def node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
         yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
+    for address, value in node.metadata:
+        yield f"{value} set for {address}{', marked as gone' if address in node.expiring else ''}"
+    for asked in node.detections:
+        known = " and ".join(word for word, so in (("recorded", asked.recorded), ("counted", asked.counted)) if so)
+        yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"

@@ -51,7 +51,16 @@ class Profile:
 
     tombstones: bool = True
     """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back. No release has them
-    (B26, B27)."""
+    (B26, B27). In memory like all else: a node that restarts after the DELETE, and loads from a member that has not
+    heard of it yet, still takes the client until its lease ends."""
+
+    refuses_before_load: bool = True
+    """A member that is not loaded itself gives no snapshot, and a load that everybody refused so is complete: nobody
+    has anything. Every release gives what little it has, and whoever asked takes it for everything (B33, D14)."""
+
+    grace_after_pause: bool = True
+    """A lease check that comes so late that the node must have been suspended ends nothing, and starts every running
+    lease anew. In a release it ends whatever could not be renewed meanwhile (B23)."""
 
     replicas_are_native: bool = False
     """Synced copies believe that they are originals. No release; mutant B07."""
@@ -67,6 +76,30 @@ class Profile:
 
     retry_action: RetryAction = RetryAction.SAME
 
+    acknowledges_failed_applies: bool = False
+    """A CHANGE whose apply raises is answered with SUCCESS. True in 2.0.0-2.5.0 (B16, D5)."""
+
+    batch_bumps_revision: bool = True
+    """A batch registration counts as a change. 2.1.2-2.2.4 forgot it (B18, D18)."""
+
+    batch_replaces_single: bool = True
+    """A copy takes a batch over a single instance. In 2.1.1-2.3.0 the apply raises, every time (B19, D8)."""
+
+    detects_silent_connections: bool = True
+    """A connection on which nothing came for long is asked for a sign of life, and closed without one. 2.2.0-2.2.4 lost
+    the check (B03)."""
+
+    records_answer_before_counting: bool = True
+    """A client's sign of life is recorded before the check that waits for it is let go on. In no release that detects
+    (2.0.0-2.1.2, 2.3.0-head; B39)."""
+
+    sending_counts_as_activity: bool = False
+    """A request that is only sent postpones the health check of the connection to its target. True in 2.0.0 (B35)."""
+
+    keeps_metadata_of_published: bool = True
+    """What an operator has set of an address stays while anybody publishes it. No release looks for another publisher
+    when one goes; from 2.3.0 on fewer ways lead there (B43)."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000
@@ -78,6 +111,8 @@ class Profile:
     lease_ms: int = 180_000
     """A synced copy not renewed for longer than this is removed by the cleaner (6.7)."""
     lease_check_ms: int = 5000
+    health_check_ms: int = 5000
+    """A connection to a peer is tested when nothing has shown for longer than this that it works (2.5)."""
     report_first_ms: int = 5000
     report_interval_ms: int = 2000
     failures_until_down: int = 3

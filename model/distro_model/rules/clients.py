@@ -6,8 +6,14 @@ announced to all other members through the delay tasks of `sync.py`.
 
 from __future__ import annotations
 
-from distro_model.events import ClientConnected, ClientDisconnected, InstanceDeregistered, InstanceRegistered
-from distro_model.messages import Content
+from distro_model.events import (
+    BatchRegistered,
+    ClientConnected,
+    ClientDisconnected,
+    InstanceDeregistered,
+    InstanceRegistered,
+)
+from distro_model.messages import Content, batch_of
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile
 from distro_model.rules.receive import deleted
@@ -31,6 +37,17 @@ def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) 
     return _published(node, client, tuple(sorted(content.items())), event.at_ms, profile)
 
 
+@rule("batch registered", source="wire-protocol.md 3.2, 6.5; EphemeralClientOperationServiceImpl")
+def on_batch_registered(node: NodeState, event: BatchRegistered, profile: Profile) -> Step:
+    """Replaces what the client published there, a batch or a single instance; 2.1.2-2.2.4 forget the revision (B18)."""
+    client = node.client(event.client)
+    if client is None:
+        return Step(node)
+    content = tuple(sorted({**dict(client.content), event.service: batch_of(event.instances)}.items()))
+    bump = 1 if profile.batch_bumps_revision else 0
+    return _published(node, client, content, event.at_ms, profile, bump)
+
+
 @rule("instance deregistered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")
 def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profile) -> Step:
     client = node.client(event.client)
@@ -42,12 +59,19 @@ def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profi
 
 @rule("client disconnected", source="wire-protocol.md 2.1, 6.1; DistroClientDataProcessor")
 def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile) -> Step:
-    """Its own echo, in a snapshot that was cut before it left, must not bring it back either."""
-    held = node.client(event.client)
-    node = deleted(node, event.client, event.at_ms, profile)
-    return Step(node if held is None else announced(node, event.client, Action.DELETE, event.at_ms, profile))
+    return Step(disconnected(node, event.client, event.at_ms, profile))
 
 
-def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile) -> Step:
-    changed = node.with_client(Client(client.name, client.native, client.revision + 1, content, client.renewed_ms))
+def disconnected(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
+    """However a connection ends, its client goes with it, and all others are told.
+
+    Its own echo, in a snapshot that was cut before it left, must not bring it back either.
+    """
+    held = node.client(name)
+    node = deleted(node, name, at_ms, profile)
+    return node if held is None else announced(node, name, Action.DELETE, at_ms, profile)
+
+
+def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile, bump: int = 1) -> Step:
+    changed = node.with_client(Client(client.name, client.native, client.revision + bump, content, client.renewed_ms))
     return Step(announced(changed, client.name, Action.CHANGE, at_ms, profile))

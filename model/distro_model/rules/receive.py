@@ -10,7 +10,7 @@ again, and sends the DELETE, which succeeds.
 from __future__ import annotations
 
 from distro_model.events import Reply, RequestReceived
-from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete
+from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
 from distro_model.rules.rule import rule
@@ -21,6 +21,8 @@ from distro_model.rules.sync import announced, copy_of
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
     if is_refused(node, change.client, profile):
         return Step(node, (Reply(FAIL),))
+    if is_poisoned(node, change, profile):
+        return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
 
 
@@ -38,7 +40,9 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
 
 @rule("SNAPSHOT received", source="wire-protocol.md 6.8; DistroClientDataProcessor.getDatumSnapshot")
 def on_snapshot(node: NodeState, profile: Profile) -> Step:
-    """Answers with everything it holds, own clients and copies, whether or not it is loaded itself (D14)."""
+    """Answers with everything it holds, own clients and copies; a release even when not loaded itself (D14)."""
+    if profile.refuses_before_load and not node.loaded:
+        return Step(node, (Reply(FAIL),))
     copies = tuple(copy_of(client, profile) for client in node.clients)
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
 
@@ -71,6 +75,18 @@ def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeSta
 def is_refused(node: NodeState, name: str, profile: Profile) -> bool:
     """What a peer says of this client is not applied: it is native here, or was deleted."""
     return is_protected(node, name, profile) or node.is_gone(name)
+
+
+def is_poisoned(node: NodeState, copy: Change, profile: Profile) -> bool:
+    """Applying this raises: a batch for a service under which the copy has a single instance (B19). Nothing changes.
+
+    Batches are applied before single instances, so what is left half done is, at most, another batch of that client.
+    """
+    held = node.client(copy.client)
+    if profile.batch_replaces_single or held is None:
+        return False
+    before = dict(held.content)
+    return any(is_batch(after) and not is_batch(before.get(service, after)) for service, after in copy.content)
 
 
 def is_protected(node: NodeState, name: str, profile: Profile) -> bool:

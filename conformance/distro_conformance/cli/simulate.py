@@ -1,0 +1,69 @@
+"""`distrocheck simulate`: random timed runs of the model, written as traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, MutantOption, ProfileOption
+from distro_conformance.cli.output import print_json, progress, say
+
+
+@app.command()
+def simulate(
+    nodes: Annotated[int, typer.Option(help="How many nodes.")] = 3,
+    clients: Annotated[int, typer.Option(help="How many clients at a time.")] = 10,
+    duration_s: Annotated[float, typer.Option(help="Simulated seconds in all; every run ends at a checkpoint.")] = 3600,
+    seed: Annotated[int, typer.Option(help="The same seed and options give the same traces.")] = 0,
+    faults: Annotated[
+        str, typer.Option(help="Comma list: drop, swallow, swallow-delete, cut, isolate, slow, crash; all; none.")
+    ] = "none",
+    profile: ProfileOption = "strict",
+    mutant: MutantOption = None,
+    out: Annotated[Path, typer.Option(help="Directory for the traces, not there yet or empty.")] = (
+        DEFAULT_OUT / "simulated"
+    ),
+    json: JsonOption = False,
+) -> None:
+    """Run the model at random through time, as long as you like; `check` reads what it writes."""
+    from distro_conformance.simulation.faults import faults_named
+    from distro_conformance.simulation.run import SimulationOptions
+    from distro_conformance.simulation.run import simulate as run_simulation
+
+    options = SimulationOptions(
+        out=out,
+        nodes=nodes,
+        clients=clients,
+        duration_s=duration_s,
+        seed=seed,
+        faults=faults_named(faults),
+        profile=profile,
+        mutant=mutant,
+    )
+    with progress() as on_progress:
+        made = run_simulation(options, on_progress)
+    if json:
+        print_json(
+            "simulate",
+            {
+                "events": made.events,
+                "seconds": round(made.seconds, 3),
+                "path": str(out),
+                "runs": made.runs,
+                "checkpoints": made.checkpoints,
+                "simulated_s": made.simulated_s,
+                "nodes": nodes,
+                "clients": clients,
+                "seed": seed,
+                "faults": [fault.name for fault in options.faults],
+                "profile": profile,
+                "mutant": mutant,
+            },
+        )
+        return
+    pace = f"{made.simulated_s:.0f} s simulated in {made.seconds:.1f} s, {made.events / made.seconds:.0f} events/s"
+    say(f"{made.events} events of {made.runs} runs, {pace}")
+    say(f"distrocheck check {out}")

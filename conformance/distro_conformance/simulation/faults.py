@@ -1,0 +1,172 @@
+"""The faults of a simulation: a registry with one entry each, from which the seed draws.
+
+A fault is a plan: actions of the model's vocabulary, each so many milliseconds after the fault strikes. Whatever it
+leaves broken is healed before the next checkpoint. How long a cluster may need after that depends on what was lost:
+most things the retries and verifies mend within seconds, but a copy that nobody owns any more, or of whose end nobody
+will tell again, goes only when its lease ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from types import MappingProxyType
+
+from distro_conformance.verdict import UsageError
+from distro_model.actions import (
+    Action,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    Drop,
+    Heal,
+    Hold,
+    Register,
+    Release,
+    Restart,
+    Swallow,
+)
+
+SERVICES = ("api", "db", "web")
+"""In which the clients of a simulation publish."""
+
+Plan = Iterable[tuple[int, Action]]
+"""What happens, and how many ms after the fault struck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a fault may aim at: the nodes, and the clients that are connected, with their nodes."""
+
+    nodes: Sequence[str]
+    clients: Mapping[str, str]
+
+    def link(self, random: Random) -> tuple[str, str]:
+        source, target = random.sample(self.nodes, 2)
+        return source, target
+
+    def link_of(self, client: str, random: Random) -> tuple[str, str]:
+        """From the client's node to one of the others: only its owner ever speaks of a client."""
+        home = self.clients[client]
+        return home, random.choice([node for node in self.nodes if node != home])
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedFault:
+    """`outlived_by_lease`: it can leave copies behind that only the end of their lease removes."""
+
+    name: str
+    sentence: str
+    plan: Callable[[Random, Situation], Plan]
+    outlived_by_lease: bool = False
+
+
+class UnknownFaultError(UsageError):
+    """There is no fault of that name; the message lists those there are."""
+
+
+def _drop(random: Random, at: Situation) -> Plan:
+    if not at.clients:
+        return
+    client = random.choice(list(at.clients))
+    operation = random.choice(("CHANGE", "CHANGE", "DELETE", "VERIFY"))
+    yield 0, Drop(*at.link_of(client, random), operation, client)
+    yield 0, _word_of(client, random, leaves=operation == "DELETE")
+
+
+def _swallow(random: Random, at: Situation) -> Plan:
+    if not at.clients:
+        return
+    client = random.choice(list(at.clients))
+    yield 0, Swallow(*at.link_of(client, random), random.choice(("CHANGE", "CHANGE", "CHANGE", "VERIFY")), client)
+    yield 0, _word_of(client, random)
+
+
+def _swallow_delete(random: Random, at: Situation) -> Plan:
+    if not at.clients:
+        return
+    client = random.choice(list(at.clients))
+    yield 0, Swallow(*at.link_of(client, random), "DELETE", client)
+    yield random.randrange(1000), Disconnect(client)
+
+
+def _cut(random: Random, at: Situation) -> Plan:
+    link = at.link(random)
+    yield 0, Cut(*link)
+    yield random.randrange(500, 20_000), Heal(*link)
+
+
+def _isolate(random: Random, at: Situation) -> Plan:
+    alone, lasts_ms = random.choice(at.nodes), random.randrange(500, 20_000)
+    for other in at.nodes:
+        for link in ((alone, other), (other, alone)) if other != alone else ():
+            yield 0, Cut(*link)
+            yield lasts_ms, Heal(*link)
+
+
+def _slow(random: Random, at: Situation) -> Plan:
+    link = at.link(random)
+    yield 0, Hold(*link)
+    yield random.randrange(50, 6000), Release(*link)
+
+
+def _crash(random: Random, at: Situation) -> Plan:
+    node = random.choice(at.nodes)
+    yield 0, Crash(node)
+    yield random.randrange(500, 20_000), Restart(node)
+
+
+def _word_of(client: str, random: Random, *, leaves: bool = False) -> Action:
+    """Something that makes its node send the message which the fault waits for."""
+    service = random.choice(SERVICES)
+    if leaves:
+        return Disconnect(client)
+    return random.choice((Register(client, service, instance_of(client, random)), Deregister(client, service)))
+
+
+def instance_of(client: str, random: Random) -> str:
+    """An instance as a scenario writes it. Few of them, so that a client also returns to what it published before."""
+    number = int(client[1:])
+    return f"10.0.{number // 250 % 250}.{number % 250}:{80 + random.randrange(3)} version={random.randrange(1, 4)}"
+
+
+FAULTS: Mapping[str, SimulatedFault] = MappingProxyType(
+    {
+        fault.name: fault
+        for fault in (
+            SimulatedFault("drop", "A request about a client is lost, and its sender left to its time-out.", _drop),
+            SimulatedFault("swallow", "A CHANGE or VERIFY is acknowledged and takes no effect.", _swallow),
+            SimulatedFault(
+                "swallow-delete",
+                "A DELETE is acknowledged and takes no effect; nobody will repeat it.",
+                _swallow_delete,
+                outlived_by_lease=True,
+            ),
+            SimulatedFault("cut", "One node cannot reach another for up to 20 s.", _cut),
+            SimulatedFault("isolate", "A node and all others cannot reach each other for up to 20 s.", _isolate),
+            SimulatedFault(
+                "slow", "Requests on a link wait for up to 6 s; those beyond their time-out are lost.", _slow
+            ),
+            SimulatedFault(
+                "crash",
+                "A node ends with its memory and its connections, and starts again within 20 s.",
+                _crash,
+                outlived_by_lease=True,
+            ),
+        )
+    }
+)
+
+
+def faults_named(names: str) -> tuple[SimulatedFault, ...]:
+    """The entries of a comma-separated list of names; `all`, `none`. Raises UnknownFaultError."""
+    words = [word.strip() for word in names.split(",")]
+    unknown = [word for word in words if word not in (*FAULTS, "all", "none")]
+    if unknown:
+        known = ", ".join([*FAULTS, "all", "none"])
+        raise UnknownFaultError(f"there is no fault '{unknown[0]}'; faults are {known}")
+    if len(words) > 1 and "none" in words:
+        raise UnknownFaultError("'none' says that there are no faults; leave it out, or name nothing else")
+    return tuple(fault for fault in FAULTS.values() if "all" in words or fault.name in words)

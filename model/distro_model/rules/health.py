@@ -1,0 +1,32 @@
+"""The health check of connections to peers: what says that a connection works, and when it is tested.
+
+A node has one connection to each peer and sends all its requests there. When nothing has shown for a while that the
+connection works, it is tested, and replaced if the test fails. All Distro traffic is asynchronous and says nothing in
+either direction, unless a release counts its own sending as a sign of life (B35).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.events import Send
+from distro_model.node import NodeState, Step
+from distro_model.profiles import Profile
+from distro_model.rules.rule import rule
+
+
+@rule("activity noted", source="wire-protocol.md 2.5; known-bugs.md B35; RpcClient, GrpcConnection (2.0.0)")
+def with_activity(step: Step, at_ms: int) -> Step:
+    """The time at which each target of this step was last sent something."""
+    sent = dict(step.node.sent) | {output.target: at_ms for output in step.outputs if isinstance(output, Send)}
+    return Step(replace(step.node, sent=tuple(sorted(sent.items()))), step.outputs)
+
+
+@rule("connection tested", source="wire-protocol.md 2.5; RpcClient.healthCheck")
+def is_tested(node: NodeState, peer: str, at_ms: int, profile: Profile) -> bool:
+    """Whether the health check that is due now tests the connection to this peer.
+
+    With time frozen no check is ever late enough after a request: as a cluster is, in which verify goes on for ever.
+    """
+    sent_ms = dict(node.sent).get(peer)
+    return sent_ms is None or at_ms - sent_ms > profile.health_check_ms

@@ -1,0 +1,55 @@
+"""What an operator has set of an instance, its weight for example. It belongs to an address, not to a client.
+
+All nodes agree on the values (they travel through the raft log, which is not Distro's and takes no time here), but each
+node watches by itself whether an instance is gone: it marks the address when a publisher goes, takes the mark back when
+one comes, and after a minute under the mark has the metadata deleted everywhere. A client that comes back on a new
+connection is two publishers of one address for a while, and the older one may go last (B43).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.events import MetadataDeleted, OperatorSet
+from distro_model.messages import addresses_of
+from distro_model.node import Client, NodeState, Step
+from distro_model.profiles import Profile
+from distro_model.rules.rule import rule
+
+
+@rule("metadata set", source="known-bugs.md B43; wire-protocol.md 7.1; NamingMetadataManager")
+def on_operator_set(node: NodeState, event: OperatorSet) -> Step:
+    metadata = {**dict(node.metadata), event.address: event.value}
+    return Step(replace(node, metadata=tuple(sorted(metadata.items()))))
+
+
+@rule("metadata deleted", source="known-bugs.md B43; wire-protocol.md 8; ExpiredMetadataCleaner")
+def on_metadata_deleted(node: NodeState, event: MetadataDeleted) -> Step:
+    return Step(
+        replace(
+            node,
+            metadata=tuple(pair for pair in node.metadata if pair[0] != event.address),
+            expiring=tuple(address for address in node.expiring if address != event.address),
+        )
+    )
+
+
+@rule("metadata marked", source="known-bugs.md B43; NamingMetadataManager.handleClientDisconnectEvent")
+def with_marks(before: NodeState, after: Step, profile: Profile) -> Step:
+    """Marks what this step leaves without a publisher, takes the mark from what it publishes."""
+    marks = set(after.node.expiring)
+    for address, _ in after.node.metadata:
+        old, new = publishers(before, address), publishers(after.node, address)
+        if new - old:
+            marks.discard(address)
+        elif {client.name for client in old} - {client.name for client in new} and (
+            not new or not profile.keeps_metadata_of_published
+        ):
+            marks.add(address)
+    return Step(replace(after.node, expiring=tuple(sorted(marks))), after.outputs)
+
+
+def publishers(node: NodeState, address: str) -> frozenset[Client]:
+    """Without their leases, so that a renewal is no new publication."""
+    found = (client for client in node.clients if address in addresses_of(client.content))
+    return frozenset(replace(client, renewed_ms=0) for client in found)

@@ -1,0 +1,131 @@
+"""Properties that no mutant of the table breaks are broken here by hand: what they look at, and what they let pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from distro_model import Bounds, explore, property_named
+from distro_model.bounded.alarms import left_out
+from distro_model.bounded.checks import misrevised, misrevised_above_0, settled
+from distro_model.bounded.draft import alarm, spoken_for
+from distro_model.bounded.values import Call, Connection, Life
+from distro_model.events import CallEnded, LeaseCheckDue, RequestReceived, TaskDue, VerifyDue
+from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
+from distro_model.node import Action, Client, Task, fresh_node
+from distro_model.profiles import STRICT
+from distro_model.turn import Plan
+
+SINGLE = (("web", "10.0.0.1:80 v=1"),)
+LIFE = Life("c1", "a", ((), SINGLE), 0, "10.0.0.1:80", Connection.OPEN)
+
+
+def node(name, *clients):
+    state = replace(fresh_node(name, ("a", "b"), 0), loaded=True)
+    for client in clients:
+        state = state.with_client(client)
+    return state
+
+
+def copy(revision=1, content=SINGLE, renewed_ms=0):
+    return Client("c1", False, revision, content, renewed_ms)
+
+
+class TestRenewal:
+    EVENT = RequestReceived(5000, "a", Verify("c1", 2))
+
+    def found(self, answer, renewed_ms):
+        return alarm(node("b", copy()), self.EVENT, node("b", copy(renewed_ms=renewed_ms)), answer)
+
+    def test_a_refused_verify_that_renews_is_seen(self):
+        found = self.found(FAIL, 5000)
+        assert (found.property_id, found.what) == (
+            "INV-RENEW",
+            "b refused VERIFY c1 revision 2, and renewed c1 all the same",
+        )
+
+    @pytest.mark.parametrize(("answer", "renewed_ms"), [(FAIL, 0), (SUCCESS, 5000)])
+    def test_a_refusal_without_renewal_and_a_confirmation_pass(self, answer, renewed_ms):
+        assert self.found(answer, renewed_ms) is None
+
+
+class TestLoad:
+    def found(self, giver, loader, life=LIFE):
+        ((found,),) = left_out(giver, loader, life)
+        return found
+
+    def test_a_client_that_the_giver_holds_is_missed(self):
+        found = self.found(node("b", copy()), node("c"))
+        assert (found.property_id, found.what) == ("INV-LOAD", "c has loaded from b and has no c1")
+
+    def test_what_the_giver_does_not_hold_or_the_loader_does_is_not(self):
+        assert self.found(node("b"), node("c")) is None
+        assert self.found(node("b", copy()), node("c", copy())) is None
+
+    def test_a_load_that_failed_and_a_client_that_is_gone_leave_nothing_to_miss(self):
+        assert self.found(node("b", copy()), replace(node("c"), loaded=False)) is None
+        assert self.found(node("b", copy()), node("c"), replace(LIFE, connection=Connection.ENDED)) is None
+
+    def test_it_is_looked_at_after_a_crash(self):
+        looked = explore(Bounds(changes=0, crashes=1, drops=0, swallows=0), STRICT, [property_named("INV-LOAD")])
+        assert [each.holds for each in looked.results] == [True]
+
+    def test_a_load_that_nobody_answered_is_not_complete(self):
+        asking = replace(node("c"), loaded=False, asking="b")
+        for answer, found in ((TIMEOUT, "c counts as loaded after timeout of b"), (FAIL, None), (SUCCESS, None)):
+            seen = alarm(asking, CallEnded(0, "b", Snapshot(), answer), node("c"), None)
+            assert (None if seen is None else seen.what) == found
+
+
+class TestSource:
+    VERIFY = (("a", Call(Verify("c1", 1))),)
+
+    def test_a_copy_is_not_verified_by_its_holder(self):
+        b = node("b", copy())
+        found = spoken_for(b, VerifyDue(0), b, self.VERIFY)
+        assert (found.property_id, found.what) == (
+            "INV-SOURCE",
+            "b sends VERIFY c1 revision 1 to a, and does not own it",
+        )
+
+    def test_an_owner_verifies_and_anybody_says_what_it_no_longer_holds(self):
+        a = node("a", replace(copy(), native=True))
+        assert spoken_for(a, VerifyDue(0), a, self.VERIFY) is None
+        assert spoken_for(node("a"), TaskDue(0, "c1", "b"), node("a"), (("b", Call(Delete("c1"))),)) is None
+
+    def test_a_lease_check_tells_nobody(self):
+        task = Task("c1", "a", Action.DELETE, 0, 0)
+        found = spoken_for(node("b", copy()), LeaseCheckDue(0), node("b").with_task(task), ())
+        assert found.what == "b announces what its lease check removed"
+        assert spoken_for(node("b", copy()), LeaseCheckDue(0), node("b"), ()) is None
+
+
+class TestSettled:
+    PLAN = Plan(("a", "b"), STRICT)
+
+    def is_settled(self, *copies):
+        a, b = (replace(fresh_node(*ends, 0), loaded=True) for ends in (("a", ("b",)), ("b", ("a",))))
+        a = a.with_client(replace(copy(), native=True))
+        for held in copies:
+            b = b.with_client(held)
+        return settled(self.PLAN)((a, b)) == ((),)
+
+    def test_a_lease_that_a_verify_round_would_renew_changes_nothing(self):
+        assert self.is_settled(copy(renewed_ms=0))
+        assert self.is_settled(copy(renewed_ms=5000))
+
+    def test_a_copy_that_a_verify_round_would_repair_does(self):
+        assert not self.is_settled(copy(revision=0))
+        assert not self.is_settled()
+
+
+class TestRevisionZero:
+    def test_content_under_revision_0_is_wrong_where_revisions_travel(self):
+        assert len(misrevised(node("b", copy(revision=0)), LIFE)) == 1
+        assert misrevised_above_0(node("b", copy(revision=0)), LIFE) == ()
+
+    @pytest.mark.parametrize("function", [misrevised, misrevised_above_0])
+    def test_everywhere_else_both_say_the_same(self, function):
+        assert function(node("b", copy()), LIFE) == function(node("b", copy(0, ())), LIFE) == ()
+        assert len(function(node("b", copy(1, ())), LIFE)) == len(function(node("b", copy(2)), LIFE)) == 1

@@ -1,0 +1,70 @@
+"""Batches: one entry of a client like a single instance, and the two ways in which releases got them wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from distro_model import NoTimesError, as_timed, explore, step, with_mutant
+from distro_model.events import CallEnded, RequestReceived, Send
+from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Snapshot, addresses_of, batch_of
+from distro_model.mutants import mutant_named
+from distro_model.node import Client, fresh_node
+from distro_model.profiles import STRICT
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("mutant_id", ["B18", "B19"])
+def test_a_mutant_is_killed_where_strict_is_clean(mutant_id):
+    mutant = mutant_named(mutant_id)
+    broken = {
+        each.name for each in explore(mutant.bounds, with_mutant(STRICT, mutant_id)).results if each.holds is False
+    }
+    assert set(mutant.breaks) <= broken
+    assert explore(mutant.bounds, STRICT).holds
+
+
+class TestReceiving:
+    SINGLE, BATCH = (("web", "10.0.0.1:80 v=1"),), (("web", batch_of(("10.0.0.1:80 v=2", "10.0.0.1:81 v=2"))),)
+    POISONED = replace(STRICT, batch_replaces_single=False)
+
+    def answer(self, held, arriving, profile):
+        node = fresh_node("b", ("a",), 0)
+        if held is not None:
+            node = node.with_client(Client("c1", False, 1, held, 0))
+        after = step(node, RequestReceived(0, "a", Change("c1", 2, arriving)), profile)
+        return after.outputs[0].answer, after.node.client("c1").content
+
+    def test_an_apply_that_raises_changes_nothing_and_fails(self):
+        assert self.answer(self.SINGLE, self.BATCH, self.POISONED) == (FAIL, self.SINGLE)
+
+    def test_the_same_is_acknowledged_where_errors_are(self):
+        profile = replace(self.POISONED, acknowledges_failed_applies=True)
+        assert self.answer(self.SINGLE, self.BATCH, profile) == (SUCCESS, self.SINGLE)
+
+    @pytest.mark.parametrize(("held", "arriving"), [(None, BATCH), (BATCH, BATCH), (BATCH, SINGLE), ((), BATCH)])
+    def test_every_other_order_is_harmless(self, held, arriving):
+        assert self.answer(held, arriving, self.POISONED) == (SUCCESS, arriving)
+
+    def test_strict_takes_a_batch_over_a_single_instance(self):
+        assert self.answer(self.SINGLE, self.BATCH, STRICT) == (SUCCESS, self.BATCH)
+
+    def test_a_poisoned_element_ends_the_snapshot(self):
+        """Nothing of it is left over, and the next member is asked."""
+        node = replace(fresh_node("c", ("a", "b"), 0), asking="a").with_client(Client("c1", False, 1, self.SINGLE, 0))
+        copies = (Change("c1", 2, self.BATCH), Change("c2", 1, self.SINGLE))
+        ended = CallEnded(0, "a", Snapshot(), Answer(CallResult.SUCCESS, copies))
+        after = step(node, ended, self.POISONED)
+        assert (after.node.client("c2"), after.node.loaded, after.outputs) == (None, False, (Send("b", Snapshot()),))
+
+
+def test_a_batch_is_every_address_of_it():
+    assert addresses_of(TestReceiving.BATCH) == {"10.0.0.1:80", "10.0.0.1:81"}
+
+
+def test_a_batch_cannot_be_said_in_actions():
+    profile = with_mutant(STRICT, "B18")
+    run = explore(mutant_named("B18").bounds, profile).result("INV-CONV").counterexample
+    with pytest.raises(NoTimesError, match="no action registers a batch"):
+        as_timed(run, profile)

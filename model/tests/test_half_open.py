@@ -1,0 +1,72 @@
+"""Connections between nodes that break silently, and what makes a node test and replace them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from distro_model import Bounds, explore, step, with_mutant
+from distro_model.bounded.half_open import broken_silently, reconnected
+from distro_model.bounded.values import Call, Link, Phase
+from distro_model.events import VerifyDue
+from distro_model.messages import SUCCESS, Delete
+from distro_model.mutants import mutant_named
+from distro_model.node import Client, fresh_node
+from distro_model.profiles import STRICT
+from distro_model.rules.health import is_tested
+
+SENDING_COUNTS = replace(STRICT, sending_counts_as_activity=True)
+
+
+@pytest.mark.quality
+def test_b35_is_killed_where_strict_is_clean():
+    mutant = mutant_named("B35")
+    broken = {each.name for each in explore(mutant.bounds, with_mutant(STRICT, "B35")).results if each.holds is False}
+    assert set(mutant.breaks) <= broken
+    assert explore(mutant.bounds, STRICT).holds
+
+
+def test_strict_replaces_a_broken_connection_before_it_settles():
+    explored = explore(Bounds(changes=1, drops=0, swallows=0, half_open=1), STRICT)
+    assert explored.holds
+    assert explored.search.taken["reconnect a->b"] > 0
+
+
+class TestLink:
+    CALL = Call(Delete("c1"))
+
+    def test_what_is_on_its_way_is_lost_and_so_is_what_follows(self):
+        link = Link(calls=(self.CALL, replace(self.CALL, phase=Phase.ANSWERED, answer=SUCCESS)))
+        ((broken,),) = broken_silently(link)
+        assert [call.phase for call in broken.with_call(self.CALL).calls] == [Phase.LOST] * 3
+
+    def test_what_nobody_waits_for_vanishes_and_what_was_refused_stays_refused(self):
+        link = Link(calls=(replace(self.CALL, phase=Phase.ABANDONED), replace(self.CALL, phase=Phase.REFUSED)))
+        ((broken,),) = broken_silently(link)
+        assert [call.phase for call in broken.calls] == [Phase.REFUSED]
+
+    def test_a_link_that_is_down_or_broken_has_no_connection_to_break(self):
+        assert broken_silently(Link(down=True)) == broken_silently(Link(half_open=True)) == ()
+
+    def test_a_new_connection_carries_requests_again(self):
+        ((mended,),) = reconnected(Link(half_open=True))
+        assert mended.with_call(self.CALL).calls == (self.CALL,)
+        assert reconnected(Link()) == ()
+
+
+class TestHealthCheck:
+    def verified_at(self, at_ms, profile):
+        node = replace(fresh_node("a", ("b",), 0), loaded=True).with_client(Client("c1", True, 0, (), 0))
+        return step(node, VerifyDue(at_ms), profile).node
+
+    def test_what_is_sent_says_nothing_about_the_connection(self):
+        assert is_tested(self.verified_at(5000, STRICT), "b", 5000, STRICT)
+
+    def test_where_sending_counts_it_postpones_the_test(self):
+        node = self.verified_at(5000, SENDING_COUNTS)
+        assert not is_tested(node, "b", 10_000, SENDING_COUNTS)
+        assert is_tested(node, "b", 10_001, SENDING_COUNTS)
+
+    def test_a_node_that_has_sent_nothing_tests(self):
+        assert is_tested(fresh_node("a", ("b",), 0), "b", 0, SENDING_COUNTS)
