@@ -9,7 +9,8 @@ from distro_model.bounded.cluster import bounded_cluster
 from distro_model.profiles import PROFILES
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits, Stopped
-from distro_spark.search.engine import CheckpointError, search_on_spark
+from distro_spark.errors import CheckpointError
+from distro_spark.search.engine import search_on_spark
 from distro_spark.search.stepper import Stepper, ValueCollisionError, fingerprint, number_of
 
 pytestmark = pytest.mark.spark

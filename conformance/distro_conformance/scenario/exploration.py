@@ -50,7 +50,7 @@ ENGINES: Mapping[str, Engine] = {
 class SearchOptions:
     """How to search. None of these changes what is found, except that symmetry counts orbits instead of states."""
 
-    engine: str = "local"
+    engine: Engine = search_automatically
     properties: tuple[str, ...] = ()  # none: all
     symmetric: bool = False
     max_memory_bytes: int | None = None
@@ -115,7 +115,7 @@ def explore_profile(
         chosen,
         [property_named(name) for name in search.properties or PROPERTIES],
         watch,
-        ENGINES[search.engine],
+        search.engine,
         max_memory_bytes=search.max_memory_bytes,
         symmetric=search.symmetric,
     )

@@ -22,16 +22,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from distro_model.search.readable import run_through
 from distro_model.search.results import Limits, Progress, Run, Search, Stopped, Watch, never_stop
 from distro_model.search.system import Finding, Row, System, Value, transitions
+from distro_spark.errors import CheckpointError
 from distro_spark.search.stepper import Found, Stepper, fingerprint, frozen, packed, unpacked
 
 ROWS = "fingerprint long, parent long, row binary"
 EXPANDED = f"{ROWS}, report binary"
 _Expanded = tuple[int, int | None, bytearray | None, bytearray | None]
 """A row of EXPANDED: a successor, or at the end of a task its report."""
-
-
-class CheckpointError(ValueError):
-    """The checkpoint directory holds another search, or cannot be read."""
 
 
 @dataclass
