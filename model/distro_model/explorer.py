@@ -7,19 +7,26 @@ words of the protocol: a property holds, is broken by this run, or was never rea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.view import Situation, difference, situation_of
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
-from distro_model.search.readable import search_readably
+from distro_model.search.automatic import search_automatically
 from distro_model.search.results import Limits, Run, Search, Watch, never_stop
-from distro_model.search.system import Kind, System
+from distro_model.search.system import Chain, Kind, System
 from distro_model.transitions import OnLink, Transition
 
 Engine = Callable[[System, Limits, Watch], Search]
+
+LIVENESS_STATES = 300_000
+"""Up to so many states the graph is built on which `eventually` is decided; a state takes some hundred bytes there."""
+
+TIMERS = frozenset({"verify round", "lease check", "period", "load"})
+"""What fires by itself is weakly fair: it happens if it stays possible. Every other fair transition is strongly fair:
+a queued task waits for room on its link, and in no cluster do verify rounds take that room for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +79,20 @@ class Result:
     witness: Counterexample | None = None
     applies: bool = True
     """False: the bounds do not allow for what it speaks about, so there is nothing to decide."""
+    undecided: str | None = None
+    """Why `holds` is None although it applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
     search: Search
     results: tuple[Result, ...]
-    kinds: Mapping[str, str]
-    """Chain name -> the kind of transition that it makes."""
+    system: System = field(repr=False)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Chain name -> the kind of transition that it makes."""
+        return {chain.name: chain.kind for chain in self.system.chains}
 
     @property
     def complete(self) -> bool:
@@ -107,30 +120,60 @@ def explore(
     profile: Profile,
     properties: Iterable[Property] = tuple(PROPERTIES.values()),
     watch: Watch = never_stop,
-    engine: Engine = search_readably,
+    engine: Engine = search_automatically,
     *,
     max_memory_bytes: int | None = None,
     symmetric: bool = False,
 ) -> Exploration:
-    """Search until everything was seen, a limit is reached, or `watch` says so.
+    """Search until everything was seen, a limit is reached, or `watch` says so; then decide what lasts for ever.
 
     Raises NoSymmetryError when `symmetric` is asked for and would be unsound.
     """
     wanted = tuple(properties)
     system = bounded_cluster(bounds, profile, wanted, symmetric=symmetric)
     search = engine(system, Limits(bounds.max_states, max_memory_bytes), watch)
-    results = tuple(_result(each, search, bounds) for each in wanted)
-    return Exploration(search, results, {chain.name: chain.kind for chain in system.chains})
+    undecided = None
+    if any(each.kind is Kind.EVENTUALLY and each.applies(bounds) for each in wanted):
+        search, undecided = _with_liveness(system, search, watch)
+    results = tuple(_result(each, search, bounds, undecided) for each in wanted)
+    return Exploration(search, results, system)
 
 
-def _result(checked: Property, search: Search, bounds: Bounds) -> Result:
+def _with_liveness(system: System, search: Search, watch: Watch) -> tuple[Search, str | None]:
+    """The search with lassos, or as it was and the reason why `eventually` stays open."""
+    if not search.complete:
+        return search, "the search was stopped before it knew"
+    if search.distinct_states > LIVENESS_STATES:
+        size = f"{search.distinct_states:,} states, liveness is decided up to {LIVENESS_STATES:,}"
+        return search, f"{size}: take fewer changes or clients"
+    from distro_model.search.graph import NoGraphError, state_graph  # noqa: PLC0415 - arrays are loaded when needed
+    from distro_model.search.liveness import with_liveness  # noqa: PLC0415
+
+    try:
+        graph = state_graph(replace(system, symmetry=None), LIVENESS_STATES, watch)
+    except NoGraphError as reason:
+        return search, str(reason)
+    return with_liveness(search, graph, strongly_fair), None
+
+
+def strongly_fair(chain: Chain) -> bool:
+    return chain.fair and chain.kind not in TIMERS
+
+
+def _result(checked: Property, search: Search, bounds: Bounds, lasting_undecided: str | None) -> Result:
     run = search.runs.get(checked.id)
     found = None if run is None else counterexample_of(run, bounds)
     applies = checked.applies(bounds)
-    decided = applies and search.complete and checked.kind is not Kind.EVENTUALLY
+    reason = None if search.complete else "the search was stopped before it knew"
+    if checked.kind is Kind.EVENTUALLY:
+        reason = lasting_undecided
+    decided = applies and reason is None
+    reason = None if found or not applies else reason
     if checked.kind is Kind.SOMETIMES:
-        return Result(checked.id, checked.kind, True if found else (False if decided else None), None, found, applies)
-    return Result(checked.id, checked.kind, False if found else (True if decided else None), found, None, applies)
+        holds = True if found else (False if decided else None)
+        return Result(checked.id, checked.kind, holds, None, found, applies, reason)
+    holds = False if found else (True if decided else None)
+    return Result(checked.id, checked.kind, holds, found, None, applies, reason)
 
 
 def counterexample_of(run: Run, bounds: Bounds) -> Counterexample:

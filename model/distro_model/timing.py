@@ -47,7 +47,7 @@ SETTLE_IN_MS = 1000
 ATTEMPTS = 512
 """So many combinations of what is left open are tried before a run counts as one that has no times."""
 
-LASTING = frozenset({"INV-CONV", "INV-DELETE"})
+LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
 """Properties about settled states: what they found must still be so after two more verify rounds of every node."""
 
 UNSEEN = {

@@ -229,6 +229,17 @@ def test_nothing_depends_on_chunks_or_threads(threads, exact):
         same(search(system, exact=exact, threads=threads), search_readably(system))
 
 
+def test_a_row_that_is_walked_again_keeps_its_place():
+    """(2, 0) is new to the tables when (1, 1) is not; both lead to (2, 1), and (2, 0) comes first."""
+    up = below(5)
+    chains = tuple(Chain(name, "up", (Lookup("at most", up, (name,), ("more",)),), {name: "more"}) for name in "xy")
+    meet = Lookup("elsewhere", lambda x, y: [(FULL,)] if (x, y) == (2, 1) else [], ("x", "y"), ("found",))
+    system = System(("x", "y"), (0, 0), chains, (Check("FULL", Kind.ALWAYS, (meet,), "found"),))
+    found = search(system)
+    assert found.runs["FULL"].rows == ((0, 0), (1, 0), (2, 0), (2, 1))
+    same(found, search_readably(system))
+
+
 @pytest.mark.usefixtures("in_small_chunks")
 @settings(max_examples=40, deadline=None)
 @given(random_systems())
@@ -382,6 +393,17 @@ def test_the_search_stops_before_its_memory_is_more_than_allowed():
     assert found.distinct_states == sum(found.levels) > 50_000
     assert max(progress.memory_bytes for progress in seen) <= limit
     assert search(moving(4, 2), Limits(max_memory_bytes=1_000)).distinct_states == 1
+
+
+def test_the_set_of_known_states_does_not_grow_where_it_may_not():
+    def refuse(_: int) -> None:
+        raise known.OutOfRoomError
+
+    states = known.KnownStates(columns=1, exact=False)
+    with pytest.raises(known.OutOfRoomError):
+        states.make_room(int(0.9 * known.FIRST_SLOTS), refuse)
+    states.make_room(int(0.8 * known.FIRST_SLOTS), refuse)
+    assert states.prints.size == known.FIRST_SLOTS
 
 
 def test_the_search_stops_when_asked():

@@ -10,3 +10,7 @@ class UnknownInvariantError(ValueError):
 
 
 __all__ = ["JavaMissingError", "UnknownInvariantError"]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint directory holds another search, or something else altogether."""

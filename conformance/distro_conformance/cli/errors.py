@@ -13,7 +13,7 @@ from distro_model.bounded.symmetry import NoSymmetryError
 from distro_model.mutants import UnknownMutantError
 from distro_model.profiles import UnknownProfileError
 from distro_model.properties import UnknownPropertyError
-from distro_spark.errors import JavaMissingError, UnknownInvariantError
+from distro_spark.errors import CheckpointError, JavaMissingError, UnknownInvariantError
 from distro_traces.errors import TraceError
 
 USAGE_EXIT_CODE = 2
@@ -29,6 +29,7 @@ USAGE_ERRORS: tuple[type[Exception], ...] = (
     UnknownInvariantError,
     PortInUseError,
     JavaMissingError,
+    CheckpointError,
     TraceError,
 )
 

@@ -13,12 +13,16 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
+from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
-from distro_model.search.results import Progress
+from distro_model.explorer import Engine
+from distro_model.search.results import Limits, Progress, Search, Watch
+from distro_model.search.system import System
 
 GIB = 1 << 30
+SPARK = "spark"
 
 NAMED = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight", "max_states")
 """The bounds that have an option of their own; every other one is set by `--bound`."""
@@ -42,20 +46,28 @@ def explore(
     property_: Annotated[
         list[str] | None, typer.Option("--property", help="Only this one; may be given several times.")
     ] = None,
-    engine: Annotated[str, typer.Option(help=f"One of {', '.join(ENGINES)}.")] = next(iter(ENGINES)),
+    engine: Annotated[str, typer.Option(help=f"One of {', '.join((*ENGINES, SPARK))}.")] = next(iter(ENGINES)),
+    master: Annotated[str, typer.Option(help="Where Spark runs, with --engine spark.")] = "local[*]",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Where Spark keeps each level; the same search goes on from there.")
+    ] = None,
     symmetric: Annotated[bool, typer.Option(help="Search one state of each set of interchangeable ones.")] = False,
     max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
     max_seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
     max_memory_gib: Annotated[float, typer.Option(help="Stop before the tables take more.")] = 6.0,
-    scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here.")] = None,
+    scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here, for `replay`.")] = None,
+    itf: Annotated[Path | None, typer.Option(help="Write the first counterexample here, as ITF.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="Write the state graph here: FILE.graphml or FILE.dot.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Search all that can happen; print the shortest run that breaks a property, as a scenario."""
-    if engine not in ENGINES:
-        raise UsageError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
+    if graph and graph.suffix not in GRAPH_FORMS:
+        raise UsageError(f"--graph {graph}: name a file that ends in {' or '.join(GRAPH_FORMS)}")
     named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
     bounds = _bounds(dict(zip(NAMED, named, strict=True)), bound or [])
-    options = SearchOptions(engine, tuple(property_ or ()), symmetric, int(max_memory_gib * GIB))
+    identity = f"{profile} {mutant or 'no mutant'} {bounds}"
+    chosen = _engine(engine, master, checkpoint, identity)
+    options = SearchOptions(chosen, tuple(property_ or ()), symmetric, int(max_memory_gib * GIB))
     with progress() as on_progress:
         on_progress(f"exploring {profile}")
         found = explore_profile(
@@ -68,11 +80,36 @@ def explore(
         )
     if scenario:
         _write_first(found, scenario)
+    if itf:
+        itf.write_text(itf_text(found), encoding="utf-8")
+    if graph:
+        graph.write_text(graph_text(found, graph.suffix), encoding="utf-8")
     if json:
         print_json("explore", _document(found))
     else:
         _print(found)
     raise typer.Exit(found.verdict.exit_code)
+
+
+def _engine(name: str, master: str, checkpoint: Path | None, identity: str) -> Engine:
+    if name in ENGINES:
+        return ENGINES[name]
+    if name != SPARK:
+        raise UsageError(f"there is no engine '{name}'; there are {', '.join((*ENGINES, SPARK))}")
+    if checkpoint is None:
+        raise UsageError("--engine spark: say where its levels are kept, with --checkpoint DIR")
+
+    def on_spark(system: System, limits: Limits, watch: Watch) -> Search:
+        from distro_spark.search.engine import search_on_spark
+        from distro_spark.session import local_session
+
+        session = local_session(master, small=True)
+        try:
+            return search_on_spark(session, system, checkpoint, identity, limits, watch)
+        finally:
+            session.stop()
+
+    return on_spark
 
 
 def _bounds(named: dict[str, int], others: list[str]) -> Bounds:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from distro_conformance.lockstep.hunt import HuntOptions, hunt
-from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
+from distro_conformance.scenario.exploration import Explored, explore_profile
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
-
-DEFAULT_ENGINE = next(iter(ENGINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +33,7 @@ class Kill:
 def kill_in_model(mutant_id: str, seconds_max: float) -> Kill:
     """Explore `strict` with the mutant within the mutant's own bounds; what `strict` alone breaks there is no kill."""
     mutant = MODEL_MUTANTS[mutant_id]
-    found = explore_profile(
-        "strict", mutant.bounds, mutant=mutant_id, seconds_max=seconds_max, search=SearchOptions(DEFAULT_ENGINE)
-    )
+    found = explore_profile("strict", mutant.bounds, mutant=mutant_id, seconds_max=seconds_max)
     broken = _broken(found)
     spoiled = _broken_by_strict(mutant.bounds, seconds_max)
     killed_by = tuple(name for name in broken if name not in spoiled)

@@ -61,7 +61,7 @@ class Bounds:
     """Connections whose set-up takes two steps, likewise."""
     in_flight: int = 2
     """Unfinished calls on each link."""
-    max_states: int = 1_000_000
+    max_states: int = 20_000_000
 
     def __post_init__(self) -> None:
         negative = [each.name for each in fields(self) if getattr(self, each.name) < 0]

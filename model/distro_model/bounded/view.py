@@ -37,11 +37,11 @@ class Situation:
         for name, node in self.nodes.items():
             yield f"{name}: down" if node is None else f"{name}: {'loaded' if node.loaded else 'not loaded'}"
             if node is not None:
-                yield from (f"{name}: {line}" for line in _node_lines(node))
+                yield from (f"{name}: {line}" for line in node_lines(node))
         for (source, target), link in self.links.items():
             if link.half_open:
                 yield f"{source}->{target}: half-open"
-            yield from (f"{source}->{target}: {_call_line(call)}" for call in link.calls)
+            yield from (f"{source}->{target}: {call_line(call)}" for call in link.calls)
 
 
 def situation_of(row: Row, bounds: Bounds) -> Situation:
@@ -72,11 +72,11 @@ def difference(before: Situation, after: Situation) -> Iterable[str]:
     yield from (f"+ {line}" for line in new if line not in old)
 
 
-def _call_line(call: Call) -> str:
+def call_line(call: Call) -> str:
     return f"{call.request}" + ("" if call.phase is Phase.SENT else f" ({call.phase})")
 
 
-def _node_lines(node: NodeState) -> Iterable[str]:
+def node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
         yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"

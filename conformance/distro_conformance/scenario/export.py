@@ -1,0 +1,63 @@
+"""What was explored, in the formats of other tools: a counterexample as ITF, the state graph as GraphML or DOT."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from distro_conformance.scenario.exploration import Explored
+from distro_conformance.verdict import UsageError
+from distro_model.bounded.values import Budget, Clock, Life, Link
+from distro_model.bounded.view import call_line, node_lines
+from distro_model.node import NodeState
+from distro_model.search.drawing import dot, graphml
+from distro_model.search.graph import NoGraphError, StateGraph, state_graph
+from distro_model.search.itf import itf
+from distro_model.search.system import Value
+
+GRAPH_STATES = 20_000
+"""More than this nobody can draw, and few tools can load."""
+
+
+def itf_text(found: Explored) -> str:
+    """The first counterexample. Raises UsageError when there is none."""
+    broken = [each.counterexample for each in found.exploration.results if each.counterexample is not None]
+    if not broken:
+        raise UsageError(f"{found.profile} breaks nothing within these bounds: there is no counterexample to write")
+    return json.dumps(itf(found.exploration.system, broken[0].run), indent=2) + "\n"
+
+
+def graph_text(found: Explored, suffix: str) -> str:
+    """The whole state graph. `suffix` is a key of GRAPH_FORMS. Raises UsageError when it is too large to draw."""
+    try:
+        graph = state_graph(replace(found.exploration.system, symmetry=None), GRAPH_STATES)
+        return GRAPH_FORMS[suffix](graph)
+    except NoGraphError as reason:
+        size = str(reason).partition(";")[0]
+        raise UsageError(
+            f"--graph: {size}; nobody can draw that: take fewer changes, drops, crashes or clients"
+        ) from reason
+
+
+def described(_: str, value: Value) -> str:
+    """One column of one state, as short as a picture needs it; nothing where there is nothing to say."""
+    match value:
+        case None:
+            return "down"
+        case NodeState():
+            return "; ".join(("" if value.loaded else "not loaded", *node_lines(value))).strip("; ")
+        case Link():
+            return "; ".join(call_line(call) for call in value.calls)
+        case Life():
+            return str(value.connection)
+        case Budget() | Clock():
+            return ""
+        case _:
+            return str(value)
+
+
+GRAPH_FORMS: Mapping[str, Callable[[StateGraph], str]] = {
+    ".graphml": lambda graph: graphml(graph, described),
+    ".dot": lambda graph: dot(graph, described),
+}
