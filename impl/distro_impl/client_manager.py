@@ -1,8 +1,9 @@
 """The table of clients, native and synced, and the index from services to them.
 
 The one place where a client is created, changed or removed, so that index, events and observer cannot be forgotten.
-The lease of synced copies is here too: native clients live as long as their connection. Which client may be touched
-by whom is decided by the callers. Source: wire-protocol.md sections 6.4 and 6.7.
+The lease of synced copies is here too (native clients live as long as their connection), and so is the memory of who
+was removed for good. Which client may be touched by whom is decided by the callers.
+Source: wire-protocol.md sections 6.4 and 6.7.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class ClientManager:
     def __init__(self, clock: Clock, profile: Profile, notify_center: NotifyCenter, watch: Watch) -> None:
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
         self._clients: dict[str, Client] = {}
+        self._deleted_ms: dict[str, int] = {}
         self._publishers: dict[Service, dict[str, Client]] = {}
         self._subscribers: dict[Service, dict[str, Client]] = {}
         self._known_services: set[Service] = set()
@@ -48,8 +50,18 @@ class ClientManager:
         self._clients[client_id] = client
         return client
 
-    def remove(self, client_id: str, kind: NodeEventKind, reason: str | None = None) -> None:
-        """Remove a client with all its instances and subscriptions; unknown is fine."""
+    def delete(self, client_id: str, kind: NodeEventKind, reason: str | None = None) -> None:
+        """Remove a client because its owner says so; unknown is fine. Its id never comes back, so we may keep it."""
+        if self._profile.deleted_stays_deleted:
+            self._deleted_ms[client_id] = self._clock.now_ms()
+        self._remove(client_id, kind, reason)
+
+    def was_deleted(self, client_id: str) -> bool:
+        """Within the last lease."""
+        return client_id in self._deleted_ms
+
+    def _remove(self, client_id: str, kind: NodeEventKind, reason: str | None) -> None:
+        """With all its instances and subscriptions."""
         client = self._clients.pop(client_id, None)
         if client is None:
             return
@@ -63,11 +75,15 @@ class ClientManager:
             self._notify.publish(ServiceChanged(service))
 
     def remove_expired(self) -> None:
-        """ExpiredClientCleaner: a synced copy that nobody renewed for longer than the lease goes."""
-        now_ms = self._clock.now_ms()
+        """ExpiredClientCleaner: a synced copy that nobody renewed for longer than the lease goes.
+
+        So does the memory of a deleted client: by then no copy of it can be on its way any more.
+        """
+        oldest_ms = self._clock.now_ms() - self._profile.client_expired_ms
         for client in self:
-            if not client.native and now_ms - client.renewed_ms > self._profile.client_expired_ms:
-                self.remove(client.id, NodeEventKind.REPLICA_REMOVED, LEASE)
+            if not client.native and client.renewed_ms < oldest_ms:
+                self._remove(client.id, NodeEventKind.REPLICA_REMOVED, LEASE)
+        self._deleted_ms = {name: at_ms for name, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
 
     # What a client publishes
 

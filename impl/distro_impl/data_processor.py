@@ -43,27 +43,35 @@ class DistroClientDataProcessor:
 
     # Applying
 
-    def process_change(self, data: Mapping[str, Any], reason: str) -> None:
-        """Make our copy of the client equal to `data`, a ClientSyncData object. Raises MalformedSyncDataError."""
+    def process_change(self, data: Mapping[str, Any], reason: str) -> bool:
+        """Make our copy of the client equal to `data`, a ClientSyncData object; False when that is refused.
+
+        Raises MalformedSyncDataError.
+        """
         sync = read_sync_data(data)
+        if self._is_untouchable(sync.client_id) or self._clients.was_deleted(sync.client_id):
+            return False
         client = self._clients.get(sync.client_id)
-        if client is not None and self._is_untouchable(client):
-            return
         if client is None:
             client = self._clients.sync_client_connected(sync.client_id, self._revision_at_creation(sync))
         self._apply(client, sync)
         self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
+        return True
 
     def process_snapshot(self, elements: Iterable[Mapping[str, Any]]) -> None:
-        """Apply each like a CHANGE; one that is malformed ends it, those before stay. Raises MalformedSyncDataError."""
+        """Apply each like a CHANGE, without those that are refused.
+
+        One that is malformed ends it, those before stay. Raises MalformedSyncDataError.
+        """
         for element in elements:
             self.process_change(element, DataOperation.SNAPSHOT)
 
-    def process_delete(self, client_id: str) -> None:
-        """Remove the client; unknown is fine."""
-        client = self._clients.get(client_id)
-        if client is not None and not self._is_untouchable(client):
-            self._clients.remove(client_id, NodeEventKind.REPLICA_REMOVED, DataOperation.DELETE)
+    def process_delete(self, client_id: str) -> bool:
+        """Remove the client; unknown is fine. False when that is refused."""
+        if self._is_untouchable(client_id):
+            return False
+        self._clients.delete(client_id, NodeEventKind.REPLICA_REMOVED, DataOperation.DELETE)
+        return True
 
     def process_verify(self, client_id: str, revision: int) -> bool:
         """Whether our copy is what its owner thinks it is. If so the lease is renewed."""
@@ -75,9 +83,10 @@ class DistroClientDataProcessor:
 
     # Rules
 
-    def _is_untouchable(self, client: Client) -> bool:
+    def _is_untouchable(self, client_id: str) -> bool:
         """In real releases a peer may overwrite and delete a client that is native here (B01)."""
-        return client.native and self._profile.native_untouched_by_peers
+        client = self._clients.get(client_id)
+        return client is not None and client.native and self._profile.native_untouched_by_peers
 
     def _is_verified(self, client: Client, revision: int) -> bool:
         """2.0.0 - 2.1.1 only ask whether the client exists (B02); from 2.1.2 on revision 0 always passes (D11)."""

@@ -25,6 +25,7 @@ from distro_protos import Json
 
 HANDLER_EXCEPTION = "handle distro request with exception"
 NOT_HANDLED = "[DISTRO-FAILED] distro data handle failed"
+REFUSED = "[DISTRO-FAILED] distro data refused: the client is connected here, or was deleted"
 VERIFY_FAILED = "[DISTRO-FAILED] distro data verify failed"
 
 
@@ -72,12 +73,12 @@ class DistroDataRequestHandler:
         if data["distroKey"]["resourceType"] != RESOURCE_TYPE:
             return self._failure(NOT_HANDLED)
         if operation in (DataOperation.ADD, DataOperation.CHANGE):
-            self._processor.process_change(decode_content(data), operation)
+            applied = self._processor.process_change(decode_content(data), operation)
         elif operation == DataOperation.DELETE:
-            self._processor.process_delete(data["distroKey"]["resourceKey"])
+            applied = self._processor.process_delete(data["distroKey"]["resourceKey"])
         else:
             return self._failure(NOT_HANDLED)
-        return success()
+        return success() if applied else failure(SERVER_ERROR, SERVER_ERROR, REFUSED)  # success would mean: applied
 
     def _failure(self, message: str) -> Json:
         """Up to 2.5.0 resultCode stays 200 and the sender believes in a success (D5, D6)."""

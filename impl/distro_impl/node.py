@@ -186,4 +186,4 @@ class Node:
 
     def _on_disconnected(self, connection: Connection) -> None:
         if self._begun:
-            self._clients.remove(connection.id, NodeEventKind.CLIENT_DISCONNECTED)
+            self._clients.delete(connection.id, NodeEventKind.CLIENT_DISCONNECTED)

@@ -58,6 +58,8 @@ class Profile:
     # Receiving (5.4, 6.4).
     native_untouched_by_peers: bool = False
     """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01)."""
+    deleted_stays_deleted: bool = False
+    """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27)."""
     sync_renews_lease: bool = False
     """An applied CHANGE or snapshot element counts as a sign of life (B17)."""
     equality_sees_cluster: bool = False
@@ -117,6 +119,7 @@ PROFILES: dict[str, Profile] = {
             sync_retry_delay_ms=3_000,
             load_retry_delay_ms=30_000,
             native_untouched_by_peers=True,
+            deleted_stays_deleted=True,
             sync_renews_lease=True,
             equality_sees_cluster=True,
             failure_visible=True,

@@ -76,6 +76,8 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    gone: tuple[tuple[str, int], ...] = ()
+    """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:
@@ -95,11 +97,19 @@ class NodeState:
                 return member
         raise KeyError(f"{self.name} has no member {name}")
 
+    def is_gone(self, name: str) -> bool:
+        return any(gone == name for gone, _ in self.gone)
+
     def with_client(self, client: Client) -> NodeState:
         return replace(self, clients=_put_client(self.clients, client))
 
     def without_client(self, name: str) -> NodeState:
         return replace(self, clients=tuple(client for client in self.clients if client.name != name))
+
+    def with_gone(self, name: str, at_ms: int) -> NodeState:
+        """Remember that this client was deleted now."""
+        others = [each for each in self.gone if each[0] != name]
+        return replace(self, gone=tuple(sorted([*others, (name, at_ms)])))
 
     def with_task(self, task: Task) -> NodeState:
         return replace(self, tasks=_put_task(self.tasks, task))

@@ -224,9 +224,9 @@ def _node_instants(node: NodeState, after_ms: int, profile: Profile, *, reports:
     if node.loaded and any(client.native for client in node.clients):
         earliest_ms = max(after_ms + 1, start_ms + profile.verify_interval_ms)
         yield _next_on(start_ms, earliest_ms, profile.verify_interval_ms)
-    copies = [client.renewed_ms for client in node.clients if not client.native]
-    if copies:
-        yield _next_on(start_ms, max(min(copies) + profile.lease_ms, after_ms) + 1, profile.lease_check_ms)
+    leases = _lease_starts(node)
+    if leases:
+        yield _next_on(start_ms, max(min(leases) + profile.lease_ms, after_ms) + 1, profile.lease_check_ms)
     if node.load_at_ms is not None:
         yield node.load_at_ms
     if reports and node.others:
@@ -252,7 +252,12 @@ def _is_verify_time(node: NodeState, now_ms: int, profile: Profile) -> bool:
 
 
 def _has_expired(node: NodeState, now_ms: int, profile: Profile) -> bool:
-    return any(not client.native and now_ms - client.renewed_ms > profile.lease_ms for client in node.clients)
+    return any(now_ms - since_ms > profile.lease_ms for since_ms in _lease_starts(node))
+
+
+def _lease_starts(node: NodeState) -> list[int]:
+    """Of everything that a lease check may end: copies and tombstones."""
+    return [client.renewed_ms for client in node.clients if not client.native] + [since_ms for _, since_ms in node.gone]
 
 
 def _is_report_time(node: NodeState, now_ms: int, profile: Profile) -> bool:

@@ -33,11 +33,11 @@ SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
     ("profile", "bounds", "states", "transitions"),
     [
         ("strict", SMALL, 141, 278),
-        ("strict", Bounds(), 3651, 10521),
+        ("strict", Bounds(), 3663, 10533),
         ("nacos-2.0.4", Bounds(), 3295, 9371),
         ("nacos-2.2.4", Bounds(), 5340, 15154),
-        ("strict", Bounds(nodes=3, changes=1, drops=0), 9288, 33741),
-        ("strict", Bounds(changes=1, crashes=1), 7726, 26534),
+        ("strict", Bounds(nodes=3, changes=1, drops=0), 9290, 33741),
+        ("strict", Bounds(changes=1, crashes=1), 8026, 27046),
     ],
 )
 def test_counts_are_pinned(profile, bounds, states, transitions):

@@ -49,6 +49,10 @@ class Profile:
     protects_native: bool = True
     """A peer's CHANGE, DELETE or snapshot never touches a client connected here. No release does (B01, B41)."""
 
+    tombstones: bool = True
+    """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back. No release has them
+    (B26, B27)."""
+
     replicas_are_native: bool = False
     """Synced copies believe that they are originals. No release; mutant B07."""
 

@@ -24,6 +24,7 @@ NACOS_2_2_4 = Profile(
     takes_revision=TakesRevision.AT_CREATION,
     sync_renews_lease=False,
     protects_native=False,
+    tombstones=False,
     change_of_gone_client_deletes=False,
     retry_keeps_pending_delete=False,
 )

@@ -2,5 +2,5 @@
 
 `clients` what a connection does, `sync` how a change leaves, `receive` how it arrives, `verify` anti-entropy and
 leases, `load` the first snapshot, `members` who is UP. They import each other only downwards:
-`clients`, `receive`, `verify`, `load` → `sync`; `load` → `receive`.
+`clients`, `receive`, `verify`, `load` → `sync`; `clients`, `load` → `receive`.
 """

@@ -10,6 +10,7 @@ from distro_model.events import ClientConnected, ClientDisconnected, InstanceDer
 from distro_model.messages import Content
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile
+from distro_model.rules.receive import deleted
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import announced
 
@@ -41,9 +42,10 @@ def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profi
 
 @rule("client disconnected", source="wire-protocol.md 2.1, 6.1; DistroClientDataProcessor")
 def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile) -> Step:
-    if node.client(event.client) is None:
-        return Step(node)
-    return Step(announced(node.without_client(event.client), event.client, Action.DELETE, event.at_ms, profile))
+    """Its own echo, in a snapshot that was cut before it left, must not bring it back either."""
+    held = node.client(event.client)
+    node = deleted(node, event.client, event.at_ms, profile)
+    return Step(node if held is None else announced(node, event.client, Action.DELETE, event.at_ms, profile))
 
 
 def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile) -> Step:

@@ -12,7 +12,7 @@ from distro_model.events import CallEnded, LoadDue, Send
 from distro_model.messages import CallResult, Snapshot
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules.receive import is_protected, with_copy
+from distro_model.rules.receive import is_refused, with_copy
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import is_reachable
 
@@ -30,7 +30,7 @@ def on_snapshot_ended(node: NodeState, event: CallEnded, profile: Profile) -> St
     if event.answer.result is not CallResult.SUCCESS:
         return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
     for copy in event.answer.copies:
-        if not is_protected(node, copy.client, profile):
+        if not is_refused(node, copy.client, profile):
             node = with_copy(node, copy, event.at_ms, profile)
     return Step(replace(node, loaded=True, asking=None, load_at_ms=None))
 

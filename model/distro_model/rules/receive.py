@@ -3,6 +3,8 @@
 A release checks neither who sent a request nor whether the client is native here (B01, B41). Where a profile protects
 native clients, a request about one is answered with FAIL rather than ignored with SUCCESS: a SUCCESS must mean that the
 data was applied (INV-ACK), and a sender that claims somebody else's client should be loud, not silently right.
+The same goes for a CHANGE that comes after the DELETE of its client: its sender finds the client gone when it tries
+again, and sends the DELETE, which succeeds.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from distro_model.rules.sync import announced, copy_of
 
 @rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    if is_protected(node, change.client, profile):
+    if is_refused(node, change.client, profile):
         return Step(node, (Reply(FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
 
@@ -28,10 +30,9 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
     if is_protected(node, delete.client, profile):
         return Step(node, (Reply(FAIL),))
     held = node.client(delete.client)
-    if held is not None:
-        node = node.without_client(delete.client)
-        if held.native:
-            node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
+    node = deleted(node, delete.client, event.at_ms, profile)
+    if held is not None and held.native:
+        node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
     return Step(node, (Reply(SUCCESS),))
 
 
@@ -56,6 +57,20 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
         changed = held.content != copy.content
     node = node.with_client(client)
     return announced(node, copy.client, Action.CHANGE, at_ms, profile) if client.native and changed else node
+
+
+def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
+    """Gone, known or not, and with tombstones remembered as gone, so that nothing late brings it back (B26, B27).
+
+    A connection id is never used twice, so nobody can miss it.
+    """
+    node = node.without_client(name)
+    return node.with_gone(name, at_ms) if profile.tombstones else node
+
+
+def is_refused(node: NodeState, name: str, profile: Profile) -> bool:
+    """What a peer says of this client is not applied: it is native here, or was deleted."""
+    return is_protected(node, name, profile) or node.is_gone(name)
 
 
 def is_protected(node: NodeState, name: str, profile: Profile) -> bool:

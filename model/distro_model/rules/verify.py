@@ -61,9 +61,16 @@ def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify) -> Step:
 @rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
     kept = tuple(client for client in node.clients if not is_expired(client, event.at_ms, profile))
-    return Step(node if len(kept) == len(node.clients) else replace(node, clients=kept))
+    gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
+    unchanged = len(kept) == len(node.clients) and len(gone) == len(node.gone)
+    return Step(node if unchanged else replace(node, clients=kept, gone=gone))
 
 
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
     """Strictly longer than the lease without a renewal; a native client never expires this way."""
     return not client.native and at_ms - client.renewed_ms > profile.lease_ms
+
+
+def is_forgotten(since_ms: int, at_ms: int, profile: Profile) -> bool:
+    """A tombstone has outlived every copy that could still be on its way: it is kept as long as a lease."""
+    return at_ms - since_ms > profile.lease_ms
