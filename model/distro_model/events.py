@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distro_model.messages import Answer, Request
+from distro_model.work import Apply, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,10 @@ class TaskDue:
 
 @dataclass(frozen=True, slots=True)
 class VerifyDue:
+    """`only`: a round that one member alone is asked in (m-verify-to-one)."""
+
     at_ms: int
+    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,38 @@ class LoadDue:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class HandlingRaised:
+    """A peer's request arrived, and an exception left its handler before anything was done; ends with one `Reply`."""
+
+    at_ms: int
+    source: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInterrupted:
+    """An exception left the loop over the members that are asked for a snapshot."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyDue:
+    """The next step of a CHANGE that is not applied at once (B05). The last one ends with one `Reply`."""
+
+    at_ms: int
+    apply: Apply
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDue:
+    """The revision is read to content that was read before (B05), and the CHANGE is sent."""
+
+    at_ms: int
+    read: Read
+
+
 Event = (
     ClientConnected
     | InstanceRegistered
@@ -98,6 +134,10 @@ Event = (
     | LeaseCheckDue
     | ReportDue
     | LoadDue
+    | HandlingRaised
+    | LoadInterrupted
+    | ApplyDue
+    | ReadDue
 )
 
 

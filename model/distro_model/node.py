@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from distro_model.events import Output
 from distro_model.messages import Content
+from distro_model.work import Apply, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class NodeState:
     members: tuple[Member, ...]
     gone: tuple[tuple[str, int], ...] = ()
     """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
+
+    applies: tuple[Apply, ...] = ()
+    """CHANGEs that are being applied in steps, ascending; only where a profile does not apply them at once (B05)."""
+    reads: tuple[Read, ...] = ()
+    """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:

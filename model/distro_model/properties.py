@@ -22,6 +22,7 @@ from distro_model.bounded.checks import (
     of_all_nodes,
     of_copies,
     of_settled,
+    restless,
     undeleted,
 )
 from distro_model.bounded.draft import Layout
@@ -82,7 +83,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.ALWAYS,
                 "In a settled state nobody holds a client that has disconnected, unless a crash since then or a"
                 " swallowed DELETE has left it to the lease.",
-                of_settled(undeleted),
+                of_settled(undeleted("INV-DELETE")),
             ),
             Property(
                 "INV-RESURRECT",
@@ -118,6 +119,28 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 of_copies(lambda _: misrevised),
             ),
             Property(
+                "INV-AIM",
+                Kind.ALWAYS,
+                "The end of a call to one member queues nothing for another.",
+            ),
+            Property(
+                "INV-GONE",
+                Kind.ALWAYS,
+                "A DELETE of a client that is not held succeeds.",
+            ),
+            Property(
+                "INV-LOAD",
+                Kind.ALWAYS,
+                "A node that is not loaded goes on loading, and a load that starts asks a member that is UP.",
+                applies=lambda bounds: bounds.crashes > 0,
+            ),
+            Property(
+                "INV-INIT",
+                Kind.ALWAYS,
+                "A node that is not loaded neither verifies nor gives a snapshot.",
+                applies=lambda bounds: bounds.crashes > 0,
+            ),
+            Property(
                 "REACH-SECOND-REVISION",
                 Kind.SOMETIMES,
                 "A copy holds what its owner had at revision 2.",
@@ -142,6 +165,21 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "If deliveries and timers go on, every node in the end shows the same instances of every connected"
                 " client, for good.",
                 of_all_nodes(diverged("EVENTUALLY-CONV")),
+                _replicates,
+            ),
+            Property(
+                "EVENTUALLY-DELETE",
+                Kind.EVENTUALLY,
+                "A client that has disconnected is in the end held nowhere, unless a crash since then or a swallowed"
+                " DELETE has left it to the lease.",
+                of_all_nodes(undeleted("EVENTUALLY-DELETE")),
+                _replicates,
+            ),
+            Property(
+                "EVENTUALLY-QUIET",
+                Kind.EVENTUALLY,
+                "No node syncs for ever: between any two there comes a moment with no sync queued or unfinished.",
+                restless,
                 _replicates,
             ),
         )

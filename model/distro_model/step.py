@@ -9,23 +9,27 @@ from __future__ import annotations
 from typing import assert_never
 
 from distro_model.events import (
+    ApplyDue,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
     Event,
+    HandlingRaised,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    LoadInterrupted,
+    ReadDue,
     ReportDue,
     RequestReceived,
     TaskDue,
     VerifyDue,
 )
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
-from distro_model.node import NodeState, Step
+from distro_model.node import Action, NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, load, members, receive, sync, verify
+from distro_model.rules import clients, load, members, receive, sync, torn, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
@@ -44,7 +48,7 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
         case CallEnded():
             return _ended(node, event, profile)
         case TaskDue():
-            return sync.on_task_due(node, event, profile)
+            return _task_due(node, event, profile)
         case VerifyDue():
             return verify.on_verify_due(node, event, profile)
         case LeaseCheckDue():
@@ -53,13 +57,30 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
             return members.on_report_due(node, event, profile)
         case LoadDue():
             return load.on_load_due(node, event, profile)
+        case HandlingRaised():
+            return receive.on_handling_raised(node, event, profile)
+        case LoadInterrupted():
+            return load.on_load_interrupted(node, event, profile)
+        case ApplyDue():
+            return torn.on_apply_due(node, event, profile)
+        case ReadDue():
+            return torn.on_read_due(node, event, profile)
     assert_never(event)
+
+
+def _task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
+    if not profile.reads_atomically:
+        task, client = node.task(event.client, event.target), node.client(event.client)
+        if task is not None and task.action is Action.CHANGE and client is not None:
+            return torn.on_change_due(node, event, task, client)
+    return sync.on_task_due(node, event, profile)
 
 
 def _received(node: NodeState, event: RequestReceived, profile: Profile) -> Step:
     match event.request:
         case Change() as change:
-            return receive.on_change(node, event, change, profile)
+            begins = receive.on_change if profile.applies_atomically else torn.on_change
+            return begins(node, event, change, profile)
         case Delete() as delete:
             return receive.on_delete(node, event, delete, profile)
         case Verify() as request:
@@ -76,7 +97,7 @@ def _ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
         case Change() | Delete() as request:
             return sync.on_sync_ended(node, event, request, profile)
         case Verify() as request:
-            return verify.on_verify_ended(node, event, request)
+            return verify.on_verify_ended(node, event, request, profile)
         case Snapshot():
             return load.on_snapshot_ended(node, event, profile)
         case Report():

@@ -39,8 +39,10 @@ def is_empty(link: Link) -> Sequence[Alternative]:
 def is_done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
     if node is None:
         return ((),)
-    done = not node.tasks and node.name in clock.checked and (not due_verify(node) or node.name in clock.verified)
-    return ((),) if done else ()
+    idle = not node.tasks and not node.reads and not node.applies
+    verified = not due_verify(node) or node.name in clock.verified
+    tried = node.load_at_ms is None or node.name in clock.loaded
+    return ((),) if idle and verified and tried and node.name in clock.checked else ()
 
 
 def _passed(periods: int) -> Function:

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from distro_model.bounded.accidents import accident_chains
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
+from distro_model.bounded.torn import torn_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
 from distro_model.search.system import Check, System
 
+DOCUMENTED_LEASE_MS = 180_000
+
 
 def bounded_cluster(
     bounds: Bounds, profile: Profile, properties: Iterable[Property] = tuple(PROPERTIES.values())
 ) -> System:
     """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected."""
-    lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
+    lease_ms = _scaled_lease_ms(bounds, profile) if bounds.periods else profile.lease_ms
     layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
     beginning = {
         **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
@@ -31,7 +35,14 @@ def bounded_cluster(
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
         CLOCK: Clock(),
     }
-    chains = (*client_chains(layout), *node_chains(layout), *link_chains(layout), *clock_chains(layout))
+    chains = (
+        *client_chains(layout),
+        *node_chains(layout),
+        *link_chains(layout),
+        *torn_chains(layout),
+        *accident_chains(layout),
+        *clock_chains(layout),
+    )
     return System(
         tuple(beginning),
         tuple(beginning.values()),
@@ -43,6 +54,11 @@ def bounded_cluster(
             for lookups in each.looks(layout)
         ),
     )
+
+
+def _scaled_lease_ms(bounds: Bounds, profile: Profile) -> int:
+    """`lease_periods` stand for the documented lease; a profile with a shorter one gets fewer (B31)."""
+    return max(1, bounds.lease_periods * profile.lease_ms // DOCUMENTED_LEASE_MS) * profile.verify_interval_ms
 
 
 def _loaded(name: str, others: tuple[str, ...]) -> NodeState:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.step_alarms import alarm
 from distro_model.bounded.values import Call, Clock, Link
-from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send
-from distro_model.messages import Answer, CallResult, Change, Delete, Verify
+from distro_model.events import Event, Reply, Send
+from distro_model.messages import Verify
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Finding, Lookup, Registers
+from distro_model.search.system import Alternative, Chain, Lookup, Registers
 from distro_model.step import step
 
 Function = Callable[..., Sequence[Alternative]]
@@ -56,7 +57,8 @@ class Layout:
             result = step(node, replace(event, at_ms=at_ms) if at_ms else event, self.profile)
             calls = tuple((out.target, _call(result.node, out)) for out in result.outputs if isinstance(out, Send))
             answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
-            return ((result.node, calls, answer, alarm(node, event, result.node, answer)),)
+            sent = tuple(call.request for _, call in calls)
+            return ((result.node, calls, answer, alarm(node, event, result.node, answer, sent)),)
 
         return told
 
@@ -87,6 +89,7 @@ def client_column(client: str) -> str:
     return f"client {client}"
 
 
+KEPT = "kept: "
 BUDGET = "budget"
 CLOCK = "clock"
 
@@ -106,10 +109,17 @@ class Draft:
         """The register that holds the latest value of a column."""
         return self.latest.get(name, name)
 
+    def as_now(self, name: str) -> str:
+        """What to read later for the value that a column has now, although it will have changed by then."""
+        return KEPT + self.register(name)
+
+    def _read(self, name: str) -> str:
+        return name.removeprefix(KEPT) if name.startswith(KEPT) else self.register(name)
+
     def look(self, guard: str, function: Function, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
         """Read the latest values, write new ones. What is written under a column's name is its new value."""
         registers = tuple(f"{name}#{len(self.lookups)}" for name in writes)
-        self.lookups.append(Lookup(guard, function, tuple(map(self.register, reads)), registers))
+        self.lookups.append(Lookup(guard, function, tuple(map(self._read, reads)), registers))
         self.latest.update(zip(writes, registers, strict=True))
 
     def alarm(self, function: Function, reads: Sequence[str]) -> None:
@@ -157,36 +167,6 @@ class Draft:
                 CLOCK,
             )
         )
-
-
-def alarm(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    """What one step of one node shows to be wrong by itself."""
-    if isinstance(event, RequestReceived | CallEnded):
-        for client in before.clients:
-            held = after.client(client.name)
-            if client.native and (held is None or (held.content, held.revision) != (client.content, client.revision)):
-                now = "forgot it" if held is None else f"has it at revision {held.revision}"
-                return Finding("INV-NATIVE", f"{before.name} owns {client.name}, and by a peer's doing {now}")
-    if isinstance(event, RequestReceived) and answer is not None and answer.result is CallResult.SUCCESS:
-        return _acknowledged(event, after)
-    if isinstance(event, CallEnded) and isinstance(event.request, Change | Delete):
-        client_name = event.request.client
-        if event.answer.result is not CallResult.SUCCESS and after.task(client_name, event.target) is None:
-            what = f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}"
-            return Finding("INV-RETRY", what)
-    return None
-
-
-def _acknowledged(event: RequestReceived, after: NodeState) -> Finding | None:
-    match event.request:
-        case Change(client, _, content):
-            held = after.client(client)
-            applied = held is not None and held.content == content
-        case Delete(client):
-            applied = after.client(client) is None
-        case _:
-            applied = True
-    return None if applied else Finding("INV-ACK", f"{after.name} acknowledged {event.request} without applying it")
 
 
 def _call(node: NodeState, send: Send) -> Call:

@@ -14,7 +14,7 @@ from distro_model.bounded.alarms import confirmation, false_confirmation, repair
 from distro_model.bounded.draft import BUDGET, Draft, Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Call, Life, Link, Phase
-from distro_model.events import CallEnded, RequestReceived
+from distro_model.events import CallEnded, HandlingRaised, RequestReceived
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.search.system import Alternative, Chain
 from distro_model.transitions import (
@@ -28,6 +28,7 @@ from distro_model.transitions import (
     LosesReply,
     OnLink,
     Overtakes,
+    Raises,
     RepliesLate,
     ReplyArrives,
     Swallows,
@@ -71,6 +72,8 @@ def link_chains(layout: Layout) -> Iterator[Chain]:
             yield link.arrive()
         if bounds.garbles:
             yield link.garble()
+        if bounds.raises:
+            yield link.handling_raises()
 
 
 class _LinkChains:
@@ -124,7 +127,7 @@ class _LinkChains:
         draft.tell(self.source, "end")
 
     def _deliver_verify(self, draft: Draft) -> Chain:
-        before = draft.register(node_column(self.target))
+        before = draft.as_now(node_column(self.target))
         self.exchange(draft)
         draft.look("never", confirmation, ("call", before, "answer"), ("confirmed",))
         for client in self.layout.clients:
@@ -194,6 +197,15 @@ class _LinkChains:
         self.end_at_source(draft, GARBLED)
         return self.chain(draft, Garbles)
 
+    def handling_raises(self) -> Chain:
+        """The first request arrives, and an exception leaves its handler."""
+        draft = self.draft("raise", first_sent(SYNCS), "raises")
+        draft.look("never", handling_raised(self.source), ("call",), ("event",))
+        draft.tell(self.target, "event", "answer")
+        draft.look("never", ended(self.target), ("call", "answer"), ("end",))
+        draft.tell(self.source, "end")
+        return self.chain(draft, Raises)
+
 
 def _sent(link: Link) -> list[int]:
     return [position for position, call in enumerate(link.calls) if call.phase is Phase.SENT]
@@ -234,8 +246,14 @@ def received(source: str) -> Function:
 
 
 @cache
+def handling_raised(source: str) -> Function:
+    return lambda call: ((HandlingRaised(0, source, call.request),),)
+
+
+@cache
 def ended(target: str) -> Function:
-    return lambda call, answer: ((CallEnded(0, target, call.request, answer),),)
+    """There is no end while the request is still being handled (`torn.py`)."""
+    return lambda call, answer: () if answer is None else ((CallEnded(0, target, call.request, answer),),)
 
 
 @cache

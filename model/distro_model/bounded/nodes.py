@@ -9,7 +9,7 @@ from distro_model.actions import Crash, Restart
 from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.values import Budget, Clock, Connection, Life, Link, Phase
 from distro_model.events import LeaseCheckDue, LoadDue, TaskDue, VerifyDue
-from distro_model.node import NodeState, fresh_node
+from distro_model.node import NodeState, Task, fresh_node
 from distro_model.search.system import Alternative, Chain, Finding
 from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
 
@@ -42,13 +42,20 @@ def due_tasks(node: NodeState | None) -> Sequence[Alternative]:
     return tuple(
         (TaskDue(0, task.client, task.target), TaskRuns(node.name, task.target, task.client, task.action))
         for task in node.tasks
+        if not is_being_read(node, task)
     )
+
+
+def is_being_read(node: NodeState, task: Task) -> bool:
+    """Tasks of one client and target are executed one after the other (`rules/torn.py` has one with a pause in it)."""
+    return any((read.client, read.target) == (task.client, task.target) for read in node.reads)
 
 
 def _verify(layout: Layout, node: str) -> Chain:
     """Without periods a round may start at any time; with periods once in each."""
     draft = Draft(layout, "verify round", node)
-    draft.look("not loaded, or nothing to verify", due_verify, (node_column(node),), ("event",))
+    rounds = due_verify if layout.profile.verifies_everybody else due_verify_of_one
+    draft.look("not loaded, or nothing to verify", rounds, (node_column(node),), ("event",))
     if layout.bounds.periods:
         draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
@@ -58,6 +65,12 @@ def _verify(layout: Layout, node: str) -> Chain:
 def due_verify(node: NodeState | None) -> Sequence[Alternative]:
     verifies = node is not None and node.loaded and any(client.native for client in node.clients)
     return ((VerifyDue(0),),) if verifies else ()
+
+
+def due_verify_of_one(node: NodeState | None) -> Sequence[Alternative]:
+    if node is None or not due_verify(node):
+        return ()
+    return tuple((VerifyDue(0, only=other),) for other in node.others)
 
 
 def verified(node: str) -> Function:
@@ -72,7 +85,7 @@ def verified(node: str) -> Function:
 def _lease_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lease check", node)
     draft.look("checked in this period", _checked(node), (CLOCK,), (CLOCK, "event"))
-    before = draft.register(node_column(node))
+    before = draft.as_now(node_column(node))
     draft.tell(node, "event")
     for client in layout.clients:
         draft.alarm(_vanished, (before, node_column(node), client_column(client)))
@@ -99,12 +112,25 @@ def _vanished(before: NodeState, after: NodeState, life: Life) -> Sequence[Alter
 def _load(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "load", node)
     draft.look("no load is due", due_load, (node_column(node),), ("event",))
+    if layout.bounds.periods:
+        draft.look("tried in this period", tried_to_load(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
     return draft.chain(lambda _: LoadRuns(node), fair=True)
 
 
 def due_load(node: NodeState | None) -> Sequence[Alternative]:
     return ((LoadDue(0),),) if node is not None and node.load_at_ms is not None else ()
+
+
+def tried_to_load(node: str) -> Function:
+    """Time presses here too: a load that is due is tried in every period, once."""
+
+    def after(clock: Clock) -> Sequence[Alternative]:
+        if node in clock.loaded:
+            return ()
+        return ((replace(clock, loaded=tuple(sorted((*clock.loaded, node)))),),)
+
+    return after
 
 
 def _crash(layout: Layout, node: str) -> Chain:

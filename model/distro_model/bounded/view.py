@@ -80,3 +80,7 @@ def _node_lines(node: NodeState) -> Iterable[str]:
         yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"
+    for apply in node.applies:
+        yield f"applying {apply.client} revision {apply.revision}, {apply.done} steps done"
+    for read in node.reads:
+        yield f"has read {read.client} for {read.target}: {text_of(read.content)}"

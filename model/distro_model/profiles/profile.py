@@ -67,6 +67,54 @@ class Profile:
 
     retry_action: RetryAction = RetryAction.SAME
 
+    retries_unreadable: bool = True
+    """A sync whose answer cannot be read is retried. In every release its callback is never called (B42)."""
+
+    exception_fails: bool = True
+    """A sync whose handling raises is answered with FAIL. 2.0.0-2.5.0 answer SUCCESS (B16, D5)."""
+
+    applies_atomically: bool = True
+    """A CHANGE is applied in one step. In every release service by service, while other requests go on (B05)."""
+
+    reads_atomically: bool = True
+    """What a CHANGE carries is read in one step. In every release first the content, then the revision (B05)."""
+
+    largest_revision: int | None = None
+    """A CHANGE of a larger one raises after its content was applied; None: there is no limit. Every release reads 32
+    bits (revision-beyond-int32)."""
+
+    largest_snapshot: int | None = None
+    """Clients that fit into the one message of a snapshot; None: it is paged. Every release sends one message of at
+    most 10 MB (B11)."""
+
+    first_load_asks: bool = True
+    """A node asks for a snapshot as soon as it starts. 2.0.0-2.2.0 know no peer by then, and fail (B32)."""
+
+    interrupted_load_retried: bool = True
+    """A load that was interrupted by an exception starts again. In no release (load-exception-no-retry)."""
+
+    connection_takes_over: bool = True
+    """A connection makes its client native, even where a copy of that id is held. In no release
+    (native-connect-onto-synced)."""
+
+    verifies: bool = True
+    """Owners verify at all. Every release does; mutant no-anti-entropy."""
+
+    verifies_everybody: bool = True
+    """A verify round goes to every member. In every release; mutant m-verify-to-one."""
+
+    repairs_only_the_failed: bool = True
+    """A failed verify brings a full sync to the member that failed it. In every release; m-add-after-fail-to-all."""
+
+    verify_creates: bool = False
+    """A VERIFY of an unknown client creates it, with nothing. In no release; mutant m-query-creates."""
+
+    unknown_delete_succeeds: bool = True
+    """A DELETE of an unknown client is a success. In every release; mutant m-unknown-delete-fails."""
+
+    natives_expire: bool = False
+    """The lease check removes native clients too. In no release; mutant m-cleaner-drops-native."""
+
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000

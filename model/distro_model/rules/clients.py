@@ -16,8 +16,13 @@ from distro_model.rules.sync import announced
 
 
 @rule("client connected", source="wire-protocol.md 2.1, 6.1; ConnectionBasedClientManager")
-def on_connected(node: NodeState, event: ClientConnected, _: Profile) -> Step:
-    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers."""
+def on_connected(node: NodeState, event: ClientConnected, profile: Profile) -> Step:
+    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers.
+
+    The releases create a client only if there is none of that id, and leave a copy what it is.
+    """
+    if node.client(event.client) is not None and not profile.connection_takes_over:
+        return Step(node)
     return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=0)))
 
 
@@ -45,9 +50,14 @@ def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile
     """Its own echo, in a snapshot that was cut before it left, must not bring it back either."""
     held = node.client(event.client)
     node = deleted(node, event.client, event.at_ms, profile)
-    return Step(node if held is None else announced(node, event.client, Action.DELETE, event.at_ms, profile))
+    return Step(
+        node if held is None or not held.native else announced(node, event.client, Action.DELETE, event.at_ms, profile)
+    )
 
 
 def _published(node: NodeState, client: Client, content: Content, at_ms: int, profile: Profile) -> Step:
+    """What is not native here is not announced (only a client whose connection found a copy, see `on_connected`)."""
     changed = node.with_client(Client(client.name, client.native, client.revision + 1, content, client.renewed_ms))
+    if not client.native:
+        return Step(changed)
     return Step(announced(changed, client.name, Action.CHANGE, at_ms, profile))

@@ -9,7 +9,9 @@ again, and sends the DELETE, which succeeds.
 
 from __future__ import annotations
 
-from distro_model.events import Reply, RequestReceived
+from dataclasses import replace
+
+from distro_model.events import HandlingRaised, Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
@@ -21,7 +23,17 @@ from distro_model.rules.sync import announced, copy_of
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
     if is_refused(node, change.client, profile):
         return Step(node, (Reply(FAIL),))
+    if profile.largest_revision is not None and change.revision > profile.largest_revision:
+        held = node.client(change.client)
+        content_only = replace(change, revision=0 if held is None else held.revision)
+        return Step(with_copy(node, content_only, event.at_ms, profile), (Reply(FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
+
+
+@rule("handler raised", source="known-bugs.md B16; DistroDataRequestHandler")
+def on_handling_raised(node: NodeState, _: HandlingRaised, profile: Profile) -> Step:
+    """Nothing was done; the releases before 2.5.1 say so in a code that nobody reads."""
+    return Step(node, (Reply(FAIL if profile.exception_fails else SUCCESS),))
 
 
 @rule("DELETE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.processData")
@@ -30,6 +42,8 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
     if is_protected(node, delete.client, profile):
         return Step(node, (Reply(FAIL),))
     held = node.client(delete.client)
+    if held is None and not profile.unknown_delete_succeeds:
+        return Step(node, (Reply(FAIL),))
     node = deleted(node, delete.client, event.at_ms, profile)
     if held is not None and held.native:
         node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
@@ -40,6 +54,8 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
 def on_snapshot(node: NodeState, profile: Profile) -> Step:
     """Answers with everything it holds, own clients and copies, whether or not it is loaded itself (D14)."""
     copies = tuple(copy_of(client, profile) for client in node.clients)
+    if profile.largest_snapshot is not None and len(copies) > profile.largest_snapshot:
+        return Step(node, (Reply(Answer(CallResult.ERROR)),))
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
 
 
