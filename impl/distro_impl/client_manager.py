@@ -17,6 +17,8 @@ from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter
 from distro_impl.profiles import Profile
 
 LEASE = "lease"
+MISSED_TURN = 2
+"""The cleaner has missed a turn when its last one is longer ago than so many periods."""
 
 
 class ClientManager:
@@ -26,6 +28,7 @@ class ClientManager:
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
         self._clients: dict[str, Client] = {}
         self._deleted_ms: dict[str, int] = {}
+        self._cleaned_ms: int | None = None
         self._publishers: dict[Service, dict[str, Client]] = {}
         self._subscribers: dict[Service, dict[str, Client]] = {}
         self._known_services: set[Service] = set()
@@ -79,11 +82,26 @@ class ClientManager:
 
         So does the memory of a deleted client: by then no copy of it can be on its way any more.
         """
-        oldest_ms = self._clock.now_ms() - self._profile.client_expired_ms
+        now_ms = self._clock.now_ms()
+        last_ms, self._cleaned_ms = self._cleaned_ms, now_ms
+        if self._profile.pause_is_forgiven and last_ms is not None and self._was_paused(now_ms - last_ms):
+            self._restart_leases(now_ms)
+            return
+        oldest_ms = now_ms - self._profile.client_expired_ms
         for client in self:
             if not client.native and client.renewed_ms < oldest_ms:
                 self._remove(client.id, NodeEventKind.REPLICA_REMOVED, LEASE)
         self._deleted_ms = {name: at_ms for name, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
+
+    def _was_paused(self, gap_ms: int) -> bool:
+        """Then peers may have renewed in vain: what they sent is still waiting to be handled."""
+        return gap_ms > MISSED_TURN * self._profile.client_clean_period_ms
+
+    def _restart_leases(self, now_ms: int) -> None:
+        for client in self:
+            if not client.native:
+                client.renewed_ms = now_ms
+        self._deleted_ms = dict.fromkeys(self._deleted_ms, now_ms)
 
     # What a client publishes
 

@@ -6,7 +6,7 @@ between releases, and decides whether the sender ever learns of it. Source: wire
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from distro_impl.client import MalformedSyncDataError
@@ -26,12 +26,13 @@ from distro_protos import Json
 HANDLER_EXCEPTION = "handle distro request with exception"
 NOT_HANDLED = "[DISTRO-FAILED] distro data handle failed"
 REFUSED = "[DISTRO-FAILED] distro data refused: the client is connected here, or was deleted"
+NOT_LOADED = "[DISTRO-FAILED] distro snapshot refused: this member has not loaded yet"
 VERIFY_FAILED = "[DISTRO-FAILED] distro data verify failed"
 
 
 class DistroDataRequestHandler:
-    def __init__(self, profile: Profile, processor: DistroClientDataProcessor) -> None:
-        self._profile, self._processor = profile, processor
+    def __init__(self, profile: Profile, processor: DistroClientDataProcessor, is_loaded: Callable[[], bool]) -> None:
+        self._profile, self._processor, self._is_loaded = profile, processor, is_loaded
 
     def handle(self, request: Request) -> Reply:
         """Always a typed response, except for an operation that no release knows."""
@@ -46,6 +47,8 @@ class DistroDataRequestHandler:
 
     def _answer(self, operation: DataOperation, body: Mapping[str, Any]) -> Json:
         if operation is DataOperation.SNAPSHOT:
+            if self._profile.snapshot_needs_load and not self._is_loaded():
+                return failure(SERVER_ERROR, SERVER_ERROR, NOT_LOADED)
             key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
             return success(distroData={"distroKey": key, "content": encode_content(self._processor.snapshot())})
         data = body["distroData"]

@@ -1,7 +1,9 @@
 """The initial load: ask the other members for a snapshot, in ascending order, until the first one gives one.
 
 When nobody does, all are asked again after the retry delay. An empty snapshot is a success. Until then the node sends
-no verify. Source: wire-protocol.md section 6.8.
+no verify and, in strict, gives no snapshot either. There it may be that all members are starting: each refuses, and
+each would wait for the others. So it is a complete load when all were asked and all refused; a member that was not
+reached, or not understood, may have the data that we miss. Source: wire-protocol.md section 6.8, known-bugs.md B33.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from distro_impl.client import MalformedSyncDataError
 from distro_impl.clock import Clock
 from distro_impl.data_processor import DistroClientDataProcessor
 from distro_impl.profiles import Profile
-from distro_impl.transport_agent import DistroTransportAgent
+from distro_impl.transport_agent import DistroReply, DistroTransportAgent
 
 
 class LoadTask:
@@ -31,20 +33,23 @@ class LoadTask:
 
     async def run(self) -> None:
         """One round over all members; sets a timer for the next one when it fails."""
+        replies = set()
         for peer in self._peers:
-            if await self._load_from(peer):
+            reply = await self._load_from(peer)
+            if reply is DistroReply.SUCCESS:
                 self.finished_initial = True
                 return
-        if self._peers:
+            replies.add(reply)
+        if self._profile.snapshot_needs_load and replies == {DistroReply.FAIL}:
+            self.finished_initial = True
+        elif self._peers:
             retry_ms = self._clock.now_ms() + self._profile.load_retry_delay_ms
             self._clock.call_at(retry_ms, self.run, "initial load")
 
-    async def _load_from(self, peer: str) -> bool:
-        elements = await self._agent.load_snapshot(peer)
-        if elements is None:
-            return False
+    async def _load_from(self, peer: str) -> DistroReply:
+        reply, elements = await self._agent.load_snapshot(peer)
         try:
             self._processor.process_snapshot(elements)
         except MalformedSyncDataError:
-            return False
-        return True
+            return DistroReply.EXCEPTION
+        return reply

@@ -66,6 +66,7 @@ class Node:
         self._members = ServerMemberManager(config, self._peers)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
         self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
+        self._load_task = LoadTask(clock, profile, config.other_members, self._processor, self._agent)
         self._storage = ServiceStorage(clock, self._clients)
         self._servers = (
             self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
@@ -92,12 +93,11 @@ class Node:
         """Start the initial load and the timers; all of them, and the ticks of the engines, count from now."""
         clock, profile = self._lifetime, self.config.profile
         execute_engine = ExecuteTaskEngine(clock)
-        load_task = LoadTask(clock, profile, self.config.other_members, self._processor, self._agent)
         verify_task = VerifyTask(
             peers=self.config.other_members,
             processor=self._processor,
             agent=self._agent,
-            load_task=load_task,
+            load_task=self._load_task,
             execute_engine=execute_engine,
             notify_center=self._notify_center,
         )
@@ -131,7 +131,7 @@ class Node:
                 name="member report",
             )
         self._begun = True
-        clock.spawn(load_task.run(), f"initial load of {self.address}")
+        clock.spawn(self._load_task.run(), f"initial load of {self.address}")
 
     async def stop(self) -> None:
         """Close every connection and end. Peers are told nothing about our clients, as real servers do not."""
@@ -177,7 +177,7 @@ class Node:
     def _handlers(self) -> dict[str, Handler]:
         profile = self.config.profile
         naming = NamingHandlers(profile, self._clients, self._storage, self._watch)
-        distro = DistroDataRequestHandler(profile, self._processor)
+        distro = DistroDataRequestHandler(profile, self._processor, lambda: self._load_task.finished_initial)
         return {**core_handlers(self._members), **naming.table(), DISTRO_DATA: distro.handle}
 
     def _on_connected(self, connection: Connection) -> None:

@@ -60,6 +60,10 @@ class Profile:
     """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01)."""
     deleted_stays_deleted: bool = False
     """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27)."""
+    snapshot_needs_load: bool = False
+    """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody complete it (B33)."""
+    pause_is_forgiven: bool = False
+    """A cleaner that missed a turn was suspended; it removes nothing and lets every lease begin again (B23)."""
     sync_renews_lease: bool = False
     """An applied CHANGE or snapshot element counts as a sign of life (B17)."""
     equality_sees_cluster: bool = False
@@ -120,6 +124,8 @@ PROFILES: dict[str, Profile] = {
             load_retry_delay_ms=30_000,
             native_untouched_by_peers=True,
             deleted_stays_deleted=True,
+            snapshot_needs_load=True,
+            pause_is_forgiven=True,
             sync_renews_lease=True,
             equality_sees_cluster=True,
             failure_visible=True,

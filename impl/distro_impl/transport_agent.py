@@ -56,20 +56,20 @@ class DistroTransportAgent:
         body = distro_body(DataOperation.VERIFY, client_id, {"clientId": client_id, "revision": revision})
         return (await self._send(peer, body, self._profile.verify_timeout_ms))[0]
 
-    async def load_snapshot(self, peer: str) -> list[Json] | None:
-        """The ClientSyncData objects of all clients that `peer` knows; None when it gave none.
+    async def load_snapshot(self, peer: str) -> tuple[DistroReply, list[Json]]:
+        """SUCCESS with the ClientSyncData objects of all clients that `peer` knows, or what else became of it.
 
-        A success without data is a failure too (real-nacos.md section 5).
+        A success without data counts as an unreadable answer (real-nacos.md section 5).
         """
         body = {"dataOperation": DataOperation.SNAPSHOT, "module": "cluster"}
         outcome, reply = await self._send(peer, body, self._profile.load_timeout_ms)
         if outcome is not DistroReply.SUCCESS or reply is None:
-            return None
+            return outcome, []
         try:
             loaded = decode_content(reply.body["distroData"])["clientSyncDataList"]
         except (KeyError, TypeError, ValueError):
-            return None
-        return loaded if isinstance(loaded, list) else None
+            return DistroReply.EXCEPTION, []
+        return (DistroReply.SUCCESS, loaded) if isinstance(loaded, list) else (DistroReply.EXCEPTION, [])
 
     async def _send(self, peer: str, body: Json, timeout_ms: int) -> tuple[DistroReply, Message | None]:
         if self._profile.sends_only_to_up_members and not self._members.is_up(peer):

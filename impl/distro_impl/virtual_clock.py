@@ -153,6 +153,10 @@ class VirtualClock:
             await self.settle()
         self._now_ms = end_ms
 
+    def jump(self, ms: int) -> None:
+        """Let `ms` pass with everybody suspended: what falls due meanwhile fires late, at the next `advance`."""
+        self._now_ms += ms
+
     def _end(self, work: _Work) -> None:
         work.done = True
         self._set_aside(work)

@@ -54,6 +54,17 @@ async def test_a_repeating_timer_keeps_its_phase_until_cancelled() -> None:
     assert len(fired) == 3
 
 
+async def test_after_a_jump_what_fell_due_fires_late_and_in_its_order() -> None:
+    clock, fired = VirtualClock(), []
+    note = recorder(clock, fired)
+    clock.every(2000, note("report"), first_ms=clock.now_ms() + 2000, name="report")
+    clock.call_at(clock.now_ms() + 3000, note("once"), "once")
+    clock.jump(5000)
+    assert fired == []
+    await clock.advance(1500)
+    assert fired == [("report", 5000), ("once", 5000), ("report", 5000), ("report", 6000)]
+
+
 async def test_settle_waits_for_work_and_for_the_work_that_it_starts() -> None:
     clock, done = VirtualClock(), []
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, Lab, sync_data
+from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, STRICT, Lab, Run, sync_data
 
-from distro_impl.transport_agent import decode_content
+from distro_impl import Profile
+from distro_impl.transport_agent import decode_content, encode_content
 
 pytestmark = pytest.mark.wire
 
@@ -64,3 +65,96 @@ async def test_a_snapshot_holds_native_and_synced_clients(lab: Lab) -> None:
         "c1": 3,
     }
     assert loaded[1]["instancePublishInfos"][0]["port"] == sync_data("c1", 3, api=90)["instancePublishInfos"][0]["port"]
+
+
+REFUSAL = ("DistroDataResponse", {"resultCode": 500, "errorCode": 500})
+NO_CLIENT = encode_content({"clientSyncDataList": [{"clientId": "c1"}]})
+NOT_UNDERSTOOD = ("DistroDataResponse", {"resultCode": 200, "errorCode": 0, "distroData": {"content": NO_CLIENT}})
+
+
+async def is_loaded(lab: Lab, run: Run, node: int) -> bool:
+    """Only in strict does a node tell: it gives a snapshot."""
+    peer = await lab.member(run.cluster.nodes[node])
+    return (await peer.ask("DistroDataRequest", {"dataOperation": "SNAPSHOT"})).succeeded
+
+
+@pytest.mark.parametrize(("profile", "gives"), [(NACOS_2_2_4, True), (STRICT, False)])
+async def test_b33_a_node_that_could_not_load_gives_no_snapshot_in_strict(
+    lab: Lab, profile: Profile, gives: bool
+) -> None:
+    run = await lab.cluster(profile, size=2)
+    await run.cluster.crash(0)
+    await run.cluster.crash(1)
+    await run.cluster.restart(1)
+    peer = await lab.member(run.cluster.nodes[1])
+    reply = await peer.ask("DistroDataRequest", {"dataOperation": "SNAPSHOT"})
+    assert (reply.type, reply.succeeded) == ("DistroDataResponse", gives)
+
+
+@pytest.mark.parametrize(("profile", "ports"), [(NACOS_2_2_4, []), (STRICT, [80])])
+async def test_b33_whoever_loads_from_it_goes_on_to_the_next_member(
+    lab: Lab, profile: Profile, ports: list[int]
+) -> None:
+    run = await lab.cluster(profile)
+    client = await lab.naming(run.cluster.nodes[2])
+    await client.register("web", 80)
+    await run.clock.advance(1500)
+    await run.cluster.crash(0)
+    await run.cluster.crash(1)
+    run.link(0, 1).cut = run.link(0, 2).cut = True
+    await run.cluster.restart(0)
+    await run.cluster.restart(1)
+    await run.clock.settle()
+    assert await (await lab.naming(run.cluster.nodes[1])).ports("web") == ports
+
+
+@pytest.mark.parametrize(
+    ("answer", "loaded"),
+    [(REFUSAL, True), (LOST_BUT_ACKNOWLEDGED, False), (NOT_UNDERSTOOD, False), (("ErrorResponse", {}), False)],
+    ids=["refused", "no data", "not understood", "error"],
+)
+async def test_only_refusals_by_all_are_a_complete_load(
+    lab: Lab, answer: tuple[str, dict[str, int]], loaded: bool
+) -> None:
+    run = await lab.cluster()
+    await run.cluster.crash(2)
+    run.link(2, 0).answers, run.link(2, 1).answers = {"SNAPSHOT": answer}, {"SNAPSHOT": REFUSAL}
+    await run.cluster.restart(2)
+    await run.clock.settle()
+    assert await is_loaded(lab, run, 2) is loaded
+    run.link(2, 0).answers = {}
+    await run.clock.advance(30_000)
+    assert await is_loaded(lab, run, 2)
+
+
+async def test_a_member_that_is_believed_down_was_not_heard(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    await run.cluster.crash(0)
+    await run.cluster.crash(1)
+    await run.cluster.restart(1)  # its first round fails; by the second one the reports have failed too
+    await run.clock.advance(29_000)
+    run.link(1, 0).answers = {"SNAPSHOT": REFUSAL}
+    await run.clock.advance(2_000)
+    assert not await is_loaded(lab, run, 1)
+
+
+async def test_nodes_that_restart_together_do_not_wait_for_each_other_for_ever(lab: Lab) -> None:
+    run = await lab.cluster()
+    for node in range(3):
+        await run.cluster.crash(node)
+    for node in range(3):
+        await run.cluster.restart(node)
+        await run.clock.settle()
+    assert [await is_loaded(lab, run, node) for node in range(3)] == [False, False, True]
+    await run.clock.advance(30_000)
+    assert [await is_loaded(lab, run, node) for node in range(3)] == [True, True, True]
+
+
+async def test_a_release_takes_refusals_for_failures(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=2)
+    await run.cluster.crash(1)
+    run.link(1, 0).answers = {"SNAPSHOT": REFUSAL}
+    await run.cluster.restart(1)
+    run.links.sent.clear()
+    await run.clock.advance(30_000)
+    assert [sent.operation for sent in run.links.sent] == ["SNAPSHOT", "SNAPSHOT"]

@@ -130,6 +130,39 @@ async def test_only_in_strict_a_change_renews_the_lease(lab: Lab, profile: Profi
     assert ("replica_removed" not in run.kinds(0, "c1")) is survives
 
 
+@pytest.mark.parametrize(
+    ("profile", "pause_ms", "survives"),
+    [(NACOS_2_2_4, 185_000, False), (STRICT, 185_000, True), (STRICT, 10_000, False)],
+    ids=["nacos-2.2.4", "strict", "strict, no turn missed"],
+)
+async def test_b23_after_a_pause_no_lease_ends_in_strict(
+    lab: Lab, profile: Profile, pause_ms: int, survives: bool
+) -> None:
+    """The machine is suspended: the cleaner runs before the verifies that its peers sent meanwhile."""
+    run = await lab.cluster(profile, size=1)
+    peer = await lab.member(run.cluster.nodes[0])
+    await peer.change("c1", 1, web=80)
+    await run.clock.advance(185_000 - pause_ms)
+    run.clock.jump(pause_ms)
+    await run.clock.advance(0)
+    assert await peer.verify("c1", 1) is survives
+
+
+async def test_b23_a_lease_that_began_again_ends_as_any_other(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    peer = await lab.member(run.cluster.nodes[0])
+    await peer.change("c1", 1, web=80)
+    await peer.distro("DELETE", "c2")
+    await run.clock.advance(0)
+    run.clock.jump(185_000)
+    await run.clock.advance(180_000)
+    assert run.kinds(0, "c1") == ["replica_applied"]
+    assert not (await peer.change("c2", 1, api=90)).succeeded
+    await run.clock.advance(5000)
+    assert (run.last(0, "c1").kind, run.last(0, "c1").reason) == ("replica_removed", "lease")
+    assert (await peer.change("c2", 1, api=90)).succeeded
+
+
 async def test_a_native_client_never_expires(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])

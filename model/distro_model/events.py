@@ -78,6 +78,9 @@ class VerifyDue:
 @dataclass(frozen=True, slots=True)
 class LeaseCheckDue:
     at_ms: int
+    last_ms: int | None = None
+    """When the check before this one ran; None: when it was due. Like the number of a report it belongs to the timer:
+    checks that would do nothing are never told to the node, so it could not know."""
 
 
 @dataclass(frozen=True, slots=True)

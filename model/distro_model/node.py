@@ -77,6 +77,8 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    missed: bool = False
+    """In this round of the load a member could not be asked, or its answer was lost: it may have a snapshot."""
     gone: tuple[tuple[str, int], ...] = ()
     """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
 

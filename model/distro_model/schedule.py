@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 
 from distro_model.events import LeaseCheckDue, LoadDue, ReportDue, TaskDue, VerifyDue
+from distro_model.messages import Operation
 from distro_model.node import Member, NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.members import reported_member
@@ -148,11 +149,23 @@ def _groups(turn: Turn, due: frozenset[Timer]) -> list[frozenset[int]]:
     both its ends: those join nodes. (Where copies believe to be native, everything is everybody's.)
     """
     everybody = frozenset(range(turn.size))
-    if turn.plan.profile.replicas_are_native or any(kind in {TimerKind.LEASE_CHECK, TimerKind.LOAD} for _, kind in due):
+    if turn.plan.profile.replicas_are_native or any(kind is TimerKind.LEASE_CHECK for _, kind in due):
+        return [everybody]
+    if any(kind is TimerKind.LOAD or (kind is TimerKind.CALLS and _load_goes_on(turn, at)) for at, kind in due):
         return [everybody]
     if any(kind is TimerKind.REPORT for _, kind in due) and len({position for position, _ in due}) > 1:
         return [everybody]
     return [frozenset({position}) for position in everybody]
+
+
+def _load_goes_on(turn: Turn, position: int) -> bool:
+    """Who waited for a snapshot in vain asks the next member in this instant."""
+    links = turn.links[position * turn.size : (position + 1) * turn.size]
+    return any(
+        call.deadline_ms == turn.now_ms and call.request.operation is Operation.SNAPSHOT
+        for link in links
+        for call in link.calls
+    )
 
 
 _Pending = tuple[Turn, frozenset[Timer], frozenset[int]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from distro_model import PossibleStates, View, start
@@ -103,6 +105,31 @@ class TestLease:
         node = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 1, (), renewed_ms=0))
         assert step(node, LeaseCheckDue(180_000), STRICT).node.client("c1") is not None
         assert step(node, LeaseCheckDue(180_001), STRICT).node.client("c1") is None
+
+    @pytest.mark.parametrize(
+        ("profile", "gap_ms", "survives"),
+        [
+            ("strict", 10_000, False),
+            ("strict", 10_001, True),
+            ("strict", 185_000, True),
+            ("nacos-2.2.4", 185_000, False),
+        ],
+    )
+    def test_b23_after_a_pause_every_lease_begins_again_in_strict(self, profile, gap_ms, survives):
+        """Two periods and more without a check: the node was suspended, and what would have renewed is waiting."""
+        copy = Client("c1", False, 1, (("web", WEB_1),), renewed_ms=0)
+        native = Client("c2", True, 1, (), renewed_ms=0)
+        node = fresh_node("b", ["a"], 0).with_client(copy).with_client(native)
+        after = step(node, LeaseCheckDue(200_000, last_ms=200_000 - gap_ms), profile_named(profile)).node
+        assert after.client("c1") == (replace(copy, renewed_ms=200_000) if survives else None)
+        assert after.client("c2") == native
+
+    def test_b23_the_lease_that_began_again_ends_as_any_other(self):
+        node = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 1, (), renewed_ms=0)).with_gone("c2", 0)
+        node = step(node, LeaseCheckDue(200_000, last_ms=0), STRICT).node
+        assert node.gone == (("c2", 200_000),)
+        ended = step(node, LeaseCheckDue(380_001, last_ms=375_001), STRICT).node
+        assert (ended.clients, ended.gone) == ((), ())
 
     def test_a_confirmed_verify_renews_it(self, cluster):
         """A copy that only verifies keep alive is there at every moment, far beyond one lease."""

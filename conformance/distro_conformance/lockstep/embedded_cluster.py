@@ -2,7 +2,8 @@
 
 Everything is said over real gRPC on loopback; only time is virtual, and every directed link between two nodes is a
 `Link` of ours. `perform` does one action of the model's vocabulary and returns when nothing is left to do, `observe`
-asks each node for a SNAPSHOT, which is what any peer may ask. Lockstep and replay both stand on this file.
+asks each node for a SNAPSHOT, or where it gives none yet about each client, as any peer may. Lockstep and replay both
+stand on this file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from distro_conformance.lockstep.service_lists import Lists, instance_text, read
 from distro_conformance.node.player import RefusedError, instance_request, service_request
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
 from distro_conformance.wire.links import Journal, Link, LinkInterceptor
-from distro_conformance.wire.messages import distro_request, read_snapshot
+from distro_conformance.wire.messages import distro_request, outcome_of, read_query, read_snapshot
 from distro_impl import Node, NodeConfig, NodeEvent, Profile, VirtualClock
 from distro_model.actions import (
     Action,
@@ -37,6 +38,7 @@ from distro_model.cluster import View
 from distro_model.possible import Observation
 from distro_protos import Message
 from distro_traces.content import Replica
+from distro_traces.event import Outcome
 
 REAL_PATIENCE_S = 2.0
 """For a push that the node has sent: it travels in real time."""
@@ -231,8 +233,16 @@ class EmbeddedCluster:
 
     async def _observe(self, name: str) -> Mapping[str, View]:
         reply = await self._probes[name].ask("DistroDataRequest", distro_request("SNAPSHOT"))
-        replicas = read_snapshot(reply)
+        if outcome_of(reply) is Outcome.FAIL:  # it has not loaded yet, and says so
+            replicas = await self._queried(name)
+        else:
+            replicas = read_snapshot(reply)
         return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in replicas}
+
+    async def _queried(self, name: str) -> tuple[Replica, ...]:
+        requests = [distro_request("QUERY", client_id) for client_id in self._client_names]
+        answers = [read_query(await self._probes[name].ask("DistroDataRequest", request)) for request in requests]
+        return tuple(answer for answer in answers if answer is not None)
 
     async def _shown(self, name: str) -> Lists:
         lists: dict[str, tuple[str, ...]] = {}

@@ -24,9 +24,9 @@ from distro_conformance.wire.messages import (
     DISTRO_RESPONSE,
     RESOURCE_TYPE,
     DistroCall,
-    content_of,
     distro_request,
     pack,
+    read_query,
     read_request,
     read_snapshot,
     sync_data,
@@ -43,7 +43,7 @@ from distro_protos import (
     decode,
     encode,
 )
-from distro_traces.content import Replica, replica_from_sync
+from distro_traces.content import Replica
 
 NodeContext = grpc.aio.ServicerContext[Payload, Payload]
 _OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
@@ -184,8 +184,7 @@ class PlayedPeer:
 
     async def query(self, client: str) -> Replica | None:
         """What the node holds of one client; None when it does not know it."""
-        content = content_of((await self._say("QUERY", client)).body.get("distroData") or {})
-        return None if content is None else replica_from_sync(content)
+        return read_query(await self._say("QUERY", client))
 
     async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
         if self._to_node is None:

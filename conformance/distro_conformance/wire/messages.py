@@ -60,6 +60,12 @@ def read_snapshot(reply: Message) -> tuple[Replica, ...]:
     return tuple(replica_from_sync(item) for item in content.get("clientSyncDataList", ()))
 
 
+def read_query(reply: Message) -> Replica | None:
+    """The client in a QUERY reply; None when the node does not know it. Raises ValueError when it is none."""
+    content = content_of(reply.body.get("distroData") or {})
+    return None if content is None else replica_from_sync(content)
+
+
 def outcome_of(reply: Message) -> Outcome:
     """As the sender reads it: a typed response with resultCode 200 is success, another code a failure."""
     if reply.type != DISTRO_RESPONSE:

@@ -47,7 +47,7 @@ def is_done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
 
 def _passed(periods: int) -> Function:
     def passed(clock: Clock) -> Sequence[Alternative]:
-        return ((Clock(clock.period + 1),),) if clock.period < periods else ()
+        return ((Clock(clock.period + 1, slept=clock.slept),),) if clock.period < periods else ()
 
     return passed
 
@@ -58,7 +58,7 @@ def _overdue(layout: Layout) -> Function:
 
     def overdue(node: NodeState | None, life: Life, clock: Clock) -> Sequence[Alternative]:
         held = None if node is None else node.client(life.client)
-        if node is None or held is None:
+        if node is None or held is None or node.name in clock.slept:
             return ((None,),)
         if life.connection is Connection.ENDED and clock.period - life.ended_period > lease + 2:
             what = f"{node.name} still has {life.client}, gone for {clock.period - life.ended_period} periods"

@@ -84,7 +84,7 @@ def verified(node: str) -> Function:
 
 def _lease_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lease check", node)
-    draft.look("checked in this period", _checked(node), (CLOCK,), (CLOCK, "event"))
+    draft.look("checked in this period", _checked(layout, node), (CLOCK,), (CLOCK, "event"))
     before = draft.as_now(node_column(node))
     draft.tell(node, "event")
     for client in layout.clients:
@@ -92,11 +92,17 @@ def _lease_check(layout: Layout, node: str) -> Chain:
     return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
 
 
-def _checked(node: str) -> Function:
+def _checked(layout: Layout, node: str) -> Function:
+    """A node that has slept since its last check can know it: that check is long ago (B23)."""
+    interval_ms = layout.profile.verify_interval_ms
+
     def after(clock: Clock) -> Sequence[Alternative]:
         if node in clock.checked:
             return ()
-        return ((replace(clock, checked=tuple(sorted((*clock.checked, node)))), LeaseCheckDue(0)),)
+        woken = tuple(each for each in clock.slept if each != node)
+        last_ms = None if node not in clock.slept else (clock.period - 1) * interval_ms - _slept_ms(layout)
+        after = replace(clock, checked=tuple(sorted((*clock.checked, node))), slept=woken)
+        return ((after, LeaseCheckDue(0, last_ms)),)
 
     return after
 
@@ -214,15 +220,21 @@ def mended(link: Link) -> Sequence[Alternative]:
 
 def _pause(layout: Layout, node: str) -> Chain:
     """The node sleeps for longer than a lease while the others go on: seen from it, all its stamps have aged."""
-    slept_ms = (layout.bounds.lease_periods + 1) * layout.profile.verify_interval_ms
+    slept_ms = _slept_ms(layout)
 
-    def slept(state: NodeState | None) -> Sequence[Alternative]:
+    def slept(state: NodeState | None, clock: Clock) -> Sequence[Alternative]:
         if state is None:
             return ()
-        aged = tuple(replace(client, renewed_ms=client.renewed_ms - slept_ms) for client in state.clients)
-        return ((replace(state, clients=aged),),)
+        clients = tuple(replace(client, renewed_ms=client.renewed_ms - slept_ms) for client in state.clients)
+        gone = tuple((client, since_ms - slept_ms) for client, since_ms in state.gone)
+        sleepers = tuple(sorted({*clock.slept, node}))
+        return ((replace(state, clients=clients, gone=gone), replace(clock, slept=sleepers)),)
 
     draft = Draft(layout, "pause", node)
     draft.look("no pauses are left", spent("pauses"), (BUDGET,), (BUDGET,))
-    draft.look(f"{node} is down", slept, (node_column(node),), (node_column(node),))
+    draft.look(f"{node} is down", slept, (node_column(node), CLOCK), (node_column(node), CLOCK))
     return draft.chain(lambda _: Pauses(node), fair=False)
+
+
+def _slept_ms(layout: Layout) -> int:
+    return (layout.bounds.lease_periods + 1) * layout.profile.verify_interval_ms

@@ -106,3 +106,5 @@ class Clock:
     verified: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
     loaded: tuple[str, ...] = ()
+    slept: tuple[str, ...] = ()
+    """Who has slept since its last lease check."""

@@ -37,6 +37,13 @@ LOAD = (
         Bounds(changes=0, drops=0, swallows=0, crashes=1),
     ),
     Mutant(
+        "B33",
+        "A member that is not loaded itself gives a snapshot, and whoever asked takes it for everything.",
+        lambda profile: replace(profile, refuses_before_load=False),
+        ("INV-INIT",),
+        Bounds(changes=0, drops=0, swallows=0, crashes=2),
+    ),
+    Mutant(
         "load-exception-no-retry",
         "A load that an exception has interrupted is never started again.",
         lambda profile: replace(profile, interrupted_load_retried=False),

@@ -22,6 +22,13 @@ VERIFY = (
         Bounds(drops=0, swallows=0, periods=2, lease_periods=1),
     ),
     Mutant(
+        "B23",
+        "A node that was suspended for longer than a lease ends all copies before their owners are heard again.",
+        lambda profile: replace(profile, grace_after_pause=False),
+        ("INV-LIVE",),
+        Bounds(changes=1, drops=0, swallows=0, periods=2, lease_periods=1, pauses=1),
+    ),
+    Mutant(
         "B31",
         "The lease is 30 s: a short outage removes the copies of clients that are connected.",
         lambda profile: replace(profile, lease_ms=30_000),

@@ -53,6 +53,14 @@ class Profile:
     """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back. No release has them
     (B26, B27)."""
 
+    refuses_before_load: bool = True
+    """A member that is not loaded itself gives no snapshot, and a load that everybody refused so is complete: nobody
+    has anything. Every release gives what little it has, and whoever asked takes it for everything (B33, D14)."""
+
+    grace_after_pause: bool = True
+    """A lease check that comes so late that the node must have been suspended ends nothing, and starts every running
+    lease anew. In a release it ends whatever could not be renewed meanwhile (B23)."""
+
     replicas_are_native: bool = False
     """Synced copies believe that they are originals. No release; mutant B07."""
 

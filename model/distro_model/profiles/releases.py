@@ -25,6 +25,8 @@ NACOS_2_2_4 = Profile(
     sync_renews_lease=False,
     protects_native=False,
     tombstones=False,
+    refuses_before_load=False,
+    grace_after_pause=False,
     change_of_gone_client_deletes=False,
     retry_keeps_pending_delete=False,
 )

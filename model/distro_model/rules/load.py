@@ -1,5 +1,10 @@
 """The first load: one snapshot from the first member that gives one.
 
+A member that is not loaded itself has an incomplete table, and `strict` gives no snapshot of that (B33). So that nodes
+which start together do not wait for each other for ever, a round in which every member was asked and every one refused
+completes the load with nothing: nobody has anything. One member that was not heard may be the one that has, and then
+the round counts as failed.
+
 Elements of a snapshot are applied like CHANGE messages. This is one of the few rules that cross clients, and it does so
 element by element: one client's element never decides about another's.
 """
@@ -22,8 +27,8 @@ def on_load_due(node: NodeState, event: LoadDue, profile: Profile) -> Step:
     if node.loaded or node.asking is not None:
         return Step(node)
     if node.load_at_ms is None and not profile.first_load_asks:
-        return _ask_next(node, (), event.at_ms, profile)
-    return _ask_next(node, node.others, event.at_ms, profile)
+        return Step(replace(node, load_at_ms=event.at_ms + profile.load_retry_ms))
+    return _ask_next(replace(node, missed=False), node.others, event.at_ms, profile)
 
 
 @rule("load interrupted", source="known-bugs.md load-exception-no-retry; DistroLoadDataTask")
@@ -37,11 +42,12 @@ def on_load_interrupted(node: NodeState, event: LoadInterrupted, profile: Profil
 def on_snapshot_ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
     """The first success completes the load, an empty one too; after a failure the next member is asked at once."""
     if event.answer.result is not CallResult.SUCCESS:
+        node = node if event.answer.result is CallResult.FAIL else _missing_one(node, profile)
         return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
     for copy in event.answer.copies:
         if not is_refused(node, copy.client, profile):
             node = with_copy(node, copy, event.at_ms, profile)
-    return Step(replace(node, loaded=True, asking=None, load_at_ms=None))
+    return Step(_loaded(node))
 
 
 def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Profile) -> Step:
@@ -49,4 +55,16 @@ def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Prof
     for peer in peers:
         if is_reachable(node, peer, profile):
             return Step(replace(node, asking=peer, load_at_ms=None), (Send(peer, Snapshot()),))
+        node = _missing_one(node, profile)
+    if profile.refuses_before_load and not node.missed:
+        return Step(_loaded(node))
     return Step(replace(node, asking=None, load_at_ms=at_ms + profile.load_retry_ms))
+
+
+def _missing_one(node: NodeState, profile: Profile) -> NodeState:
+    """Only where a refusal means something is a failure of another kind worth remembering."""
+    return replace(node, missed=True) if profile.refuses_before_load else node
+
+
+def _loaded(node: NodeState) -> NodeState:
+    return replace(node, loaded=True, asking=None, load_at_ms=None, missed=False)

@@ -52,7 +52,9 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
 
 @rule("SNAPSHOT received", source="wire-protocol.md 6.8; DistroClientDataProcessor.getDatumSnapshot")
 def on_snapshot(node: NodeState, profile: Profile) -> Step:
-    """Answers with everything it holds, own clients and copies, whether or not it is loaded itself (D14)."""
+    """Answers with everything it holds, own clients and copies; a release even when not loaded itself (D14)."""
+    if profile.refuses_before_load and not node.loaded:
+        return Step(node, (Reply(FAIL),))
     copies = tuple(copy_of(client, profile) for client in node.clients)
     if profile.largest_snapshot is not None and len(copies) > profile.largest_snapshot:
         return Step(node, (Reply(Answer(CallResult.ERROR)),))

@@ -65,10 +65,26 @@ def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: 
 
 @rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
+    if profile.grace_after_pause and is_after_pause(event, profile):
+        return Step(_leases_anew(node, event.at_ms))
     kept = tuple(client for client in node.clients if not is_expired(client, event.at_ms, profile))
     gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
     unchanged = len(kept) == len(node.clients) and len(gone) == len(node.gone)
     return Step(node if unchanged else replace(node, clients=kept, gone=gone))
+
+
+def is_after_pause(event: LeaseCheckDue, profile: Profile) -> bool:
+    """A check was missed altogether: the node was suspended, or its clock jumped, and renewals may still be waiting."""
+    return event.last_ms is not None and event.at_ms - event.last_ms > 2 * profile.lease_check_ms
+
+
+def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
+    """Of tombstones too: what they guard against has been waiting as well."""
+    return replace(
+        node,
+        clients=tuple(each if each.native else replace(each, renewed_ms=at_ms) for each in node.clients),
+        gone=tuple((client, at_ms) for client, _ in node.gone),
+    )
 
 
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:

@@ -1,0 +1,116 @@
+"""Whom a load may believe, and when nobody has anything: the first load in strict. known-bugs.md B33."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_model import PossibleStates, View, start
+from distro_model.actions import Advance, Connect, Crash, Cut, Drop, Heal, Register, Restart
+from distro_model.events import CallEnded, LoadDue, RequestReceived, Send
+from distro_model.messages import FAIL, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Snapshot
+from distro_model.node import Client, Member, MemberState, fresh_node
+from distro_model.profiles import NACOS_2_2_4, STRICT, profile_named
+from distro_model.step import step
+
+WEB = (("web", "10.0.0.1:80"),)
+
+
+def after_answers(*answers, profile=STRICT, node=None):
+    """A node that loads from b and c, after it has heard from them."""
+    node = step(node or fresh_node("a", ["b", "c"], 0), LoadDue(0), profile).node
+    for answer in answers:
+        node = step(node, CallEnded(0, node.asking, Snapshot(), answer), profile).node
+    return node
+
+
+@pytest.mark.parametrize(("profile", "refuses"), [("nacos-2.0.4", False), ("nacos-2.2.4", False), ("strict", True)])
+def test_a_node_that_is_not_loaded_gives_no_snapshot(profile, refuses):
+    node = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 1, WEB, 0))
+    (reply,) = step(node, RequestReceived(0, "a", Snapshot()), profile_named(profile)).outputs
+    assert reply.answer.result is (CallResult.FAIL if refuses else CallResult.SUCCESS)
+    assert bool(reply.answer.copies) is not refuses
+
+
+def test_after_a_refusal_the_next_member_is_asked_at_once():
+    node = after_answers()
+    assert step(node, CallEnded(0, "b", Snapshot(), FAIL), STRICT).outputs == (Send("c", Snapshot()),)
+
+
+def test_refused_by_all_it_is_loaded_with_nothing():
+    node = after_answers(FAIL, FAIL)
+    assert (node.loaded, node.asking, node.load_at_ms, node.clients) == (True, None, None, ())
+
+
+def test_a_release_knows_no_refusal_and_tries_again():
+    assert after_answers(FAIL, FAIL, profile=NACOS_2_2_4).load_at_ms == 30_000
+
+
+@pytest.mark.parametrize("lost", [TIMEOUT, UNREACHABLE, Answer(CallResult.ERROR)], ids=lambda lost: lost.result.value)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_was_not_heard_may_be_the_one_who_knows(lost, is_first):
+    node = after_answers(*((lost, FAIL) if is_first else (FAIL, lost)))
+    assert (node.loaded, node.load_at_ms) == (False, 30_000)
+
+
+@pytest.mark.parametrize("doubted", ["b", "c"])
+def test_nor_was_one_heard_that_is_believed_down(doubted):
+    node = fresh_node("a", ["b", "c"], 0).with_member(Member(doubted, MemberState.DOWN, 4))
+    node = after_answers(FAIL, node=node)
+    assert (node.loaded, node.load_at_ms) == (False, 30_000)
+
+
+def test_every_round_counts_for_itself():
+    assert after_answers(FAIL, FAIL, node=after_answers(UNREACHABLE, FAIL)).loaded
+
+
+def test_a_success_counts_whatever_the_others_said():
+    assert after_answers(FAIL, Answer(CallResult.SUCCESS, (Change("c1", 1, WEB),))).client("c1") is not None
+
+
+def loaded(state):
+    return "".join(node.name for node in state.nodes if node is not None and node.loaded)
+
+
+class TestTogether:
+    """Nobody waits for ever, and nobody is content while somebody knows more."""
+
+    def test_nodes_that_start_one_after_the_other(self):
+        """The last one finds everybody unloaded; the others, which missed it, ask again after half a minute."""
+        possible = PossibleStates.of(start("abc", STRICT))
+        seen = []
+        for action in (
+            Restart("a"),
+            Advance(10),
+            Restart("b"),
+            Advance(10),
+            Restart("c"),
+            Advance(29_980),
+            Advance(10),
+        ):
+            possible = possible.after(action)
+            seen.append({loaded(state) for state in possible.states})
+        assert seen == [{""}] * 4 + [{"c"}, {"ac"}, {"abc"}]
+
+    def test_two_nodes_that_restart_together(self, cluster):
+        lab = cluster(nodes="ab").do(Crash("a"), Crash("b"), Restart("a"), Restart("b"))
+        assert loaded(lab.state) == "b"
+        assert loaded(lab.run(30_000).state) == "ab"
+
+    def test_of_two_that_come_back_neither_forgets_the_third(self, cluster):
+        lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
+        lab.do(Crash("a"), Crash("b"), Cut("a", "c"), Cut("b", "c"), Restart("a"), Restart("b"))
+        assert loaded(lab.state) == "c"
+        lab.do(Heal("a", "c"), Heal("b", "c")).run(30_000)
+        assert loaded(lab.state) == "abc"
+
+    @pytest.mark.parametrize(("profile", "view"), [("nacos-2.2.4", None), ("strict", View(1, WEB))])
+    def test_b33_loading_from_one_that_knows_nothing(self, cluster, profile, view):
+        lab = cluster(profile).do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
+        lab.do(Crash("a"), Crash("b"), Cut("b", "c"), Restart("b"), Restart("a"))
+        assert lab.view("a", "c1") == view
+
+    def test_two_loads_that_go_on_in_one_instant_come_in_either_order(self, cluster):
+        """Both waited in vain. Whether a is refused by c depends on whether c has asked b in the meantime."""
+        lab = cluster().do(Crash("a"), Crash("c"), Drop("a", "b", "SNAPSHOT"), Drop("c", "a", "SNAPSHOT"))
+        possible = lab.do(Restart("a"), Restart("c")).possible.after(Advance(30_000))
+        assert {loaded(state) for state in possible.states} == {"abc", "bc"}
