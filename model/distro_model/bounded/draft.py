@@ -18,7 +18,7 @@ from distro_model.events import Event, Reply, Send
 from distro_model.messages import Verify
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Lookup, Registers
+from distro_model.search.system import Alternative, Chain, Lookup, Registers, Value
 from distro_model.step import step
 
 Function = Callable[..., Sequence[Alternative]]
@@ -89,7 +89,6 @@ def client_column(client: str) -> str:
     return f"client {client}"
 
 
-KEPT = "kept: "
 BUDGET = "budget"
 CLOCK = "clock"
 
@@ -109,18 +108,15 @@ class Draft:
         """The register that holds the latest value of a column."""
         return self.latest.get(name, name)
 
-    def as_now(self, name: str) -> str:
-        """What to read later for the value that a column has now, although it will have changed by then."""
-        return KEPT + self.register(name)
-
-    def _read(self, name: str) -> str:
-        return name.removeprefix(KEPT) if name.startswith(KEPT) else self.register(name)
-
     def look(self, guard: str, function: Function, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
         """Read the latest values, write new ones. What is written under a column's name is its new value."""
         registers = tuple(f"{name}#{len(self.lookups)}" for name in writes)
-        self.lookups.append(Lookup(guard, function, tuple(map(self._read, reads)), registers))
+        self.lookups.append(Lookup(guard, function, tuple(map(self.register, reads)), registers))
         self.latest.update(zip(writes, registers, strict=True))
+
+    def keep(self, name: str, kept: str) -> None:
+        """What the column holds now stays readable as `kept`, whatever is written to the column later."""
+        self.look("never", unchanged, (name,), (kept,))
 
     def alarm(self, function: Function, reads: Sequence[str]) -> None:
         """A look-up whose one result is a `Finding` or None."""
@@ -167,6 +163,10 @@ class Draft:
                 CLOCK,
             )
         )
+
+
+def unchanged(value: Value) -> Sequence[Alternative]:
+    return ((value,),)
 
 
 def _call(node: NodeState, send: Send) -> Call:

@@ -127,9 +127,8 @@ class _LinkChains:
         draft.tell(self.source, "end")
 
     def _deliver_verify(self, draft: Draft) -> Chain:
-        before = draft.as_now(node_column(self.target))
         self.exchange(draft)
-        draft.look("never", confirmation, ("call", before, "answer"), ("confirmed",))
+        draft.look("never", confirmation, ("call", node_column(self.target), "answer"), ("confirmed",))
         for client in self.layout.clients:
             draft.alarm(false_confirmation, ("confirmed", client_column(client)))
         draft.alarm(repair, ("end", node_column(self.source)))

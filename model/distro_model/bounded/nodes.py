@@ -85,10 +85,10 @@ def verified(node: str) -> Function:
 def _lease_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lease check", node)
     draft.look("checked in this period", _checked(layout, node), (CLOCK,), (CLOCK, "event"))
-    before = draft.as_now(node_column(node))
+    draft.keep(node_column(node), "before")
     draft.tell(node, "event")
     for client in layout.clients:
-        draft.alarm(_vanished, (before, node_column(node), client_column(client)))
+        draft.alarm(_vanished, ("before", node_column(node), client_column(client)))
     return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
 
 

@@ -13,14 +13,14 @@ LOAD = (
         "An element of a snapshot overwrites a client that has connected here since the node started.",
         lambda profile: replace(profile, protects_native=False),
         ("INV-NATIVE",),
-        Bounds(swallows=0, crashes=1),
+        Bounds(swallows=0, crashes=1, in_flight=1),
     ),
     Mutant(
         "B11",
         "A snapshot is one message: where it is too large no load ever succeeds, and the node never verifies.",
         lambda profile: replace(profile, largest_snapshot=0),
         ("INV-LIVE",),
-        Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1),
+        Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1, in_flight=1),
     ),
     Mutant(
         "B27",
@@ -48,6 +48,6 @@ LOAD = (
         "A load that an exception has interrupted is never started again.",
         lambda profile: replace(profile, interrupted_load_retried=False),
         ("INV-LOAD", "INV-LIVE"),
-        Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1),
+        Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1, in_flight=1),
     ),
 )

@@ -23,7 +23,8 @@ def on_connected(node: NodeState, event: ClientConnected, profile: Profile) -> S
     """
     if node.client(event.client) is not None and not profile.connection_takes_over:
         return Step(node)
-    return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=0)))
+    since_ms = event.at_ms if profile.natives_expire else 0
+    return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=since_ms)))
 
 
 @rule("instance registered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")

@@ -31,7 +31,7 @@ def on_load_due(node: NodeState, event: LoadDue, profile: Profile) -> Step:
     return _ask_next(replace(node, missed=False), node.others, event.at_ms, profile)
 
 
-@rule("load interrupted", source="known-bugs.md load-exception-no-retry; DistroLoadDataTask")
+@rule("load interrupted", source="wire-protocol.md 6.8; known-bugs.md load-exception-no-retry; DistroLoadDataTask")
 def on_load_interrupted(node: NodeState, event: LoadInterrupted, profile: Profile) -> Step:
     """Whoever was asked, nobody listens to the answer any more."""
     load_at_ms = event.at_ms + profile.load_retry_ms if profile.interrupted_load_retried else None

@@ -30,7 +30,7 @@ def on_change(node: NodeState, event: RequestReceived, change: Change, profile: 
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
 
 
-@rule("handler raised", source="known-bugs.md B16; DistroDataRequestHandler")
+@rule("handler raised", source="wire-protocol.md 5.4, 6.10 (D5); known-bugs.md B16; DistroDataRequestHandler")
 def on_handling_raised(node: NodeState, _: HandlingRaised, profile: Profile) -> Step:
     """Nothing was done; the releases before 2.5.1 say so in a code that nobody reads."""
     return Step(node, (Reply(FAIL if profile.exception_fails else SUCCESS),))

@@ -19,7 +19,7 @@ from distro_model.rules.sync import is_reachable, retried
 from distro_model.work import Apply, Read
 
 
-@rule("CHANGE begun", source="known-bugs.md B05; DistroClientDataProcessor.handlerClientSyncData")
+@rule("CHANGE begun", source="wire-protocol.md 6.4; B05; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
     """The client is created if it is unknown; everything else is left to the steps. There is no reply yet."""
     if is_refused(node, change.client, profile):
@@ -31,7 +31,7 @@ def on_change(node: NodeState, event: RequestReceived, change: Change, profile: 
     return Step(_with_apply(node, Apply(event.source, change.client, change.revision, change.content)))
 
 
-@rule("CHANGE applied in part", source="known-bugs.md B05; DistroClientDataProcessor.upgradeClient")
+@rule("CHANGE applied in part", source="wire-protocol.md 6.4; B05; DistroClientDataProcessor.upgradeClient")
 def on_apply_due(node: NodeState, event: ApplyDue, profile: Profile) -> Step:
     apply = event.apply
     node = _without_apply(node, apply)
@@ -62,13 +62,16 @@ def _revised(held: Client, apply: Apply, at_ms: int, profile: Profile) -> Client
     return replace(held, revision=revision, renewed_ms=at_ms if profile.sync_renews_lease else held.renewed_ms)
 
 
-@rule("content read", source="known-bugs.md B05; DistroClientDataProcessor.getDistroData, AbstractClient")
+@rule(
+    "content read",
+    source="wire-protocol.md 6.2; B05; DistroClientDataProcessor.getDistroData",
+)
 def on_change_due(node: NodeState, event: TaskDue, task: Task, client: Client) -> Step:
     read = Read(client.name, event.target, client.revision, client.content)
     return Step(replace(node.without_task(task), reads=tuple(sorted((*node.reads, read)))))
 
 
-@rule("revision read", source="known-bugs.md B05; AbstractClient.generateSyncData")
+@rule("revision read", source="wire-protocol.md 6.2; B05; AbstractClient.generateSyncData")
 def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
     """The content as it was, with the revision as it is."""
     read = event.read
