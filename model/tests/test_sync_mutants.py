@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from distro_model import MUTANTS, Bounds, Exploration, explore, property_named, with_mutant
+from distro_model.actions import Connect, Drop, Register
 from distro_model.mutants.load import LOAD
 from distro_model.mutants.receive import RECEIVE
 from distro_model.mutants.sync import SYNC
@@ -117,6 +118,17 @@ class TestStories:
 
     def test_a_woken_node_checks_its_leases_before_it_hears_the_owner(self):
         assert self.run("B23", "INV-LIVE")[-2:] == ["b sleeps for longer than a lease", "b checks its leases"]
+
+
+@pytest.mark.parametrize(("profile", "sent_ms"), [("strict", 5000), ("m-merge-keeps-max-delay", 7000)])
+def test_a_fresh_change_does_not_wait_for_the_retry_that_it_meets(cluster, profile, sent_ms):
+    """The CHANGE of 1.0 s times out at 4.0 s; the change of 4.1 s is sent a second later, with it."""
+    lab = cluster(STRICT if profile == "strict" else with_mutant(STRICT, profile), "ab")
+    lab.do(Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80 v=1"), Drop("a", "b", "CHANGE"))
+    lab.run(4100)
+    lab.do(Register("c1", "web", "10.0.0.1:80 v=2"))
+    lab.run(4000)
+    assert [at_ms for at_ms, _ in lab.calls("CHANGE a->b c1 revision 2")] == [sent_ms]
 
 
 @pytest.mark.parametrize("services", [0, 4])

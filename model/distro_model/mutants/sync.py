@@ -8,6 +8,16 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.mutants.mutant import Mutant
 from distro_model.profiles import RetryAction
 
+TIMED = (
+    Mutant(
+        "m-merge-keeps-max-delay",
+        "A change that meets a queued retry waits as long as the retry: where syncs fail, fresh changes are late.",
+        # No bounded cluster tells one delay from another; a test of the timed cluster does.
+        lambda profile: replace(profile, fresh_change_waits_for_retry=True),
+        (),
+    ),
+)
+
 SYNC = (
     Mutant(
         "B24",

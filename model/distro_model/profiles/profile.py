@@ -75,6 +75,9 @@ class Profile:
 
     retry_action: RetryAction = RetryAction.SAME
 
+    fresh_change_waits_for_retry: bool = False
+    """A change that meets a queued retry takes over its longer delay. In no release; mutant m-merge-keeps-max-delay."""
+
     retries_unreadable: bool = True
     """A sync whose answer cannot be read is retried. In every release its callback is never called (B42)."""
 

@@ -17,8 +17,14 @@ from distro_model.rules.rule import rule
 def announced(node: NodeState, client: str, action: Action, at_ms: int, profile: Profile) -> NodeState:
     """Queue the action for every other member, to run after the sync delay. Source: wire-protocol.md 6.1."""
     for target in node.others:
-        node = queued(node, Task(client, target, action, at_ms, profile.sync_delay_ms))
+        node = queued(node, Task(client, target, action, at_ms, _delay_ms(node.task(client, target), profile)))
     return node
+
+
+def _delay_ms(pending: Task | None, profile: Profile) -> int:
+    if pending is None or not profile.fresh_change_waits_for_retry:
+        return profile.sync_delay_ms
+    return max(pending.delay_ms, profile.sync_delay_ms)
 
 
 @rule("task merged", source="wire-protocol.md 6.2; NacosDelayTaskExecuteEngine, DistroDelayTask")
