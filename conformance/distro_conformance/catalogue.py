@@ -16,6 +16,7 @@ from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.profiles import PROFILES as MODEL_PROFILES
+from distro_model.profiles import RELEASES
 from distro_model.properties import PROPERTIES
 
 
@@ -75,16 +76,27 @@ def _mutants() -> tuple[Entry, ...]:
 
 
 def _profiles() -> tuple[Entry, ...]:
-    """What the model says of a profile, field by field, where it differs from `strict`."""
+    """Each release as a diff from the one before; `strict` last."""
+    entries, before = [], None
+    for release in RELEASES:
+        profile = MODEL_PROFILES[release.name]
+        details = {"releases": release.span}
+        if release.fixed:
+            details["fixed"] = ", ".join(release.fixed)
+        if release.broke:
+            details["broke"] = ", ".join(release.broke)
+        for key, value in release.changed.items():
+            was = "" if before is None else f" (was {getattr(before, key)})"
+            details[key] = f"{value}{was}"
+        model_only = "" if release.name in NODE_PROFILES else " (model only)"
+        entries.append(Entry(release.name, f"behaves as release {release.name.partition('-')[2]}{model_only}", details))
+        before = profile
     strict = asdict(MODEL_PROFILES["strict"])
-    entries = []
-    for name, profile in MODEL_PROFILES.items():
-        differs = {key: str(value) for key, value in asdict(profile).items() if strict[key] != value and key != "name"}
-        text = "every known defect repaired" if name == "strict" else f"behaves as release {name.partition('-')[2]}"
-        if name not in NODE_PROFILES:
-            text += " (model only)"
-        entries.append(Entry(name, text, differs))
-    return tuple(entries)
+    last = {} if before is None else asdict(before)
+    repaired = {
+        key: f"{strict[key]} (was {value})" for key, value in last.items() if strict[key] != value and key != "name"
+    }
+    return (*entries, Entry("strict", "every known defect repaired", repaired))
 
 
 def _targets() -> tuple[Entry, ...]:

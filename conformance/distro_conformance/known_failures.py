@@ -22,6 +22,9 @@ class KnownFailure:
     targets: tuple[str, ...] = ("embedded", "nacos")
 
 
+EVERY_RELEASE = Span(until="3.0.3")
+"""The last release that was looked at; `strict` counts as later."""
+
 KNOWN_FAILURES: tuple[KnownFailure, ...] = (
     KnownFailure(
         "DISTRO-REVISION-001",
@@ -29,6 +32,12 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B10",
         "a plain CHANGE sets the revision of a replica only when it creates the replica",
     ),
+    KnownFailure("DISTRO-HOLDER-003", EVERY_RELEASE, "B26", "a CHANGE of an unknown client creates it, deleted or not"),
+    KnownFailure("DISTRO-NATIVE-001", EVERY_RELEASE, "B01", "a CHANGE is applied to whatever client has that id"),
+    KnownFailure("DISTRO-NATIVE-002", EVERY_RELEASE, "B41", "a DELETE removes whatever client has that id"),
+    KnownFailure("DISTRO-REFUSAL-001", Span(until="2.5.0"), "B16", "a handler's exception shows in errorCode only"),
+    KnownFailure("DISTRO-REFUSAL-002", EVERY_RELEASE, "B16", "a sync that nobody handles is acknowledged"),
+    KnownFailure("DISTRO-REFUSAL-003", EVERY_RELEASE, "B16", "a sync that nobody handles is acknowledged"),
 )
 
 

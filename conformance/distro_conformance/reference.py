@@ -12,7 +12,7 @@ _HEADS = {
     "requirements": "What a node must do. `distrocheck test node` checks each; `--requirement ID` only one.",
     "invariants": "What must hold for a whole cluster: proved in the model by `explore`, checked on traces by `check`.",
     "mutants": "Named changes that the kit must find: `--mutant ID` switches one on.",
-    "profiles": "Whose behaviour is expected. Listed is what differs from `strict`.",
+    "profiles": "Whose behaviour is expected: each release as what it changed, `strict` as what it repaired.",
     "targets": "What can be held against the specification: `--target FORM`.",
 }
 

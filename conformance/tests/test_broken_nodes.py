@@ -18,10 +18,20 @@ from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.verdict import Verdict
-from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, content_of, pack, read_request
+from distro_conformance.wire.messages import (
+    DISTRO_RESPONSE,
+    RESOURCE_TYPE,
+    DistroCall,
+    content_of,
+    pack,
+    read_request,
+)
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.distro_handler import DistroDataRequestHandler
+from distro_impl.handlers import Reply, Request
 from distro_impl.mutants import with_mutant
 from distro_impl.profiles import PROFILES, RevisionTakenOver
-from distro_protos import Payload, decode, encode
+from distro_protos import Json, Payload, decode, encode
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]
 
@@ -83,6 +93,45 @@ def broken_wire(meddle: Callable[[DistroCall, Payload], Payload | None]) -> Embe
     return EmbeddedTarget(STRICT, interceptors=interceptors)
 
 
+def broken_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verify makes an unknown client known (`m-query-creates`)."""
+    whole = DistroClientDataProcessor.process_verify
+
+    def verify(self: DistroClientDataProcessor, client_id: str, revision: int) -> bool:
+        verified = whole(self, client_id, revision)
+        if self.data_of(client_id) is None:
+            self._clients.sync_client_connected(client_id, revision)
+        return verified
+
+    monkeypatch.setattr(DistroClientDataProcessor, "process_verify", verify)
+
+
+def unprotected(process: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """This one kind of request reaches native clients too."""
+    whole = getattr(DistroClientDataProcessor, process)
+
+    def processed(self: DistroClientDataProcessor, *arguments: Any) -> bool:
+        kept, self._profile = self._profile, replace(self._profile, native_untouched_by_peers=False)
+        try:
+            return bool(whole(self, *arguments))
+        finally:
+            self._profile = kept
+
+    return lambda monkeypatch: monkeypatch.setattr(DistroClientDataProcessor, process, processed)
+
+
+def acknowledged(is_meant: Callable[[Json], bool]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A request whose data is meant cannot be handled, and that shows in `errorCode` only."""
+    whole = DistroDataRequestHandler.handle
+
+    def handle(self: DistroDataRequestHandler, request: Request) -> Reply:
+        type_name, body = whole(self, request)
+        is_acknowledged = is_meant(request.body.get("distroData") or {})
+        return type_name, {**body, "resultCode": 200} if is_acknowledged else body
+
+    return lambda monkeypatch: monkeypatch.setattr(DistroDataRequestHandler, "handle", handle)
+
+
 BROKEN: dict[str, tuple[str, Callable[[], EmbeddedTarget]]] = {
     "a CHANGE is never sent": ("DISTRO-SYNC-001", lambda: broken_wire(never_sent("CHANGE"))),
     "a CHANGE holds nothing": ("DISTRO-SYNC-001", lambda: broken_wire(without_content)),
@@ -96,10 +145,26 @@ BROKEN: dict[str, tuple[str, Callable[[], EmbeddedTarget]]] = {
         "DISTRO-REVISION-001",
         lambda: EmbeddedTarget(replace(STRICT, revision_taken_over=RevisionTakenOver.ON_CREATION)),
     ),
-    # Where natives are shielded from peers, B07 would also freeze the revision of what it takes for a native.
-    "B07": (
-        "DISTRO-OWNER-001",
-        lambda: EmbeddedTarget(with_mutant(replace(STRICT, native_untouched_by_peers=False), "B07")),
+    "B02": ("DISTRO-HOLDER-001", lambda: EmbeddedTarget(with_mutant(STRICT, "B02"))),
+    "B07": ("DISTRO-OWNER-001", lambda: EmbeddedTarget(with_mutant(STRICT, "B07"))),
+    "B26": ("DISTRO-HOLDER-003", lambda: EmbeddedTarget(replace(STRICT, deleted_stays_deleted=False))),
+}
+
+BROKEN_HANDLERS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "a VERIFY makes a client known": ("DISTRO-HOLDER-002", broken_verify),
+    "B01": ("DISTRO-NATIVE-001", unprotected("process_change")),
+    "B41": ("DISTRO-NATIVE-002", unprotected("process_delete")),
+    "what cannot be decoded is acknowledged": (
+        "DISTRO-REFUSAL-001",
+        acknowledged(lambda data: data.get("content") == "ew=="),
+    ),
+    "an unknown type is acknowledged": (
+        "DISTRO-REFUSAL-002",
+        acknowledged(lambda data: data.get("distroKey", {}).get("resourceType") != RESOURCE_TYPE),
+    ),
+    "an unknown operation is acknowledged": (
+        "DISTRO-REFUSAL-003",
+        acknowledged(lambda data: data.get("type") == "QUERY"),
     ),
 }
 
@@ -108,11 +173,22 @@ BROKEN: dict[str, tuple[str, Callable[[], EmbeddedTarget]]] = {
 def test_a_broken_node_violates_exactly_the_requirement_that_it_breaks(broken: str) -> None:
     expected, target = BROKEN[broken]
 
-    results = asyncio.run(run_requirements(target()))
+    assert violated_by(target()) == [expected]
 
-    violated = {result.requirement.id: result.message for result in results if result.verdict is Verdict.VIOLATES}
-    assert list(violated) == [expected], violated
+
+@pytest.mark.parametrize("broken", BROKEN_HANDLERS)
+def test_so_does_a_node_with_a_broken_handler(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, break_it = BROKEN_HANDLERS[broken]
+    break_it(monkeypatch)
+
+    assert violated_by(EmbeddedTarget(STRICT)) == [expected]
 
 
 def test_every_requirement_has_been_seen_to_fail() -> None:
-    assert {requirement.id for requirement in all_requirements()} == {expected for expected, _ in BROKEN.values()}
+    seen = {expected for expected, _ in (*BROKEN.values(), *BROKEN_HANDLERS.values())}
+    assert {requirement.id for requirement in all_requirements()} == seen
+
+
+def violated_by(target: EmbeddedTarget) -> list[str]:
+    results = asyncio.run(run_requirements(target))
+    return [result.requirement.id for result in results if result.verdict is Verdict.VIOLATES]

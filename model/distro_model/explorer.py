@@ -6,7 +6,7 @@ words of the protocol: a property holds, is broken by this run, or was never rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from distro_model.bounded.bounds import Bounds
@@ -62,7 +62,7 @@ class Counterexample:
 class Result:
     """One property over one exploration.
 
-    `holds` is None when the bounds do not allow for what it speaks about, or the search was stopped before it knew.
+    `holds` is None when there is nothing to decide, or the search was stopped before it knew.
     """
 
     name: str
@@ -70,12 +70,16 @@ class Result:
     holds: bool | None
     counterexample: Counterexample | None
     witness: Counterexample | None = None
+    applies: bool = True
+    """False: the bounds do not allow for what it speaks about, so there is nothing to decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
     search: Search
     results: tuple[Result, ...]
+    kinds: Mapping[str, str]
+    """Chain name -> the kind of transition that it makes."""
 
     @property
     def complete(self) -> bool:
@@ -104,21 +108,29 @@ def explore(
     properties: Iterable[Property] = tuple(PROPERTIES.values()),
     watch: Watch = never_stop,
     engine: Engine = search_readably,
+    *,
+    max_memory_bytes: int | None = None,
+    symmetric: bool = False,
 ) -> Exploration:
-    """Search until everything was seen, `bounds.max_states` are known, or `watch` says so."""
+    """Search until everything was seen, a limit is reached, or `watch` says so.
+
+    Raises NoSymmetryError when `symmetric` is asked for and would be unsound.
+    """
     wanted = tuple(properties)
-    system = bounded_cluster(bounds, profile, wanted)
-    search = engine(system, Limits(max_states=bounds.max_states), watch)
-    return Exploration(search, tuple(_result(each, search, bounds) for each in wanted))
+    system = bounded_cluster(bounds, profile, wanted, symmetric=symmetric)
+    search = engine(system, Limits(bounds.max_states, max_memory_bytes), watch)
+    results = tuple(_result(each, search, bounds) for each in wanted)
+    return Exploration(search, results, {chain.name: chain.kind for chain in system.chains})
 
 
 def _result(checked: Property, search: Search, bounds: Bounds) -> Result:
     run = search.runs.get(checked.id)
     found = None if run is None else counterexample_of(run, bounds)
-    decided = checked.applies(bounds) and search.complete and checked.kind is not Kind.EVENTUALLY
+    applies = checked.applies(bounds)
+    decided = applies and search.complete and checked.kind is not Kind.EVENTUALLY
     if checked.kind is Kind.SOMETIMES:
-        return Result(checked.id, checked.kind, True if found else (False if decided else None), None, found)
-    return Result(checked.id, checked.kind, False if found else (True if decided else None), found)
+        return Result(checked.id, checked.kind, True if found else (False if decided else None), None, found, applies)
+    return Result(checked.id, checked.kind, False if found else (True if decided else None), found, None, applies)
 
 
 def counterexample_of(run: Run, bounds: Bounds) -> Counterexample:

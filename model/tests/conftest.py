@@ -1,8 +1,14 @@
-"""One small language for all tests of the timed model: a cluster that is up, and what happens to it."""
+"""One small language for all tests of the timed model: a cluster that is up, and what happens to it.
+
+pytest imports test modules without making their directory importable (import mode `importlib`), so what several of
+them use, as `mazes.py`, is put on the path here.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +19,8 @@ from distro_model.messages import CallResult
 from distro_model.profiles import Profile, profile_named
 from distro_model.timing import prologue
 from distro_model.turn import Traffic
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 class Lab:

@@ -9,11 +9,14 @@ import pytest
 
 from distro_model import MUTANTS, Bounds, Exploration, explore, property_named, with_mutant
 from distro_model.actions import Connect, Drop, Register
+from distro_model.bounded.cluster import bounded_cluster
 from distro_model.mutants.load import LOAD
 from distro_model.mutants.receive import RECEIVE
 from distro_model.mutants.sync import SYNC
 from distro_model.mutants.verify import VERIFY
 from distro_model.profiles import STRICT, Profile
+from distro_model.search.graph import state_graph
+from distro_model.search.liveness import search_liveness
 
 HERE = (*SYNC, *RECEIVE, *VERIFY, *LOAD)
 
@@ -37,6 +40,30 @@ def test_a_mutant_breaks_what_it_says(mutant):
 def test_strict_breaks_nothing_there(bounds):
     assert in_strict(bounds).complete
     assert broken(in_strict(bounds)) == set()
+
+
+def never_reached(bounds: Bounds, profile: Profile) -> set[str]:
+    """With every delivery and every timer strongly fair: a full link only delays what wants to be sent on it."""
+    return set(search_liveness(state_graph(bounded_cluster(bounds, profile)), lambda chain: chain.fair))
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize(
+    ("mutant", "property_id"),
+    [
+        ("B24", "EVENTUALLY-DELETE"),
+        ("B26", "EVENTUALLY-DELETE"),
+        ("B02", "EVENTUALLY-CONV"),
+        ("no-anti-entropy", "EVENTUALLY-CONV"),
+        ("revision-zero-wildcard", "EVENTUALLY-CONV"),
+        ("m-unknown-delete-fails", "EVENTUALLY-QUIET"),
+        ("revision-beyond-int32", "EVENTUALLY-QUIET"),
+    ],
+)
+def test_a_mutant_keeps_the_cluster_from_its_goal_for_ever(mutant, property_id):
+    bounds = MUTANTS[mutant].bounds
+    assert never_reached(bounds, STRICT) == set()
+    assert property_id in never_reached(bounds, with_mutant(STRICT, mutant))
 
 
 def without(mutant: str, **switches: object) -> Profile:

@@ -9,8 +9,10 @@ from distro_conformance.verdict import KitError
 from distro_impl import PortInUseError, UnknownSettingError
 from distro_impl import UnknownMutantError as UnknownNodeMutantError
 from distro_impl import UnknownProfileError as UnknownNodeProfileError
+from distro_model.bounded.symmetry import NoSymmetryError
 from distro_model.mutants import UnknownMutantError
 from distro_model.profiles import UnknownProfileError
+from distro_model.properties import UnknownPropertyError
 from distro_spark.errors import JavaMissingError, UnknownInvariantError
 from distro_traces.errors import TraceError
 
@@ -19,6 +21,8 @@ USAGE_EXIT_CODE = 2
 USAGE_ERRORS: tuple[type[Exception], ...] = (
     UnknownProfileError,
     UnknownMutantError,
+    UnknownPropertyError,
+    NoSymmetryError,
     UnknownNodeProfileError,
     UnknownNodeMutantError,
     UnknownSettingError,

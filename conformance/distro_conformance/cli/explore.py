@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +12,16 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.scenario.exploration import Explored, explore_profile
+from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
+from distro_model.search.results import Progress
+
+GIB = 1 << 30
+
+NAMED = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight", "max_states")
+"""The bounds that have an option of their own; every other one is set by `--bound`."""
 
 
 @app.command()
@@ -27,28 +35,37 @@ def explore(
     drops: Annotated[int, typer.Option(help="Requests that may be lost.")] = 1,
     swallows: Annotated[int, typer.Option(help="Requests that may be acknowledged and not delivered.")] = 1,
     in_flight: Annotated[int, typer.Option(help="Unfinished calls on each link.")] = 2,
-    max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = 1_000_000,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N", help="Any other bound, for example late_replies=1; may be given several times."),
+    ] = None,
+    property_: Annotated[
+        list[str] | None, typer.Option("--property", help="Only this one; may be given several times.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help=f"One of {', '.join(ENGINES)}.")] = next(iter(ENGINES)),
+    symmetric: Annotated[bool, typer.Option(help="Search one state of each set of interchangeable ones.")] = False,
+    max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
     max_seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
+    max_memory_gib: Annotated[float, typer.Option(help="Stop before the tables take more.")] = 6.0,
     scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Search all that can happen; print the shortest run that breaks a property, as a scenario."""
-    try:
-        bounds = Bounds(
-            nodes=nodes,
-            clients=clients,
-            changes=changes,
-            crashes=crashes,
-            drops=drops,
-            swallows=swallows,
-            in_flight=in_flight,
-            max_states=max_states,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    if engine not in ENGINES:
+        raise UsageError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
+    named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
+    bounds = _bounds(dict(zip(NAMED, named, strict=True)), bound or [])
+    options = SearchOptions(engine, tuple(property_ or ()), symmetric, int(max_memory_gib * GIB))
     with progress() as on_progress:
         on_progress(f"exploring {profile}")
-        found = explore_profile(profile, bounds, mutant=mutant, seconds_max=max_seconds)
+        found = explore_profile(
+            profile,
+            bounds,
+            mutant=mutant,
+            seconds_max=max_seconds,
+            search=options,
+            on_progress=lambda so_far, seconds: on_progress(_progress_line(profile, so_far, seconds)),
+        )
     if scenario:
         _write_first(found, scenario)
     if json:
@@ -58,14 +75,43 @@ def explore(
     raise typer.Exit(found.verdict.exit_code)
 
 
+def _bounds(named: dict[str, int], others: list[str]) -> Bounds:
+    """The bounds that the options say. Raises UsageError for a name that does not exist and for contradictions."""
+    settable = [each.name for each in fields(Bounds) if each.name not in NAMED]
+    values = dict(named)
+    for text in others:
+        name, _, number = text.partition("=")
+        if name not in settable or not number.removeprefix("-").isdigit():
+            raise UsageError(f"--bound {text}: give NAME=N, with NAME one of {', '.join(settable)}")
+        values[name] = int(number)
+    try:
+        return Bounds(**values)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _progress_line(profile: str, so_far: Progress, seconds: float) -> str:
+    rate = so_far.distinct_states / seconds if seconds else 0.0
+    memory = f", {so_far.memory_bytes / GIB:.1f} GiB" if so_far.memory_bytes else ""
+    return (
+        f"{profile}: level {so_far.level}, {so_far.distinct_states:,} states, {rate:,.0f}/s,"
+        f" frontier {so_far.frontier:,}{memory}"
+    )
+
+
 def _document(found: Explored) -> dict[str, object]:
+    search = found.exploration.search
     return {
         "profile": found.profile,
         "mutant": found.mutant,
+        "bounds": str(found.bounds),
         "verdict": found.verdict,
-        "complete": found.exploration.complete,
-        "distinct_states": found.exploration.distinct_states,
-        "transitions": found.exploration.transitions,
+        "complete": search.complete,
+        "stopped": search.stopped,
+        "distinct_states": search.distinct_states,
+        "transitions": search.transitions,
+        "levels": len(search.levels) - 1,
+        "collision_probability": search.collision_probability,
         "seconds": round(found.seconds, 3),
         "properties": [
             {
@@ -79,6 +125,8 @@ def _document(found: Explored) -> dict[str, object]:
             }
             for judged in found.judged
         ],
+        "coverage": dict(_coverage(found)),
+        "never_taken": _never_taken(found),
         "scenarios": {name: _text(scenario) for name, scenario in found.scenarios.items()},
     }
 
@@ -88,10 +136,27 @@ def _print(found: Explored) -> None:
         row(judged.verdict, f"{judged.result.name:<22} {judged.result.kind:<10} {judged.message}")
     for scenario in found.scenarios.values():
         say(f"\n{_text(scenario).rstrip()}")
-    size = f"{found.exploration.distinct_states} states, {found.exploration.transitions} transitions"
-    how = "complete within the bounds" if found.exploration.complete else "stopped before everything was seen"
+    search = found.exploration.search
+    say("\ntransitions taken: " + ", ".join(f"{kind} {count}" for kind, count in _coverage(found).most_common()))
+    if never := _never_taken(found):
+        say(f"never taken: {', '.join(never)}")
+    size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
+    how = f"stopped before everything was seen: {search.stopped}" if search.stopped else "complete within the bounds"
     say()
-    row(found.verdict, f"{found.profile}: {size}, {found.seconds:.1f} s, {how}")
+    row(found.verdict, f"{found.profile}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})")
+
+
+def _coverage(found: Explored) -> Counter[str]:
+    """How often each kind of transition was taken, wherever it was."""
+    taken: Counter[str] = Counter()
+    for name, count in found.exploration.search.taken.items():
+        taken[found.exploration.kinds[name]] += count
+    return taken
+
+
+def _never_taken(found: Explored) -> list[str]:
+    """Kinds that the bounds allow for and that no state took; a guard that is always false is a mistake somewhere."""
+    return [kind for kind, count in _coverage(found).items() if not count]
 
 
 def _text(scenario: Scenario | str) -> str:

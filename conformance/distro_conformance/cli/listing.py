@@ -1,4 +1,4 @@
-"""`distrocheck list`, `explain` and `mutants`: what there is, from the registries themselves."""
+"""`distrocheck list` and `explain`: what there is, from the registries themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from distro_conformance.catalogue import CATALOGUE, Entry
+from distro_conformance.catalogue import CATALOGUE
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, say
@@ -21,13 +21,7 @@ def list_entries(
     """List the entries of one registry."""
     if what not in CATALOGUE:
         raise UsageError(f"there is no list of '{what}'; there are {', '.join(CATALOGUE)}")
-    _show(what, CATALOGUE[what](), json)
-
-
-@app.command()
-def mutants(json: JsonOption = False) -> None:
-    """List the mutants: named changes that the kit must find."""
-    _show("mutants", CATALOGUE["mutants"](), json)
+    show(what, json)
 
 
 @app.command()
@@ -48,7 +42,9 @@ def explain(
             say(f"  {name}: {value}")
 
 
-def _show(what: str, entries: tuple[Entry, ...], json: bool) -> None:
+def show(what: str, json: bool) -> None:
+    """One registry as a list. `what` is a key of CATALOGUE."""
+    entries = CATALOGUE[what]()
     if json:
         verb = "mutants" if what == "mutants" else "list"
         print_json(verb, {what: [entry.to_json() for entry in entries]})

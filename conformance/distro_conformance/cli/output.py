@@ -19,7 +19,11 @@ Progress = Callable[[str], None]
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 output = Console(highlight=False, soft_wrap=True)
 
-_COLOURS = {"conforms": "green", "violates": "red", "inconclusive": "yellow", "holds": "green", "broken": "red"}
+_COLOURS = {
+    **dict.fromkeys(("conforms", "holds", "killed"), "green"),
+    **dict.fromkeys(("violates", "broken", "lives"), "red"),
+    "inconclusive": "yellow",
+}
 
 
 def print_json(verb: str, document: Mapping[str, Any]) -> None:

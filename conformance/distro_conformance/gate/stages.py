@@ -74,7 +74,7 @@ def explore_stage(options: GateOptions, profile: str, on_progress: OnProgress) -
 def _property_rows(searches: Sequence[Explored], profile: str) -> tuple[InvariantRow, ...]:
     """One row a property. What the bounds of one search do not speak about, another's may."""
     rows = []
-    for name in [judged.result.name for judged in searches[0].judged]:
+    for name in dict.fromkeys(judged.result.name for search in searches for judged in search.judged):
         every = [judged for search in searches for judged in search.judged if judged.result.name == name]
         decided = [judged for judged in every if judged.result.holds is not None]
         told = next((judged for judged in decided if judged.result.counterexample), (decided or every)[0])

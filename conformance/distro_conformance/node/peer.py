@@ -186,13 +186,15 @@ class PlayedPeer:
         """What the node holds of one client; None when it does not know it."""
         return read_query(await self._say("QUERY", client))
 
-    async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
+    async def say(self, body: Json) -> Message:
+        """A Distro request as it stands, also one that no member would send."""
         if self._to_node is None:
             raise TargetError("the played member has not dialled the node")
+        return await self._to_node.ask(DISTRO_REQUEST, body)
+
+    async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
         target = None if operation == "VERIFY" else self._node  # section 5.1
-        return await self._to_node.ask(
-            DISTRO_REQUEST, distro_request(operation, client, target=target, content=content)
-        )
+        return await self.say(distro_request(operation, client, target=target, content=content))
 
     # The server side.
 

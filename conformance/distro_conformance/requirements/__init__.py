@@ -4,10 +4,10 @@
 import below, which is all it takes to add one.
 """
 
-from distro_conformance.requirements import ownership, revision, sync, verify
+from distro_conformance.requirements import holder, native, ownership, refusal, revision, sync, verify
 from distro_conformance.requirements.requirement import MUST, SHOULD, Level, Requirement, registered, requirement
 
-_AREAS = (ownership, revision, sync, verify)
+_AREAS = (holder, native, ownership, refusal, revision, sync, verify)
 
 
 def all_requirements() -> tuple[Requirement, ...]:

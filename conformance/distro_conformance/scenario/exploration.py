@@ -7,17 +7,34 @@ is known to break is told from what nobody knew.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from distro_conformance.known_failures import known_break
 from distro_conformance.scenario.text import Expect, ExpectModel, Scenario, Step, build
 from distro_conformance.verdict import Verdict, worst
 from distro_model.bounded.bounds import Bounds
-from distro_model.explorer import Counterexample, Exploration, Result, explore
+from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
 from distro_model.mutants import with_mutant
 from distro_model.profiles import Profile, profile_named
-from distro_model.properties import PROPERTIES
+from distro_model.properties import PROPERTIES, property_named
+from distro_model.search.readable import search_readably
+from distro_model.search.results import Progress
 from distro_model.timing import NoTimesError, TimedRun, as_timed
+
+ENGINES: Mapping[str, Engine] = {"readable": search_readably}
+"""By the name that `--engine` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search. None of these changes what is found, except that symmetry counts orbits instead of states."""
+
+    engine: str = "readable"
+    properties: tuple[str, ...] = ()  # none: all
+    symmetric: bool = False
+    max_memory_bytes: int | None = None
+
 
 RECOVERY_MS = 15_000
 """What a scenario grants a cluster to agree: three verify periods, as no repair in any release takes longer."""
@@ -51,21 +68,40 @@ class Explored:
 
 
 def explore_profile(
-    profile: str, bounds: Bounds, *, mutant: str | None = None, seconds_max: float | None = None
+    profile: str,
+    bounds: Bounds,
+    *,
+    mutant: str | None = None,
+    seconds_max: float | None = None,
+    search: SearchOptions = SearchOptions(),
+    on_progress: Callable[[Progress, float], None] = lambda *_: None,
 ) -> Explored:
-    """Search every reachable state within the bounds. Raises the look-up errors of profiles and mutants."""
+    """Search every reachable state within the bounds.
+
+    `on_progress` is told how far the search is and after how many seconds. Raises the look-up errors of profiles,
+    mutants and properties, and NoSymmetryError.
+    """
     began = time.monotonic()
     chosen = profile_named(profile)
     chosen = with_mutant(chosen, mutant) if mutant else chosen
+
+    def watch(progress: Progress) -> bool:
+        seconds = time.monotonic() - began
+        on_progress(progress, seconds)
+        return seconds_max is not None and seconds > seconds_max
+
     found = explore(
         bounds,
         chosen,
-        PROPERTIES.values(),
-        watch=lambda _: seconds_max is not None and time.monotonic() - began > seconds_max,
+        [property_named(name) for name in search.properties or PROPERTIES],
+        watch,
+        ENGINES[search.engine],
+        max_memory_bytes=search.max_memory_bytes,
+        symmetric=search.symmetric,
     )
     broken = [result.counterexample for result in found.results if result.counterexample]
     scenarios = {each.property_id: counterexample_scenario(each, chosen, profile, mutant) for each in broken}
-    judged = tuple(_judge(result, profile, mutant) for result in found.results)
+    judged = tuple(_judge(result, profile, mutant) for result in found.results if result.applies)
     return Explored(profile, mutant, bounds, found, time.monotonic() - began, judged, scenarios)
 
 

@@ -57,7 +57,7 @@ def changes(services: int) -> Function:
 
 def _changes_at(life: Life, services: Sequence[str]) -> Iterator[Alternative]:
     client, published = life.client, dict(life.contents[-1])
-    instance = f"10.0.0.{client[1:]}:80 v={len(life.contents)}"
+    instance = f"{address(client)} v={len(life.contents)}"
     for service in services:
         after = _publishing(life, {**published, service: instance})
         yield (after, Register(client, service, instance), InstanceRegistered(0, client, service, instance))
@@ -69,6 +69,11 @@ def _changes_at(life: Life, services: Sequence[str]) -> Iterator[Alternative]:
 def _publishing(life: Life, content: Mapping[str, str]) -> Life:
     contents = (*life.contents, tuple(sorted(content.items())))
     return replace(life, contents=contents, changes_left=life.changes_left - 1)
+
+
+def address(client: str) -> str:
+    """What a client publishes, without the version that each change adds."""
+    return f"10.0.0.{client[1:]}:80"
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:

@@ -12,6 +12,7 @@ from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
+from distro_model.bounded.symmetry import symmetry_of
 from distro_model.bounded.torn import torn_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.node import NodeState, fresh_node
@@ -23,9 +24,16 @@ DOCUMENTED_LEASE_MS = 180_000
 
 
 def bounded_cluster(
-    bounds: Bounds, profile: Profile, properties: Iterable[Property] = tuple(PROPERTIES.values())
+    bounds: Bounds,
+    profile: Profile,
+    properties: Iterable[Property] = tuple(PROPERTIES.values()),
+    *,
+    symmetric: bool = False,
 ) -> System:
-    """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected."""
+    """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected.
+
+    `symmetric` asks for one state of each orbit; raises NoSymmetryError where that would be unsound.
+    """
     lease_ms = _scaled_lease_ms(bounds, profile) if bounds.periods else profile.lease_ms
     layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
     beginning = {
@@ -53,6 +61,7 @@ def bounded_cluster(
             if each.applies(bounds)
             for lookups in each.looks(layout)
         ),
+        symmetry_of(bounds) if symmetric else None,
     )
 
 

@@ -51,7 +51,8 @@ class Profile:
 
     tombstones: bool = True
     """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back. No release has them
-    (B26, B27)."""
+    (B26, B27). In memory like all else: a node that restarts after the DELETE, and loads from a member that has not
+    heard of it yet, still takes the client until its lease ends."""
 
     refuses_before_load: bool = True
     """A member that is not loaded itself gives no snapshot, and a load that everybody refused so is complete: nobody

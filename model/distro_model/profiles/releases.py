@@ -1,27 +1,35 @@
-"""The releases, each as what it changed: a table that is read from the oldest to the newest.
+"""The releases, oldest first, each as what it changed: read it as a diff from release to release.
 
-A switch that no release has named keeps the value that `strict` has (`profile.py`).
+The base is `_ALWAYS`, what every release has and `strict` has not; a `Release` then names the switches that it set, the
+defects of the catalogue that it repaired and those that it brought. A release that changed nothing that this model can
+tell is not listed; `until` says how far an entry reaches. Sources: wire-protocol.md 6.9 and 6.10, known-bugs.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from distro_model.profiles.profile import Profile, TakesRevision
 
 
-class UnknownProfileError(ValueError):
-    """There is no profile of that name; the message lists those there are."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One step of the history. `name` is the profile's, of the first or the best known release of its span."""
+
+    name: str
+    span: str
+    changed: Mapping[str, Any]
+    fixed: tuple[str, ...] = ()
+    broke: tuple[str, ...] = ()
 
 
 STRICT = Profile(name="strict")
 
-NACOS_2_2_4 = Profile(
-    name="nacos-2.2.4",
-    revision_zero_passes=True,
-    takes_revision=TakesRevision.AT_CREATION,
+_ALWAYS = Profile(
+    name="every release",
     sync_renews_lease=False,
     protects_native=False,
     tombstones=False,
@@ -31,19 +39,85 @@ NACOS_2_2_4 = Profile(
     retry_keeps_pending_delete=False,
 )
 
-NACOS_2_0_4 = replace(
-    NACOS_2_2_4,
-    name="nacos-2.0.4",
-    revisions_travel=False,
-    verify_tests_revision=False,
-    sends_only_to_up_members=False,
-    sync_delay_ms=2000,
-    retry_delay_ms=5000,
-    load_retry_ms=60_000,
-    load_timeout_ms=3000,
+RELEASES = (
+    Release(
+        name="nacos-2.0.0",
+        span="2.0.0",
+        changed={
+            "revisions_travel": False,
+            "verify_tests_revision": False,
+            "sends_only_to_up_members": False,
+            "sync_delay_ms": 2000,
+            "retry_delay_ms": 5000,
+            "load_retry_ms": 60_000,
+            "load_timeout_ms": 3000,
+            "lease_ms": 30_000,
+        },
+        broke=("B02", "B08", "B31", "B32", "B35", "B37"),
+    ),
+    Release(name="nacos-2.0.1", span="2.0.1", changed={}, fixed=("B35",)),
+    Release(name="nacos-2.0.2", span="2.0.2", changed={}, fixed=("B08", "B37")),
+    Release(
+        name="nacos-2.0.4",
+        span="2.0.3 to 2.1.0",
+        changed={"lease_ms": 180_000},
+        fixed=("B30", "B31"),
+        broke=("B12",),
+    ),
+    Release(
+        name="nacos-2.1.1",
+        span="2.1.1",
+        changed={"sends_only_to_up_members": True, "load_timeout_ms": 30_000},
+        broke=("B19",),
+    ),
+    Release(
+        name="nacos-2.1.2",
+        span="2.1.2",
+        changed={
+            "revisions_travel": True,
+            "verify_tests_revision": True,
+            "revision_zero_passes": True,
+            "takes_revision": TakesRevision.AT_CREATION,
+        },
+        fixed=("B02",),
+        broke=("B06", "B10", "B18"),
+    ),
+    Release(
+        name="nacos-2.2.0",
+        span="2.2.0",
+        changed={"sync_delay_ms": 1000, "retry_delay_ms": 3000, "load_retry_ms": 30_000},
+        broke=("B03",),
+    ),
+    Release(name="nacos-2.2.4", span="2.2.1 to 2.2.4", changed={}, fixed=("B32",)),
+    Release(
+        name="nacos-2.3.0",
+        span="2.3.0",
+        changed={"takes_revision": TakesRevision.ALWAYS},
+        fixed=("B03", "B10", "B13", "B18"),
+    ),
+    Release(name="nacos-2.3.1", span="2.3.1", changed={}, fixed=("B19",)),
+    Release(name="nacos-2.3.2", span="2.3.2 to 2.5.0", changed={}, fixed=("B12",)),
+    Release(name="nacos-2.5.1", span="2.5.1", changed={}, fixed=("B16",)),
+    Release(name="nacos-3.0.3", span="3.0.0 to 3.0.3", changed={}, broke=("B44",)),
 )
 
-PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (NACOS_2_0_4, NACOS_2_2_4, STRICT)})
+
+def _profiles() -> Iterator[Profile]:
+    profile = _ALWAYS
+    for release in RELEASES:
+        profile = replace(profile, name=release.name, **release.changed)
+        yield profile
+    yield STRICT
+
+
+PROFILES: Mapping[str, Profile] = MappingProxyType({profile.name: profile for profile in _profiles()})
+
+NACOS_2_0_4 = PROFILES["nacos-2.0.4"]
+NACOS_2_2_4 = PROFILES["nacos-2.2.4"]
+
+
+class UnknownProfileError(ValueError):
+    """There is no profile of that name; the message lists those there are."""
 
 
 def profile_named(name: str) -> Profile:

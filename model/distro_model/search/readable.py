@@ -1,7 +1,8 @@
 """The readable search: breadth-first, one queue, one table from each row to the row that it was first reached from.
 
 It is slow (some ten thousand transitions a second) and obvious. Every other engine must count what this one counts
-and find runs of the same length; tests hold them side by side.
+and find runs of the same length; tests hold them side by side. Where the system has a symmetry, a row counts as reached
+when one of its orbit was.
 """
 
 from __future__ import annotations
@@ -10,7 +11,18 @@ from collections import Counter, deque
 from itertools import pairwise
 
 from distro_model.search.results import Limits, Progress, Run, Search, Stopped, Watch, never_stop
-from distro_model.search.system import Chain, Finding, Lookup, Row, System, Transition, Value, findings, transitions
+from distro_model.search.system import (
+    Chain,
+    Finding,
+    Lookup,
+    Row,
+    System,
+    Transition,
+    Value,
+    findings,
+    orbit,
+    transitions,
+)
 
 WATCHED_EVERY = 256
 
@@ -24,6 +36,7 @@ class _ReadableSearch:
     def __init__(self, system: System) -> None:
         self.system = system
         self.reached_from: dict[Row, Row | None] = {system.initial: None}
+        self.orbits = None if system.symmetry is None else {orbit(system, system.initial)}
         self.frontier = deque([(system.initial, 0)])
         self.levels = [1]
         self.taken = Counter({chain.name: 0 for chain in system.chains})
@@ -93,7 +106,7 @@ class _ReadableSearch:
         for finding in transition.findings:
             if finding.property_id not in self.runs:
                 self.runs[finding.property_id] = self.run_to(before, transition, finding)
-        if transition.after in self.reached_from:
+        if self.is_reached(transition.after):
             return
         self.reached_from[transition.after] = before
         self.frontier.append((transition.after, depth))
@@ -101,6 +114,15 @@ class _ReadableSearch:
             self.levels.append(0)
         self.levels[depth] += 1
         self.find_in(transition.after)
+
+    def is_reached(self, row: Row) -> bool:
+        if row in self.reached_from:
+            return True
+        if self.orbits is None:
+            return False
+        before = len(self.orbits)
+        self.orbits.add(orbit(self.system, row))
+        return len(self.orbits) == before
 
     def find_in(self, row: Row) -> None:
         for finding in findings(self.system, row):  # of states; what lasts for ever is `liveness`

@@ -97,6 +97,11 @@ class Check:
     found: str | None = None
     """The register with the `Finding`, for every check that has look-ups."""
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Can one row answer it?"""
+        return self.found is not None and self.kind is not Kind.EVENTUALLY
+
 
 @dataclass(frozen=True, slots=True)
 class Symmetry:
@@ -185,10 +190,23 @@ def transitions(system: System, row: Row) -> Iterator[Transition]:
             yield Transition(chain, tuple(after), chain.says(end), alarms)
 
 
+def orbit(system: System, row: Row) -> frozenset[Row]:
+    """The rows that are the same as `row` under the system's symmetry, itself among them."""
+    symmetry = system.symmetry
+    if symmetry is None:
+        return frozenset([row])
+    rows = set()
+    for permutation in range(symmetry.size):
+        named = zip(system.columns, row, strict=True)
+        renamed = dict(symmetry.renamed(column, value, permutation) for column, value in named)
+        rows.add(tuple(renamed[column] for column in system.columns))
+    return frozenset(rows)
+
+
 def findings(system: System, row: Row) -> Iterator[Finding]:
-    """What the checks of states find in one row."""
+    """What the checks of states find in one row; EVENTUALLY needs more than a row, and is left out."""
     for check in system.checks:
-        if check.kind is not Kind.EVENTUALLY and check.found is not None:
+        if check.found is not None and check.is_of_rows:
             for end in outcomes(check.lookups, dict(zip(system.columns, row, strict=True))):
                 found = end[check.found]
                 if isinstance(found, Finding):

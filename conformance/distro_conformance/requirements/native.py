@@ -1,0 +1,53 @@
+"""A client belongs to the member that holds its connection, and no other member has a say in it (known-bugs.md)."""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.player import PlayedClient
+from distro_conformance.requirements.requirement import MUST, requirement
+
+
+@requirement(
+    "DISTRO-NATIVE-001",
+    MUST,
+    source="known-bugs.md B01, wire-protocol.md 6.4",
+    text="A member's CHANGE leaves a client that is connected to the node as it is.",
+)
+async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
+    client, service = await _registered(kit)
+    reply = await kit.peer.sync(client.id, 9, (kit.service(), "10.0.0.9", 90))
+    kit.note(f"{kit.peer.address} sends CHANGE of {client.id}, with another service alone: {reply.body}")
+    await _require_unharmed(kit, client, service)
+
+
+@requirement(
+    "DISTRO-NATIVE-002",
+    MUST,
+    source="known-bugs.md B41, wire-protocol.md 6.4",
+    text="A member's DELETE leaves a client that is connected to the node as it is.",
+)
+async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
+    client, service = await _registered(kit)
+    reply = await kit.peer.delete(client.id)
+    kit.note(f"{kit.peer.address} sends DELETE of {client.id}: {reply.body}")
+    await _require_unharmed(kit, client, service)
+
+
+async def _registered(kit: Kit) -> tuple[PlayedClient, str]:
+    """A client with one service."""
+    client, service = await kit.client(), kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service} at 10.0.0.1:80")
+    kit.presuppose(await _published(kit, client) == [service], f"{client.id} to publish {service}", "something else")
+    return client, service
+
+
+async def _require_unharmed(kit: Kit, client: PlayedClient, service: str) -> None:
+    published = await _published(kit, client)
+    kit.require(published == [service], f"{client.id} to publish {service} and nothing else", published)
+
+
+async def _published(kit: Kit, client: PlayedClient) -> list[str] | None:
+    """The services of the client as the node holds it now; lists may be older. None: it does not know the client."""
+    copy = await kit.peer.query(client.id)
+    return None if copy is None else [instance.service for instance in copy.published]

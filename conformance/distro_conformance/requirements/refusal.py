@@ -1,0 +1,58 @@
+"""What a node cannot handle it must not acknowledge: a success means that the data was applied (known-bugs.md B16).
+
+A sender looks at `resultCode` alone; a failure that shows in `errorCode` only is a success to it, and the sync is lost.
+"""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.wire.messages import distro_request, sync_data
+from distro_protos import Json
+
+
+@requirement(
+    "DISTRO-REFUSAL-001",
+    MUST,
+    source="wire-protocol.md 5.4 and 6.10 D5, known-bugs.md B16",
+    text="A CHANGE whose content cannot be decoded is answered with failure.",
+)
+async def undecodable_content_is_refused(kit: Kit) -> None:
+    body = _change(kit, kit.foreign_client())
+    body["distroData"]["content"] = "ew=="  # Base64 of an opening brace, and nothing more
+    await _require_failure(kit, body, "a CHANGE with the content '{'")
+
+
+@requirement(
+    "DISTRO-REFUSAL-002",
+    MUST,
+    source="wire-protocol.md 5.4 and 6.10 D6, known-bugs.md B16",
+    text="A CHANGE of an unknown resource type is answered with failure.",
+)
+async def unknown_resource_type_is_refused(kit: Kit) -> None:
+    body = _change(kit, kit.foreign_client())
+    body["distroData"]["distroKey"]["resourceType"] = "Nacos:Naming:v9:Unknown"
+    await _require_failure(kit, body, "a CHANGE of the resource type Nacos:Naming:v9:Unknown")
+
+
+@requirement(
+    "DISTRO-REFUSAL-003",
+    MUST,
+    source="wire-protocol.md 5.4 and 6.10 D6, known-bugs.md B16",
+    text="A sync whose data names an operation that is no sync is answered with failure.",
+)
+async def unknown_operation_is_refused(kit: Kit) -> None:
+    body = _change(kit, kit.foreign_client())
+    body["distroData"]["type"] = "QUERY"
+    await _require_failure(kit, body, "a CHANGE whose data has the type QUERY")
+
+
+def _change(kit: Kit, client: str) -> Json:
+    content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
+    return distro_request("CHANGE", client, target=kit.target.address, content=content)
+
+
+async def _require_failure(kit: Kit, body: Json, what: str) -> None:
+    reply = await kit.peer.say(body)
+    kit.note(f"{kit.peer.address} sends {what}: {reply.type} {reply.body}")
+    kit.require(not reply.succeeded, f"a failure for {what}", f"{reply.type} {reply.body}")

@@ -1,0 +1,77 @@
+"""A state graph as others want it: for networkx, as GraphML (Gephi, yEd), as DOT (Graphviz). Text, never a file.
+
+What is said of a row is one short text for each column. A picture of more than some thousand states says nothing to
+anybody, and every edge is a dictionary here; so there is a limit on the edges, and it can be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import networkx as nx
+
+from distro_model.search.graph import GraphTooLargeError, StateGraph
+from distro_model.search.system import Value
+
+MOST_EDGES = 100_000
+LONGEST_TEXT = 80
+
+Describe = Callable[[str, Value], str]
+"""The text for a column and its value."""
+
+
+def shortly(_: str, value: Value) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def to_networkx(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_EDGES) -> nx.MultiDiGraph:
+    """Nodes are numbers of rows, with `initial` and a text for each column; edges have chain, kind, fair and label.
+
+    Raises `GraphTooLargeError`.
+    """
+    _require(graph, max_edges)
+    drawn = nx.MultiDiGraph()
+    for number in range(graph.states):
+        texts = zip(graph.system.columns, graph.row(number), strict=True)
+        drawn.add_node(number, initial=number == 0)
+        drawn.nodes[number].update({column: describe(column, value) for column, value in texts})
+    for number in range(graph.states):
+        for edge, transition in zip(graph.edges_of(number), graph.transitions_of(number), strict=True):
+            chain = transition.chain
+            label = chain.name if transition.label is None else str(transition.label)
+            after = int(graph.target[edge])
+            drawn.add_edge(number, after, chain=chain.name, kind=chain.kind, fair=chain.fair, label=label)
+    return drawn
+
+
+def graphml(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_EDGES) -> str:
+    """Raises `GraphTooLargeError`."""
+    return "\n".join(nx.generate_graphml(to_networkx(graph, describe, max_edges))) + "\n"
+
+
+def dot(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_EDGES) -> str:
+    """The initial row is bold; an edge that need not happen (not fair) is dashed. Raises `GraphTooLargeError`."""
+    drawn = to_networkx(graph, describe, max_edges)
+    lines = ["digraph states {", "  node [shape=box];"]
+    for number, texts in drawn.nodes(data=True):
+        label = "\n".join(f"{column}: {texts[column]}" for column in graph.system.columns)
+        lines.append(f"  {number} [label={_quoted(label)}{', style=bold' if texts['initial'] else ''}];")
+    for before, after, said in drawn.edges(data=True):
+        lines.append(
+            f"  {before} -> {after} [label={_quoted(said['label'])}{'' if said['fair'] else ', style=dashed'}];"
+        )
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _require(graph: StateGraph, max_edges: int) -> None:
+    if graph.edges > max_edges:
+        raise GraphTooLargeError(
+            f"{graph.states:,} states and {graph.edges:,} edges are too many to draw; at most {max_edges:,} edges are"
+            " drawn. Lower nodes, clients, changes, drops or crashes"
+        )

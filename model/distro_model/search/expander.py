@@ -1,0 +1,240 @@
+"""Expands a chunk of rows: everything the compiled loops need, split over threads, until no look-up is missing.
+
+The threads share the tables and the known states, which nobody writes meanwhile, and write to regions of their own.
+Rows that need a look-up nobody has asked yet come back; Python asks, and they are expanded again. In the end the
+candidates are put into the order of their rows, so nothing depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from distro_model.search.kernels import FILTERED_EVERY, expand
+from distro_model.search.known import Reserve
+from distro_model.search.layout import (
+    ASIDE,
+    KEPT,
+    MISSES,
+    NEXT,
+    Candidates,
+    Ints,
+    Job,
+    Known,
+    Longs,
+    Scratch,
+    Tally,
+    Words,
+)
+from distro_model.search.program import Program
+from distro_model.search.tables import Tables
+
+MISSES_AT_ONCE = 1024
+MISSES_LATELY = 4096
+LATELY = 1 << 15
+"""Fingerprints in each thread's cache: 256 KiB, a quarter of a common second-level cache."""
+WORTH_A_THREAD = 2048
+FIRST_CAPACITY = 4 * FILTERED_EVERY
+NOWHERE = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What came of a chunk. `order` picks the candidates out of `rows`, `prints`, …, by row and ordinal."""
+
+    rows: Ints
+    prints: Words
+    parents: Ints
+    """Row of the chunk."""
+    ordinals: Ints
+    """Which of the transitions of its row."""
+    order: Longs
+    taken: Longs
+    passed: Longs
+    refused: Longs
+    found: Longs
+    """(property, 2): row and ordinal of its first finding."""
+
+
+class Expander:
+    def __init__(self, tables: Tables, threads: int, exact: bool, reserve: Reserve) -> None:
+        self.tables = tables
+        self.threads = threads
+        self.reserve = reserve
+        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self.lately = np.zeros((threads, 0 if exact else LATELY), np.uint64)
+        self.candidates = self.space_for_candidates(FIRST_CAPACITY)
+        self.misses = np.zeros((threads, MISSES_AT_ONCE, 4), np.int32)
+        strands, chains = len(tables.program.strands), tables.program.chains
+        self.transitions = _bits(strands, 0, chains)
+        self.checks = _bits(strands, chains, strands)
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(each.nbytes for each in (*self.candidates, self.lately, self.misses))
+
+    def space_for_candidates(self, capacity: int) -> Candidates:
+        columns = len(self.tables.system.columns)
+        return Candidates(
+            np.zeros((self.threads, capacity, columns), np.int32),
+            np.zeros((self.threads, capacity), np.uint64),
+            np.zeros((self.threads, capacity), np.int32),
+            np.zeros((self.threads, capacity), np.int32),
+        )
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.shutdown()
+
+    def threads_for(self, size: int) -> int:
+        """Small jobs are done before another thread wakes up."""
+        return min(self.threads, 1 + size // WORTH_A_THREAD)
+
+    def run(self, work: Callable[[int], None], threads: int) -> None:
+        """`work(0)`, `work(1)`, … side by side."""
+        if self.pool is None or threads == 1:
+            for thread in range(threads):
+                work(thread)
+        else:
+            list(self.pool.map(work, range(threads)))
+
+    def transitions_of(self, rows: Ints, known: Known) -> Expansion:
+        return _Round(self, rows, known, self.transitions).expansion()
+
+    def checks_of(self, rows: Ints, known: Known) -> Expansion:
+        return _Round(self, rows, known, self.checks).expansion()
+
+
+class _Round:
+    """One chunk."""
+
+    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words) -> None:
+        self.expander = expander
+        self.rows = rows
+        self.known = known
+        self.asked = asked
+        self.threads = expander.threads_for(len(rows))
+        program = expander.tables.program
+        self.taken = np.zeros((self.threads, len(program.strands)), np.int64)
+        self.passed = np.zeros((self.threads, len(program.strands)), np.int64)
+        self.refused = np.zeros((self.threads, len(program.steps)), np.int64)
+        self.reports = np.zeros((self.threads, 4), np.int64)
+        self.found = np.zeros((self.threads, 0, 2), np.int64)
+        self.scratch = [_scratch_for(program, expander.tables.permutations) for _ in range(self.threads)]
+
+    def expansion(self) -> Expansion:
+        which = np.arange(len(self.rows), dtype=np.int32)
+        lately = self.expander.lately
+        again = False
+        while True:
+            which = self.walk(np.array_split(which, self.threads), lately)
+            if not len(which):
+                break
+            again = True
+            # A candidate may have been dropped for an equal one of a later row, which must not count here.
+            lately = lately[:, :0]
+        candidates = self.expander.candidates
+        capacity = candidates.prints.shape[1]
+        kept = self.reports[:, KEPT]
+        order = np.concatenate([thread * capacity + np.arange(kept[thread]) for thread in range(self.threads)])
+        parents = candidates.parents.reshape(-1)
+        if again:
+            order = order[np.argsort(parents[order], kind="stable")]
+        first = np.lexsort((self.found[:, :, 1], self.found[:, :, 0]), axis=0)[0]
+        return Expansion(
+            candidates.rows.reshape(-1, self.rows.shape[1]),
+            candidates.prints.reshape(-1),
+            parents,
+            candidates.ordinals.reshape(-1),
+            order,
+            self.taken.sum(axis=0),
+            self.passed.sum(axis=0),
+            self.refused.sum(axis=0),
+            self.found[first, np.arange(len(first))],
+        )
+
+    def walk(self, shares: list[Ints], lately: Words) -> Ints:
+        """Walk these rows, ask what was missing, and return the rows that missed it."""
+        tables = self.expander.tables
+        aside = [np.zeros(len(share), np.int32) for share in shares]
+        self.make_room_for_findings()
+        for scratch in self.scratch:
+            scratch.asked_lately[:] = 0
+        self.reports[:, [NEXT, ASIDE, MISSES]] = 0
+        while True:
+            candidates = self.expander.candidates
+
+            def work(thread: int, candidates: Candidates = candidates) -> None:
+                expand(
+                    tables.layout,
+                    self.known,
+                    Job(self.rows, shares[thread], self.asked, lately[thread]),
+                    Candidates(*(each[thread] for each in candidates)),
+                    Tally(
+                        self.taken[thread],
+                        self.passed[thread],
+                        self.refused[thread],
+                        self.expander.misses[thread],
+                        aside[thread],
+                        self.found[thread],
+                    ),
+                    self.reports[thread],
+                    self.scratch[thread],
+                )
+
+            self.expander.run(work, self.threads)
+            if all(report[NEXT] == len(share) for report, share in zip(self.reports, shares, strict=True)):
+                break
+            self.widen()
+        misses = {
+            (int(one), int(two), int(three), int(four))
+            for thread, count in enumerate(self.reports[:, MISSES])
+            for one, two, three, four in self.expander.misses[thread, :count]
+        }
+        if misses:
+            # Sorted, so that a search repeated gives the same numbers to the same values.
+            tables.fill(sorted(misses))
+        return np.sort(
+            np.concatenate([rows[:count] for rows, count in zip(aside, self.reports[:, ASIDE], strict=True)])
+        )
+
+    def make_room_for_findings(self) -> None:
+        more = len(self.expander.tables.properties) - self.found.shape[1]
+        nowhere = np.full((self.threads, more, 2), NOWHERE)
+        self.found = np.concatenate([self.found, nowhere], axis=1)
+
+    def widen(self) -> None:
+        """Give every thread twice the space for candidates."""
+        old = self.expander.candidates
+        capacity = old.prints.shape[1]
+        self.expander.reserve(2 * sum(each.nbytes for each in old))
+        wide = self.expander.space_for_candidates(2 * capacity)
+        wide.rows[:, :capacity] = old.rows
+        wide.prints[:, :capacity] = old.prints
+        wide.parents[:, :capacity] = old.parents
+        wide.ordinals[:, :capacity] = old.ordinals
+        self.expander.candidates = wide
+
+
+def _scratch_for(program: Program, permutations: int) -> Scratch:
+    columns, steps = len(program.column_domains), len(program.steps)
+    return Scratch(
+        registers=np.zeros(program.registers, np.int64),
+        alternatives=np.zeros(steps, np.int64),
+        left=np.zeros(steps, np.int64),
+        row_prints=np.zeros(permutations, np.uint64),
+        plus=np.zeros(columns, np.int64),
+        minus=np.zeros(columns, np.int64),
+        asked_lately=np.zeros(MISSES_LATELY, np.uint64),
+    )
+
+
+def _bits(strands: int, begin: int, end: int) -> Words:
+    """The strands from `begin` to before `end`, a bit each."""
+    words = np.zeros(strands // 64 + 1, np.uint64)
+    for strand in range(begin, end):
+        words[strand >> 6] |= np.uint64(1 << (strand & 63))
+    return words

@@ -1,0 +1,263 @@
+"""The numbers of all values, and every look-up that was ever asked, laid out for the compiled loops.
+
+`values` and `numbers` belong to a domain (see `program`). `entries` is the list of everything asked so far; the dense
+and hashed tables are only ways to find an entry, and are laid out anew when a domain outgrows its space. Look-ups with
+few possible combinations of inputs get a dense table, the others share one hashed table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+import numpy as np
+
+from distro_model.search.kernels import file_entries
+from distro_model.search.layout import REFUSED, STEP_SIZE, Ints, Layout, Words
+from distro_model.search.program import Program
+from distro_model.search.system import ContradictionError, Finding, Row, System, Value
+
+DENSE_BITS = 20
+"""A look-up with at most 2**20 combinations of inputs gets 4 MiB of its own."""
+LEAST_BITS = 6
+
+Miss = tuple[int, int, int, int]
+
+
+class Array:
+    """A growing int32 matrix."""
+
+    def __init__(self, width: int) -> None:
+        self.rows = np.zeros((256, width), np.int32)
+        self.size = 0
+
+    def extend(self, rows: list[tuple[int, ...]]) -> None:
+        while self.size + len(rows) > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        if rows:
+            self.rows[self.size : self.size + len(rows)] = rows
+            self.size += len(rows)
+
+
+class Tables:
+    def __init__(self, system: System, program: Program) -> None:
+        self.system = system
+        self.program = program
+        self.values: list[list[Value]] = [[] for _ in range(program.domains)]
+        self.numbers: list[dict[Value, int]] = [{} for _ in range(program.domains)]
+        self.bits = [LEAST_BITS] * program.domains
+        self.properties: dict[str, int] = {}
+        self.findings: list[tuple[int, int, int]] = []
+        self.entries = Array(5)
+        self.heap = Array(1)
+        self.heap.extend([(0,), (0,)])
+        self.hashed_entries = 0
+        self.placed = Array(2 + self.permutations)
+        """Column, number of a value, and the numbers of its renamed values; without symmetry only the identity."""
+        self.image_columns = np.tile(np.arange(len(system.columns), dtype=np.int32), (self.permutations, 1))
+        if system.symmetry is not None:
+            for column, (name, value) in enumerate(zip(system.columns, system.initial, strict=True)):
+                for permutation in range(self.permutations):
+                    renamed, _ = system.symmetry.renamed(name, value, permutation)
+                    self.image_columns[permutation, column] = system.index[renamed]
+        self.initial = self.numbered(system.initial)
+        self.layout = self.laid_out()
+        self.fill([(-1 - column, number, 0, 0) for column, number in enumerate(self.initial)])
+
+    @property
+    def permutations(self) -> int:
+        return 1 if self.system.symmetry is None else self.system.symmetry.size
+
+    @property
+    def calls(self) -> int:
+        return self.entries.size
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of the arrays; the values themselves are not counted."""
+        arrays = [each for each in self.layout if isinstance(each, np.ndarray)]
+        return sum(each.nbytes for each in [*arrays, self.entries.rows, self.placed.rows])
+
+    def numbered(self, row: Row) -> list[int]:
+        return [self.number(domain, value) for domain, value in zip(self.program.column_domains, row, strict=True)]
+
+    def number(self, domain: int, value: Value) -> int:
+        known = self.numbers[domain].get(value)
+        if known is not None:
+            return known
+        number = self.numbers[domain][value] = len(self.values[domain])
+        self.values[domain].append(value)
+        if isinstance(value, Finding):
+            place = self.properties.setdefault(value.property_id, len(self.properties))
+            self.findings.append((domain, number, place))
+        return number
+
+    def fill(self, misses: Iterable[Miss]) -> None:
+        """Ask the functions what the loops wanted to know, and put the answers where they look."""
+        entries: list[tuple[int, ...]] = []
+        heap: list[tuple[int, ...]] = []
+        placed: list[tuple[int, ...]] = []
+        findings = len(self.findings)
+        for miss in misses:
+            if miss[0] < 0:
+                placed.append(self.images(-1 - miss[0], miss[1]))
+            else:
+                entries.append((*miss, self.answer(miss, heap)))
+        self.heap.extend(heap)
+        begin = self.entries.size
+        self.entries.extend(entries)
+        begin_placed = self.placed.size
+        self.placed.extend(placed)
+        hashed = sum(self.layout.functions[entry[0], 0] < 0 for entry in entries)
+        outgrown = any(len(values) > 1 << bits for values, bits in zip(self.values, self.bits, strict=True))
+        if outgrown or 2 * (self.hashed_entries + hashed) > len(self.layout.hashed):
+            self.layout = self.laid_out()
+            return
+        self.hashed_entries += hashed
+        self.layout = self.layout._replace(heap=self.heap.rows.reshape(-1))
+        self.mark_findings(self.layout, findings)
+        self.place(self.layout, begin_placed)
+        file_entries(self.layout, self.entries.rows, begin, self.entries.size)
+
+    def answer(self, miss: Miss, heap: list[tuple[int, ...]]) -> int:
+        function = self.program.functions[miss[0]]
+        inputs = [self.values[domain][number] for domain, number in zip(function.reads, miss[1:], strict=False)]
+        alternatives = function.call(*inputs)
+        if not alternatives:
+            return REFUSED
+        start = self.heap.size + len(heap)
+        heap.append((len(alternatives),))
+        for alternative in alternatives:
+            if len(alternative) != len(function.writes):
+                raise ContradictionError(
+                    f"the look-up {function.call!r} writes {len(function.writes)} registers, but gave {alternative!r}"
+                )
+            for domain, value in zip(function.writes, alternative, strict=True):
+                heap.append((self.number(domain, value),))
+        return start
+
+    def images(self, column: int, number: int) -> tuple[int, ...]:
+        """The numbers of a value's renamed values, one for each permutation."""
+        symmetry = self.system.symmetry
+        if symmetry is None:
+            return (column, number, number)
+        found = [column, number]
+        value = self.values[self.program.column_domains[column]][number]
+        for permutation in range(self.permutations):
+            name, renamed = symmetry.renamed(self.system.columns[column], value, permutation)
+            target = self.system.index[name]
+            if target != self.image_columns[permutation, column]:
+                raise ContradictionError(
+                    f"the symmetry moves column {self.system.columns[column]} to {name} for some values only"
+                )
+            found.append(self.number(self.program.column_domains[target], renamed))
+        return tuple(found)
+
+    def laid_out(self) -> Layout:
+        """Give every domain the space it needs, and file everything that is known."""
+        for domain, values in enumerate(self.values):
+            self.bits[domain] = max(self.bits[domain], (len(values) + len(values) // 4).bit_length())
+        program = self.program
+        sizes = [1 << bits for bits in self.bits]
+        domain_bases = [0, *accumulate(sizes)]
+        column_sizes = [sizes[domain] for domain in program.column_domains]
+        column_bases = np.array([0, *accumulate(column_sizes)], np.int32)
+        functions, dense_size, hashed_size = self.function_tables()
+        words = len(program.strands) // 64 + 1
+        alarms = [alarm for strand in program.strands for alarm in strand.alarms]
+        results = [result for strand in program.strands for result in strand.results]
+        layout = Layout(
+            steps=self.step_table(functions),
+            first_steps=np.array([*(strand.first for strand in program.strands), len(program.steps)], np.int32),
+            first_results=_starts([len(strand.results) for strand in program.strands]),
+            result_columns=np.array([column for column, _ in results], np.int32),
+            result_registers=np.array([register for _, register in results], np.int32),
+            first_alarms=_starts([len(strand.alarms) for strand in program.strands]),
+            alarm_registers=np.array([register for register, _ in alarms], np.int32),
+            alarm_bases=np.array([domain_bases[domain] for _, domain in alarms], np.int32),
+            openings=self.opening_table(column_bases),
+            column_bases=column_bases,
+            numbers=np.zeros((column_bases[-1], self.permutations), np.uint64),
+            images=np.zeros((column_bases[-1], self.permutations), np.int32),
+            image_columns=self.image_columns,
+            refused=np.zeros((column_bases[-1], words), np.uint64),
+            properties=np.zeros(domain_bases[-1], np.int32),
+            functions=functions,
+            dense=np.zeros(dense_size, np.int32),
+            hashed=np.zeros((hashed_size, 3), np.int64),
+            heap=self.heap.rows.reshape(-1),
+        )
+        self.mark_findings(layout, 0)
+        if self.system.symmetry is None:
+            for column, size in enumerate(column_sizes):
+                numbers = np.arange(size, dtype=np.int32)
+                places = slice(column_bases[column], column_bases[column] + size)
+                layout.numbers[places, 0] = fingerprints_of(np.full_like(numbers, column), numbers)
+                layout.images[places, 0] = numbers
+        else:
+            self.place(layout, 0)
+        file_entries(layout, self.entries.rows, 0, self.entries.size)
+        return layout
+
+    def function_tables(self) -> tuple[Ints, int, int]:
+        """For each function base (-1: hashed), two shifts, number of inputs; the size of both kinds of table."""
+        rows = np.zeros((len(self.program.functions), 4), np.int32)
+        dense_size = 0
+        asked = np.bincount(self.entries.rows[: self.entries.size, 0], minlength=len(rows))
+        self.hashed_entries = 0
+        for number, function in enumerate(self.program.functions):
+            bits = [*(self.bits[domain] for domain in function.reads), 0, 0]
+            total = sum(bits)
+            shifts = (bits[1] + bits[2], bits[2])
+            if total <= DENSE_BITS or len(function.reads) == 1:
+                rows[number] = (dense_size, *shifts, len(function.reads))
+                dense_size += 1 << total
+            else:
+                rows[number] = (-1, *shifts, len(function.reads))
+                self.hashed_entries += int(asked[number])
+        return rows, dense_size, max(16, 1 << (4 * self.hashed_entries).bit_length())
+
+    def step_table(self, functions: Ints) -> Ints:
+        nothing = len(self.system.columns)
+        rows = np.zeros((len(self.program.steps), STEP_SIZE), np.int32)
+        for number, step in enumerate(self.program.steps):
+            base, shift_0, shift_1, _ = functions[step.function]
+            reads = (*step.reads, nothing, nothing)[:3]
+            width = len(self.program.functions[step.function].writes)
+            rows[number] = (*reads, shift_0, shift_1, base, step.function, step.first_write, width)
+        return rows
+
+    def opening_table(self, column_bases: Ints) -> Ints:
+        rows = []
+        for number, strand in enumerate(self.program.strands):
+            for step in self.program.steps[strand.first : min(strand.first + 1, strand.last)]:
+                if len(step.reads) == 1 and step.reads[0] < len(self.system.columns):
+                    rows.append((number, step.function, column_bases[step.reads[0]]))
+        return np.array(rows, np.int32).reshape(-1, 3)
+
+    def mark_findings(self, layout: Layout, begin: int) -> None:
+        bases = [0, *accumulate(1 << bits for bits in self.bits)]
+        for domain, number, place in self.findings[begin:]:
+            layout.properties[bases[domain] + number] = 1 + place
+
+    def place(self, layout: Layout, begin: int) -> None:
+        """Give fingerprints to values with their renamed values, from the `begin`-th that was placed on."""
+        placed = self.placed.rows[begin : self.placed.size]
+        columns, numbers, images = placed[:, 0], placed[:, 1], placed[:, 2:]
+        places = layout.column_bases[columns] + numbers
+        layout.images[places] = images
+        targets = self.image_columns[:, columns].T
+        layout.numbers[places] = fingerprints_of(targets, images)
+
+
+def _starts(sizes: list[int]) -> Ints:
+    return np.array([0, *accumulate(sizes)], np.int32)
+
+
+def fingerprints_of(columns: Ints, numbers: Ints) -> Words:
+    """A 64-bit number, as good as random and never 0, for each (column, number of a value): SplitMix64."""
+    mixed = (columns.astype(np.uint64) << np.uint64(32)) | numbers.astype(np.uint64)
+    mixed = (mixed + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.maximum(mixed ^ (mixed >> np.uint64(31)), np.uint64(1))
