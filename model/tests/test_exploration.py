@@ -179,9 +179,7 @@ class TestResults:
 
 class TestNames:
     def test_an_unknown_name_is_answered_with_the_known_ones(self):
-        with pytest.raises(
-            UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.4, nacos-2\.2\.4, strict"
-        ):
+        with pytest.raises(UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.0, .*, strict"):
             profile_named("nacos-9")
         with pytest.raises(UnknownMutantError, match="unknown mutant 'B99'; known: B"):
             with_mutant(STRICT, "B99")
