@@ -69,11 +69,15 @@ KNOWN_BREAKS: tuple[KnownBreak, ...] = (
     KnownBreak("INV-REV", "nacos-2.0.4", "B01", "a stale snapshot overwrites a client that is connected here"),
     KnownBreak("INV-DELETE", "nacos-2.0.4", "B24", "the retry of a CHANGE replaces the queued DELETE"),
     KnownBreak("INV-CLIENTACK", "nacos-2.0.4", "B01", "a stale snapshot takes back what a client was told to have"),
+    KnownBreak("EVENTUALLY-CONV", "nacos-2.0.4", "B02", "a lost CHANGE stays lost for ever"),
+    KnownBreak("EVENTUALLY-DELETE", "nacos-2.0.4", "B24", "a lost DELETE leaves the copy to the lease"),
     KnownBreak("INV-CONV", "nacos-2.2.4", "B10", "a late snapshot changes the content of a copy, not its revision"),
     KnownBreak("INV-VERIFY", "nacos-2.2.4", "B10", "such a copy passes every verify"),
     KnownBreak("INV-REV", "nacos-2.2.4", "B10", "a plain CHANGE sets the revision of a copy only when it creates it"),
     KnownBreak("INV-DELETE", "nacos-2.2.4", "B24", "the retry of a CHANGE replaces the queued DELETE"),
     KnownBreak("INV-CLIENTACK", "nacos-2.2.4", "B01", "a stale snapshot takes back what a client was told to have"),
+    KnownBreak("EVENTUALLY-DELETE", "nacos-2.2.4", "B24", "a lost DELETE leaves the copy to the lease"),
+    KnownBreak("EVENTUALLY-QUIET", "nacos-2.2.4", "B10", "every verify of a changed client fails, and syncs it again"),
 )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from distro_model.local_events import LocalEvent
 from distro_model.messages import Answer, Request
+from distro_model.work import Apply, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,10 @@ class TaskDue:
 
 @dataclass(frozen=True, slots=True)
 class VerifyDue:
+    """`only`: a round that one member alone is asked in (m-verify-to-one)."""
+
     at_ms: int
+    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,22 @@ class ConnectionCheckEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class HandlingRaised:
+    """A peer's request arrived, and an exception left its handler before anything was done; ends with one `Reply`."""
+
+    at_ms: int
+    source: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInterrupted:
+    """An exception left the loop over the members that are asked for a snapshot."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorSet:
     """An operator's change of an instance has been agreed on by all nodes."""
 
@@ -191,6 +211,22 @@ class LocalEventDue:
 
     at_ms: int
     event: LocalEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyDue:
+    """The next step of a CHANGE that is not applied at once (B05). The last one ends with one `Reply`."""
+
+    at_ms: int
+    apply: Apply
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDue:
+    """The revision is read to content that was read before (B05), and the CHANGE is sent."""
+
+    at_ms: int
+    read: Read
 
 
 Event = (
@@ -217,6 +253,10 @@ Event = (
     | OperatorSet
     | MetadataDeleted
     | LocalEventDue
+    | HandlingRaised
+    | LoadInterrupted
+    | ApplyDue
+    | ReadDue
 )
 
 

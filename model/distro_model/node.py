@@ -16,6 +16,7 @@ from operator import attrgetter
 from distro_model.events import InstanceRequest, Output
 from distro_model.local_events import LocalEvent
 from distro_model.messages import Content
+from distro_model.work import Apply, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,11 @@ class NodeState:
     expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
     sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
     local: Local = IDLE
+
+    applies: tuple[Apply, ...] = ()
+    """CHANGEs that are being applied in steps, ascending; only where a profile does not apply them at once (B05)."""
+    reads: tuple[Read, ...] = ()
+    """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
 
     def client(self, name: str) -> Client | None:
         at = bisect_left(self.clients, name, key=_name)

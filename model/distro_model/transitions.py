@@ -8,6 +8,7 @@ from typing import ClassVar
 from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
 from distro_model.messages import CallResult, Request
 from distro_model.node import Action
+from distro_model.work import Apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,10 @@ class LoadRuns(AtNode):
 
 class LeaseCheckRuns(AtNode):
     does = "checks its leases"
+
+
+class LoadIsInterrupted(AtNode):
+    does = "is interrupted while it loads"
 
 
 class Pauses(AtNode):
@@ -164,6 +169,41 @@ class AnswersEarly(InsideNode):
 
 
 @dataclass(frozen=True, slots=True)
+class Strays:
+    """A request about a client, from nobody who should send it."""
+
+    node: str
+    request: Request
+
+    def __str__(self) -> str:
+        return f"a stray {self.request} arrives at {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class AppliesInPart:
+    node: str
+    apply: Apply
+
+    def __str__(self) -> str:
+        apply = self.apply
+        if apply.done < len(apply.content):
+            step = f"puts {apply.content[apply.done][0]}"
+        else:
+            step = "removes what it does not mention" if apply.done == len(apply.content) else "sets its revision"
+        return f"{self.node} applies CHANGE {apply.client} revision {apply.revision}: {step}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsRevision:
+    node: str
+    target: str
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.node} reads the revision of {self.client} and sends it to {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
 class PeriodPasses:
     def __str__(self) -> str:
         return "a verify period passes"
@@ -240,6 +280,18 @@ class Garbles(OnLink):
     fate = "arrives, its answer cannot be read"
 
 
+class Raises(OnLink):
+    fate = "arrives, and an exception leaves its handler"
+
+
+class BeginsToApply(OnLink):
+    fate = "arrives and begins to be applied"
+
+
+class AppliesLastPart(OnLink):
+    fate = "is applied, and answered"
+
+
 class TimesOut(OnLink):
     fate = "times out"
 
@@ -270,4 +322,7 @@ Transition = (
     | PeriodPasses
     | OnConnection
     | OnLink
+    | Strays
+    | AppliesInPart
+    | ReadsRevision
 )

@@ -48,8 +48,15 @@ def false_confirmation(confirmed: Confirmed | None, life: Life) -> Sequence[Alte
     return ((Finding("INV-VERIFY", what),),)
 
 
-def left_out(giver: NodeState, loader: NodeState, life: Life) -> Sequence[Alternative]:
+def giver(end: CallEnded, asked: NodeState) -> Sequence[Alternative]:
+    """Who was asked for a snapshot, if it gave one."""
+    return ((asked if end.answer.result is CallResult.SUCCESS else None,),)
+
+
+def left_out(giver: NodeState | None, loader: NodeState, life: Life) -> Sequence[Alternative]:
     """INV-LOAD: after a snapshot was applied, a connected client that its giver holds is missing."""
+    if giver is None:
+        return ((None,),)
     missing = giver.client(life.client) is not None and loader.client(life.client) is None
     if not missing or not loader.loaded or life.connection is not Connection.OPEN:
         return ((None,),)

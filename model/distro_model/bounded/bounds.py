@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 LETTERS = "abcdefghi"
+MOST_SERVICES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,8 @@ class Bounds:
     clients: int = 1
     changes: int = 2
     """Registrations and deregistrations of each client."""
+    services: int = 1
+    """Services that each client may register at."""
     crashes: int = 0
     drops: int = 1
     """Requests that are lost: their sender sees a time-out."""
@@ -32,6 +35,10 @@ class Bounds:
     """Requests that arrive after their sender has given them up."""
     garbles: int = 0
     """Requests that take effect and are answered with something that cannot be read (B42)."""
+    raises: int = 0
+    """Exceptions: while a sync is handled, or while a node loads (B16, load-exception-no-retry)."""
+    strays: int = 0
+    """Requests about a client that its owner never sent: ids collide (B41)."""
     periods: int = 0
     """Verify periods that may pass; with 0 no lease ever ends. Within a period every timer fires once."""
     lease_periods: int = 2
@@ -76,6 +83,8 @@ class Bounds:
             )
         if self.operator_changes and self.crashes:
             raise ValueError("bounds: what an operator sets is in no node's memory alone; set crashes or it to 0")
+        if not 1 <= self.services <= MOST_SERVICES:
+            raise ValueError(f"bounds: a client has 1 to {MOST_SERVICES} services")
         if self.pauses and not self.periods:
             raise ValueError("bounds: pauses need periods to sleep through; raise periods")
         if self.lost_events and not (self.event_queue and self.index):
@@ -102,5 +111,7 @@ class Bounds:
     def __str__(self) -> str:
         """Only what is not zero, and not how far the search may go."""
         said = [(each.name, getattr(self, each.name)) for each in fields(self)]
-        hidden = {"max_states"} | (set() if self.periods else {"lease_periods"})
+        hidden = {"max_states"}
+        hidden |= set() if self.periods else {"lease_periods"}
+        hidden |= set() if self.services > 1 else {"services"}
         return " ".join(f"{name}={value}" for name, value in said if value and name not in hidden)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from distro_model.bounded.accidents import accident_chains
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
@@ -16,11 +17,14 @@ from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
 from distro_model.bounded.operator import operator_chains
 from distro_model.bounded.symmetry import symmetry_of
+from distro_model.bounded.torn import torn_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
 from distro_model.search.system import Check, System
+
+DOCUMENTED_LEASE_MS = 180_000
 
 
 def bounded_cluster(
@@ -34,7 +38,7 @@ def bounded_cluster(
 
     `symmetric` asks for one state of each orbit; raises NoSymmetryError where that would be unsound.
     """
-    lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
+    lease_ms = _scaled_lease_ms(bounds, profile) if bounds.periods else profile.lease_ms
     scaled = replace(
         profile.without_time(),
         lease_ms=lease_ms,
@@ -58,6 +62,8 @@ def bounded_cluster(
         *link_chains(layout),
         *half_open_chains(layout),
         *operator_chains(layout),
+        *torn_chains(layout),
+        *accident_chains(layout),
         *clock_chains(layout),
     )
     return System(
@@ -72,6 +78,11 @@ def bounded_cluster(
         ),
         symmetry_of(bounds) if symmetric else None,
     )
+
+
+def _scaled_lease_ms(bounds: Bounds, profile: Profile) -> int:
+    """`lease_periods` stand for the documented lease; a profile with a shorter one gets fewer (B31)."""
+    return max(1, bounds.lease_periods * profile.lease_ms // DOCUMENTED_LEASE_MS) * profile.verify_interval_ms
 
 
 def _loaded(name: str, others: tuple[str, ...]) -> NodeState:

@@ -11,11 +11,16 @@ from enum import StrEnum
 
 from distro_model.messages import Answer, Content, Request
 
+STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of somebody else"),)
+STRAY_REVISION = 99
+"""What a stray CHANGE says (`accidents.py`); no owner ever comes so far."""
+
 
 class Phase(StrEnum):
     """Where one call is. Its sender has not heard of its end in any of these, except ABANDONED."""
 
     SENT = "on its way"
+    HANDLED = "being applied"
     ANSWERED = "its reply is on its way"
     LOST = "lost"  # it or its reply: only the time-out is left
     REFUSED = "refused"  # there is no connection; the sender will be told
@@ -109,6 +114,8 @@ class Budget:
     duplicates: int = 0
     delays: int = 0
     garbles: int = 0
+    raises: int = 0
+    strays: int = 0
     pauses: int = 0
     batches: int = 0
     silences: int = 0
@@ -132,6 +139,9 @@ class Clock:
     period: int = 0
     verified: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
+    slept: tuple[str, ...] = ()
+    """Who has slept since its last lease check."""
 
 
 def address_of(client: str) -> str:

@@ -93,3 +93,7 @@ def node_lines(node: NodeState) -> Iterable[str]:
     yield from (f"waiting: {event}" for event in local.events)
     yield from (f"index: {client} under {service}" for service, client in local.index)
     yield from (f"last push: {service} of {client}, {instance}" for service, client, instance in local.pushed)
+    for apply in node.applies:
+        yield f"applying {apply.client} revision {apply.revision}, {apply.done} steps done"
+    for read in node.reads:
+        yield f"has read {read.client} for {read.target}: {text_of(read.content)}"

@@ -35,9 +35,15 @@ from distro_model.rules.rule import rule
 
 
 @rule("client connected", source="wire-protocol.md 2.1, 6.1; ConnectionBasedClientManager")
-def on_connected(node: NodeState, event: ClientConnected, _: Profile) -> Step:
-    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers."""
-    return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=0)))
+def on_connected(node: NodeState, event: ClientConnected, profile: Profile) -> Step:
+    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers.
+
+    The releases create a client only if there is none of that id, and leave a copy what it is.
+    """
+    if node.client(event.client) is not None and not profile.connection_takes_over:
+        return Step(node)
+    since_ms = event.at_ms if profile.natives_expire else 0
+    return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=since_ms)))
 
 
 @rule("set-up started", source="wire-protocol.md 2.1; ConnectionManager.register")
@@ -138,8 +144,10 @@ def disconnected(node: NodeState, name: str, at_ms: int, profile: Profile) -> No
 def _published(
     node: NodeState, client: Client, content: Content, request: InstanceRequest, profile: Profile, bump: int = 1
 ) -> Step:
+    """What is not native here is not announced (only a client whose connection found a copy, see `on_connected`)."""
     changed = node.with_client(Client(client.name, client.native, client.revision + bump, content, client.renewed_ms))
-    return Step(operated(changed, _said(request), request.at_ms, profile), (Reply(SUCCESS),))
+    node = operated(changed, _said(request), request.at_ms, profile, native=client.native)
+    return Step(node, (Reply(SUCCESS),))
 
 
 def _said(request: InstanceRequest) -> ServiceRegistered | ServiceDeregistered:

@@ -91,10 +91,16 @@ def queue_of(event: LocalEvent, profile: Profile) -> str:
 
 @rule("client operated", source="wire-protocol.md 6.1, 6.4; EphemeralClientOperationServiceImpl")
 def operated(
-    node: NodeState, event: ServiceRegistered | ServiceDeregistered, at_ms: int, profile: Profile
+    node: NodeState,
+    event: ServiceRegistered | ServiceDeregistered,
+    at_ms: int,
+    profile: Profile,
+    *,
+    native: bool = True,
 ) -> NodeState:
-    """A client's own request was carried out: say so to Distro, then to the index."""
-    node = published(node, ClientChanged(event.client), at_ms, profile)
+    """A client's own request was carried out: say so to Distro if it is native, then to the index."""
+    if native:
+        node = published(node, ClientChanged(event.client), at_ms, profile)
     return published(node, event, at_ms, profile) if profile.keeps_index else node
 
 

@@ -9,7 +9,9 @@ again, and sends the DELETE, which succeeds.
 
 from __future__ import annotations
 
-from distro_model.events import Reply, RequestReceived
+from dataclasses import replace
+
+from distro_model.events import HandlingRaised, Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
 from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
@@ -23,14 +25,30 @@ def on_change(node: NodeState, event: RequestReceived, change: Change, profile: 
     if is_refused(node, change.client, profile):
         return Step(node, (Reply(FAIL),))
     if is_poisoned(node, change, profile):
-        return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
+        return raised(node, profile)
+    if profile.largest_revision is not None and change.revision > profile.largest_revision:
+        held = node.client(change.client)
+        content_only = replace(change, revision=0 if held is None else held.revision)
+        return Step(with_copy(node, content_only, event.at_ms, profile), (Reply(FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
+
+
+@rule("handler raised", source="wire-protocol.md 5.4, 6.10 (D5); known-bugs.md B16; DistroDataRequestHandler")
+def on_handling_raised(node: NodeState, _: HandlingRaised, profile: Profile) -> Step:
+    """Nothing was done; the releases before 2.5.1 say so in a code that nobody reads."""
+    return raised(node, profile)
+
+
+def raised(node: NodeState, profile: Profile) -> Step:
+    return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
 
 
 @rule("DELETE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.processData")
 def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: Profile) -> Step:
     """Removes the client whoever owns it; an unknown one is a success. The loss of a native one is announced."""
     if is_protected(node, delete.client, profile):
+        return Step(node, (Reply(FAIL),))
+    if node.client(delete.client) is None and not profile.unknown_delete_succeeds:
         return Step(node, (Reply(FAIL),))
     return Step(deleted(node, delete.client, event.at_ms, profile), (Reply(SUCCESS),))
 
@@ -41,6 +59,8 @@ def on_snapshot(node: NodeState, profile: Profile) -> Step:
     if profile.refuses_before_load and not node.loaded:
         return Step(node, (Reply(FAIL),))
     copies = tuple(copy_of(client, profile) for client in node.clients)
+    if profile.largest_snapshot is not None and len(copies) > profile.largest_snapshot:
+        return Step(node, (Reply(Answer(CallResult.ERROR)),))
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
 
 

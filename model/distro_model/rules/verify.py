@@ -21,7 +21,7 @@ from distro_model.rules.sync import is_reachable
 @rule("verify round", source="wire-protocol.md 6.5; DistroVerifyTimedTask, DistroVerifyExecuteTask")
 def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
     node = audited(node, event.at_ms, profile)
-    if not node.loaded:
+    if not node.loaded or not profile.verifies:
         return Step(node)
     return Step(
         node,
@@ -30,7 +30,7 @@ def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
             for client in node.clients
             if client.native
             for target in node.others
-            if is_reachable(node, target, profile)
+            if event.only in (None, target) and is_reachable(node, target, profile)
         ),
     )
 
@@ -38,6 +38,9 @@ def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
 @rule("VERIFY received", source="wire-protocol.md 6.5; ConnectionBasedClientManager.verifyClient")
 def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: Profile) -> Step:
     held = node.client(verify.client)
+    if held is None and profile.verify_creates:
+        created = Client(verify.client, profile.replicas_are_native, 0, (), event.at_ms)
+        return Step(node.with_client(created), (Reply(FAIL),))
     if held is None or not is_confirmed(held, verify, profile):
         return Step(node, (Reply(FAIL),))
     if held.native or held.renewed_ms == event.at_ms:
@@ -58,7 +61,9 @@ def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: 
     held = node.client(verify.client)
     if event.answer.result is not CallResult.FAIL or held is None or not held.native:
         return Step(node)
-    return Step(published(node, ClientVerifyFailed(verify.client, event.target), event.at_ms, profile))
+    for target in (event.target,) if profile.repairs_only_the_failed else node.others:
+        node = published(node, ClientVerifyFailed(verify.client, target), event.at_ms, profile)
+    return Step(node)
 
 
 @rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
@@ -88,7 +93,7 @@ def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
 
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
     """Strictly longer than the lease without a renewal; a native client never expires this way."""
-    return not client.native and at_ms - client.renewed_ms > profile.lease_ms
+    return (profile.natives_expire or not client.native) and at_ms - client.renewed_ms > profile.lease_ms
 
 
 def is_forgotten(since_ms: int, at_ms: int, profile: Profile) -> bool:
