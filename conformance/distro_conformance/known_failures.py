@@ -68,10 +68,12 @@ KNOWN_BREAKS: tuple[KnownBreak, ...] = (
     KnownBreak("INV-VERIFY", "nacos-2.0.4", "B02", "verify confirms a copy with any content"),
     KnownBreak("INV-REV", "nacos-2.0.4", "B01", "a stale snapshot overwrites a client that is connected here"),
     KnownBreak("INV-DELETE", "nacos-2.0.4", "B24", "the retry of a CHANGE replaces the queued DELETE"),
+    KnownBreak("INV-CLIENTACK", "nacos-2.0.4", "B01", "a stale snapshot takes back what a client was told to have"),
     KnownBreak("INV-CONV", "nacos-2.2.4", "B10", "a late snapshot changes the content of a copy, not its revision"),
     KnownBreak("INV-VERIFY", "nacos-2.2.4", "B10", "such a copy passes every verify"),
     KnownBreak("INV-REV", "nacos-2.2.4", "B10", "a plain CHANGE sets the revision of a copy only when it creates it"),
     KnownBreak("INV-DELETE", "nacos-2.2.4", "B24", "the retry of a CHANGE replaces the queued DELETE"),
+    KnownBreak("INV-CLIENTACK", "nacos-2.2.4", "B01", "a stale snapshot takes back what a client was told to have"),
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from distro_model.local_events import LocalEvent
 from distro_model.messages import Answer, Request
 
 
@@ -18,7 +19,25 @@ class ClientConnected:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupStarted:
+    """The first half of a connection's set-up: its transport was found to be open, nothing is inserted yet (B40)."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetupFinished:
+    """The second half: the connection is inserted, and with it its client."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRegistered:
+    """A client's request; like that for a deregistration or a batch, the rule for it ends with exactly one `Reply`."""
+
     at_ms: int
     client: str
     service: str
@@ -40,6 +59,25 @@ class BatchRegistered:
     client: str
     service: str
     instances: tuple[str, ...]
+
+
+InstanceRequest = InstanceRegistered | InstanceDeregistered | BatchRegistered
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStarted:
+    """The first half of a client's request: its client is looked up, and nothing done to it yet (B25)."""
+
+    at_ms: int
+    request: InstanceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFinished:
+    """The second half: the client is changed, the change published, the request answered."""
+
+    at_ms: int
+    request: InstanceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +185,23 @@ class MetadataDeleted:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class LocalEventDue:
+    """The first event that waits in one of the node's own queues reaches its subscriber."""
+
+    at_ms: int
+    event: LocalEvent
+
+
 Event = (
     ClientConnected
+    | SetupStarted
+    | SetupFinished
     | InstanceRegistered
     | InstanceDeregistered
     | BatchRegistered
+    | RequestStarted
+    | RequestFinished
     | ClientDisconnected
     | RequestReceived
     | CallEnded
@@ -166,6 +216,7 @@ Event = (
     | ConnectionCheckEnds
     | OperatorSet
     | MetadataDeleted
+    | LocalEventDue
 )
 
 
@@ -179,7 +230,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to the `RequestReceived` of this step."""
+    """The answer to the request of this step, a peer's or a client's."""
 
     answer: Answer
 

@@ -27,6 +27,7 @@ from distro_model.bounded.checks import (
 from distro_model.bounded.connections import of_silence, of_silent_connections
 from distro_model.bounded.draft import Layout
 from distro_model.bounded.half_open import of_half_open_links
+from distro_model.bounded.inside_checks import of_homes, of_indexes
 from distro_model.search.system import Kind, Lookup
 
 
@@ -168,6 +169,22 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
                 " not travel.",
                 of_revisions,
+            ),
+            Property(
+                "INV-CLIENTACK",
+                Kind.ALWAYS,
+                "What a client was told to be registered is so at its node once that has drained, or its connection is"
+                " gone.",
+                of_homes,
+                lambda bounds: bounds.clients > 0,
+            ),
+            Property(
+                "INV-INDEX",
+                Kind.ALWAYS,
+                "Once a node has drained, its service index and its last push are what its table of clients says; after"
+                " a lost event, in settled states.",
+                of_indexes,
+                lambda bounds: bounds.index > 0 and bounds.clients > 0,
             ),
             Property(
                 "REACH-SECOND-REVISION",

@@ -22,17 +22,22 @@ from distro_model.events import (
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    LocalEventDue,
     MetadataDeleted,
     OperatorSet,
     ReportDue,
+    RequestFinished,
     RequestReceived,
+    RequestStarted,
+    SetupFinished,
+    SetupStarted,
     TaskDue,
     VerifyDue,
 )
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, connections, health, load, members, metadata, receive, sync, verify
+from distro_model.rules import clients, connections, health, load, members, metadata, notify, receive, sync, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
@@ -49,12 +54,20 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
     match event:
         case ClientConnected():
             return clients.on_connected(node, event, profile)
+        case SetupStarted():
+            return clients.on_setup_started(node, event, profile)
+        case SetupFinished():
+            return clients.on_setup_finished(node, event, profile)
         case InstanceRegistered():
             return clients.on_registered(node, event, profile)
         case InstanceDeregistered():
             return clients.on_deregistered(node, event, profile)
         case BatchRegistered():
             return clients.on_batch_registered(node, event, profile)
+        case RequestStarted():
+            return clients.on_request_started(node, event, profile)
+        case RequestFinished():
+            return clients.on_request_finished(node, event, profile)
         case ClientDisconnected():
             return clients.on_disconnected(node, event, profile)
         case RequestReceived():
@@ -83,6 +96,8 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
             return metadata.on_operator_set(node, event)
         case MetadataDeleted():
             return metadata.on_metadata_deleted(node, event)
+        case LocalEventDue():
+            return notify.on_local_event_due(node, event, profile)
     assert_never(event)
 
 
@@ -106,7 +121,7 @@ def _ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
         case Change() | Delete() as request:
             return sync.on_sync_ended(node, event, request, profile)
         case Verify() as request:
-            return verify.on_verify_ended(node, event, request)
+            return verify.on_verify_ended(node, event, request, profile)
         case Snapshot():
             return load.on_snapshot_ended(node, event, profile)
         case Report():

@@ -24,6 +24,7 @@ from distro_model.profiles import Profile
 from distro_model.transitions import (
     ClientActs,
     Delivers,
+    InsideNode,
     LoadRuns,
     Loses,
     LosesReply,
@@ -49,7 +50,10 @@ ATTEMPTS = 512
 LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
 """Properties about settled states: what they found must still be so after two more verify rounds of every node."""
 
-UNSEEN = frozenset({"INV-OWNER"})
+UNSEEN = {
+    "INV-OWNER": "who believes to own a client",
+    "INV-INDEX": "what queries and pushes go by",
+}
 """Properties about something that no view shows: a repeated run would look the same on a node that is right."""
 
 
@@ -98,12 +102,15 @@ def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
     """Translate and verify. `profile` is the one explored. Raises NoTimesError."""
     if counterexample.property_id in UNSEEN:
         raise NoTimesError(
-            f"{counterexample.property_id}: who believes to own a client does not show in any view of it"
+            f"{counterexample.property_id}: {UNSEEN[counterexample.property_id]} does not show in any view"
         )
     steps = [step.transition for step in counterexample.steps]
     unsayable = next((each for each in steps if isinstance(each, LosesReply)), None)
     if unsayable is not None:
         raise NoTimesError(f"no action loses a reply after its request took effect: {unsayable}")
+    inside = next((each for each in steps if isinstance(each, InsideNode)), None)
+    if inside is not None:
+        raise NoTimesError(f"no action decides what goes on inside a node: {inside}")
     if any(isinstance(each, ClientActs) and isinstance(each.action, RegisterBatch) for each in steps):
         raise NoTimesError("no action registers a batch so far")
     nodes = counterexample.bounds.node_names

@@ -124,6 +124,46 @@ class DeletesMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class InsideNode:
+    """Something happens inside one node, which nobody outside can bring about or see. The subclass says what."""
+
+    node: str
+    about: object
+    does: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.node} {self.does}: {self.about}"
+
+
+class HandlesEvent(InsideNode):
+    does = "handles its event"
+
+
+class LosesEvent(InsideNode):
+    does = "loses its event"
+
+
+class StartsSetup(InsideNode):
+    does = "finds the transport open"
+
+
+class FinishesSetup(InsideNode):
+    does = "inserts the connection"
+
+
+class StartsRequest(InsideNode):
+    does = "looks up the client"
+
+
+class FinishesRequest(InsideNode):
+    does = "goes on with the request"
+
+
+class AnswersEarly(InsideNode):
+    does = "answers a request of a connection that is not set up"
+
+
+@dataclass(frozen=True, slots=True)
 class PeriodPasses:
     def __str__(self) -> str:
         return "a verify period passes"
@@ -226,6 +266,7 @@ Transition = (
     | AnswerIsHandled
     | OperatorSets
     | DeletesMetadata
+    | InsideNode
     | PeriodPasses
     | OnConnection
     | OnLink

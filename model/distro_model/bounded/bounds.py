@@ -49,6 +49,16 @@ class Bounds:
     operator_changes: int = 0
     """Times that an operator sets the weight of an instance. With them all clients publish one address, as a process
     does that comes back on a new connection."""
+    event_queue: int = 0
+    """Local events that each queue of a node holds; 0: handled at once, where they are published."""
+    index: int = 0
+    """1: every node keeps its service index, and tells a local subscriber what changes in it."""
+    lost_events: int = 0
+    """Local events that never reach the service index, or never become a push. Needs event_queue and index."""
+    slow_requests: int = 0
+    """Requests of clients that take two steps at their node, so that something may happen in between."""
+    slow_setups: int = 0
+    """Connections whose set-up takes two steps, likewise."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
@@ -68,6 +78,8 @@ class Bounds:
             raise ValueError("bounds: what an operator sets is in no node's memory alone; set crashes or it to 0")
         if self.pauses and not self.periods:
             raise ValueError("bounds: pauses need periods to sleep through; raise periods")
+        if self.lost_events and not (self.event_queue and self.index):
+            raise ValueError("bounds: lost_events need a queue to vanish from and an index to miss them; raise both")
         if self.periods and not self.lease_periods:
             raise ValueError("bounds: a lease lasts at least one period; raise lease_periods")
 

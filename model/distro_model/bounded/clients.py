@@ -15,8 +15,9 @@ from distro_model.events import (
     ClientDisconnected,
     InstanceDeregistered,
     InstanceRegistered,
+    InstanceRequest,
 )
-from distro_model.messages import batch_of
+from distro_model.messages import Answer, CallResult, Content, batch_of
 from distro_model.search.system import Alternative, Chain
 from distro_model.transitions import ClientActs
 
@@ -30,7 +31,9 @@ def client_chains(layout: Layout) -> Iterator[Chain]:
             draft = Draft(layout, kind, client)
             column = client_column(client)
             draft.look(f"{client} cannot {kind} now", choices, (column, CLOCK), (column, "action", "event"))
-            draft.tell(home, "event")
+            draft.tell(home, "event", "answer")
+            if kind == "change":
+                draft.look("never", heard, (column, "event", "answer"), (column,))
             yield draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
         if layout.bounds.batches:
             yield _batch(layout, client, home)
@@ -41,8 +44,27 @@ def _batch(layout: Layout, client: str, home: str) -> Chain:
     column = client_column(client)
     draft.look("no batches are left", spent("batches"), (BUDGET,), (BUDGET,))
     draft.look(f"{client} is not connected", batches, (column,), (column, "action", "event"))
-    draft.tell(home, "event")
+    draft.tell(home, "event", "answer")
+    draft.look("never", heard, (column, "event", "answer"), (column,))
     return draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+
+
+def after_request(content: Content, request: InstanceRequest) -> Content:
+    """What a client publishes when this request of it is carried out."""
+    kept = {service: instance for service, instance in content if service != request.service}
+    match request:
+        case InstanceRegistered():
+            kept[request.service] = request.instance
+        case BatchRegistered():
+            kept[request.service] = batch_of(request.instances)
+    return tuple(sorted(kept.items()))
+
+
+def heard(life: Life, request: InstanceRequest, answer: Answer | None) -> Sequence[Alternative]:
+    """The client hears how its request ended, and from then on counts on what was answered with success."""
+    if answer is None or answer.result is not CallResult.SUCCESS or not life.is_up:
+        return ((life,),)
+    return ((replace(life, acknowledged=after_request(life.acknowledged, request)),),)
 
 
 def connects(life: Life, _: Clock) -> Sequence[Alternative]:
@@ -78,6 +100,6 @@ def batches(life: Life) -> Sequence[Alternative]:
 
 
 def disconnects(life: Life, clock: Clock) -> Sequence[Alternative]:
-    if not life.acts:
+    if not life.is_up or life.silent:
         return ()
     return ((life.ended(clock.period), Disconnect(life.client), ClientDisconnected(0, life.client)),)

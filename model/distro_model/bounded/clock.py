@@ -44,7 +44,12 @@ def is_empty(link: Link) -> Sequence[Alternative]:
 def is_done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
     if node is None:
         return ((),)
-    done = not node.tasks and node.name in clock.checked and (not due_verify(node) or node.name in clock.verified)
+    done = (
+        not node.tasks
+        and not node.local.is_busy
+        and node.name in clock.checked
+        and (not due_verify(node) or node.name in clock.verified)
+    )
     return ((),) if done else ()
 
 

@@ -11,6 +11,7 @@ from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.connections import connection_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
 from distro_model.bounded.half_open import half_open_chains
+from distro_model.bounded.inside import inside_chains
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
 from distro_model.bounded.operator import operator_chains
@@ -34,7 +35,14 @@ def bounded_cluster(
     `symmetric` asks for one state of each orbit; raises NoSymmetryError where that would be unsound.
     """
     lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
-    layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
+    scaled = replace(
+        profile.without_time(),
+        lease_ms=lease_ms,
+        event_queue=bounds.event_queue,
+        keeps_index=bounds.index > 0,
+        sending_counts_as_activity=profile.sending_counts_as_activity and bounds.half_open > 0,
+    )
+    layout = Layout(bounds, scaled)
     beginning = {
         **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
         **{link_column(*ends): Link() for ends in layout.links},
@@ -44,6 +52,7 @@ def bounded_cluster(
     }
     chains = (
         *client_chains(layout),
+        *inside_chains(layout),
         *connection_chains(layout),
         *node_chains(layout),
         *link_chains(layout),

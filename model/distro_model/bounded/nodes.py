@@ -10,6 +10,7 @@ from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Function, Layout, c
 from distro_model.bounded.values import Budget, Clock, Connection, Life, Link, Phase
 from distro_model.events import LeaseCheckDue, LoadDue, TaskDue, VerifyDue
 from distro_model.node import NodeState, fresh_node
+from distro_model.rules.index import corrections
 from distro_model.search.system import Alternative, Chain, Finding
 from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
 
@@ -48,7 +49,9 @@ def due_tasks(node: NodeState | None) -> Sequence[Alternative]:
 def _verify(layout: Layout, node: str) -> Chain:
     """Without periods a round may start at any time; with periods once in each."""
     draft = Draft(layout, "verify round", node)
-    draft.look("not loaded, or nothing to verify", due_verify, (node_column(node),), ("event",))
+    audits = layout.profile.keeps_index and layout.profile.audits_index
+    due = due_verify_or_audit if audits else due_verify
+    draft.look("not loaded, or nothing to verify", due, (node_column(node),), ("event",))
     if layout.bounds.periods:
         draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
@@ -58,6 +61,12 @@ def _verify(layout: Layout, node: str) -> Chain:
 def due_verify(node: NodeState | None) -> Sequence[Alternative]:
     verifies = node is not None and node.loaded and any(client.native for client in node.clients)
     return ((VerifyDue(0),),) if verifies else ()
+
+
+def due_verify_or_audit(node: NodeState | None) -> Sequence[Alternative]:
+    """A node without clients of its own has its index to look after."""
+    wrong = node is not None and not node.local.events and bool(corrections(node))
+    return ((VerifyDue(0),),) if wrong else due_verify(node)
 
 
 def verified(node: str) -> Function:
@@ -155,7 +164,7 @@ def broken(link: Link) -> Sequence[Alternative]:
 
 def orphaned(life: Life, clock: Clock) -> Sequence[Alternative]:
     """The client's own node has crashed, and its connection with it."""
-    if life.connection is not Connection.OPEN:
+    if not life.is_up:
         return unsettled(life, clock)
     return ((replace(life, connection=Connection.ENDED, silent=False, ended_period=clock.period),),)
 

@@ -56,6 +56,7 @@ class Link:
 
 class Connection(StrEnum):
     NEW = "not connected yet"
+    OPENING = "about to be connected"
     OPEN = "connected"
     ENDED = "gone"
 
@@ -78,6 +79,13 @@ class Life:
     """It does nothing any more and answers nothing, though its connection is open."""
     ended_period: int = 0
     """The period in which its connection ended; 0 while it is open, and without periods."""
+    acknowledged: Content = ()
+    """What it publishes as far as it was told: all its requests that were answered with success."""
+
+    @property
+    def is_up(self) -> bool:
+        """Its transport is open, whatever its node knows of it."""
+        return self.connection in (Connection.OPEN, Connection.OPENING)
 
     @property
     def acts(self) -> bool:
@@ -107,6 +115,9 @@ class Budget:
     idle_spells: int = 0
     half_open: int = 0
     operator_changes: int = 0
+    lost_events: int = 0
+    slow_requests: int = 0
+    slow_setups: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

@@ -87,3 +87,9 @@ def node_lines(node: NodeState) -> Iterable[str]:
         yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"
+    local = node.local
+    yield from (f"a request of {request.client} has found its client" for request in local.requests)
+    yield from (f"set-up of {client}, transport {'open' if up else 'closed'}" for client, up in local.setups)
+    yield from (f"waiting: {event}" for event in local.events)
+    yield from (f"index: {client} under {service}" for service, client in local.index)
+    yield from (f"last push: {service} of {client}, {instance}" for service, client, instance in local.pushed)

@@ -99,6 +99,35 @@ class Profile:
     keeps_metadata_of_published: bool = True
     """What an operator has set of an address stays while anybody publishes it. No release looks for another publisher
     when one goes; from 2.3.0 on fewer ways lead there (B43)."""
+    refuses_unknown_client: bool = True
+    """A request of a client that the node does not know is refused. 2.0.3-2.3.1 answer SUCCESS (B12)."""
+
+    rechecks_client: bool = True
+    """A request that has looked up its client looks again before it changes and announces it. No release does (B25)."""
+
+    rechecks_transport: bool = True
+    """A transport that ends while its connection is set up leaves no client behind. In every release it may (B40)."""
+
+    queue_per_event_class: bool = False
+    """Each class of local events has a queue of its own, so that two of one client change places. 2.0.0-2.0.1 (B08)."""
+
+    overflow_overtakes: bool = False
+    """An event that finds its queue full is handled at once, before all that wait in it. Every release (B28)."""
+
+    releases_in_order: bool = True
+    """The index hears of a removed client in the queue of its registrations. Before 2.3.0 in another one (B13)."""
+
+    audits_index: bool = True
+    """Once every verify interval the service index is held against the table of clients. No release does (B14)."""
+
+    indexes_before_push: bool = True
+    """The index has a new entry before the push of its service is published. In 3.x the push comes first (B44)."""
+
+    event_queue: int = 0
+    """Local events that each queue holds; 0: an event is handled at once, where it is published. A real server's 16,384
+    are as good as 0 to whoever looks from outside; a bounded cluster scales them down (`Bounds.event_queue`)."""
+    keeps_index: bool = False
+    """The service index and the last push are part of the state (`Bounds.index`). Only lists need them."""
 
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000

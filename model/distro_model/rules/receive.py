@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from distro_model.events import Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
-from distro_model.node import Action, Client, NodeState, Step
+from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
+from distro_model.rules.notify import removed, upgraded
 from distro_model.rules.rule import rule
-from distro_model.rules.sync import announced, copy_of
+from distro_model.rules.sync import copy_of
 
 
 @rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
@@ -31,11 +32,7 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
     """Removes the client whoever owns it; an unknown one is a success. The loss of a native one is announced."""
     if is_protected(node, delete.client, profile):
         return Step(node, (Reply(FAIL),))
-    held = node.client(delete.client)
-    node = deleted(node, delete.client, event.at_ms, profile)
-    if held is not None and held.native:
-        node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
-    return Step(node, (Reply(SUCCESS),))
+    return Step(deleted(node, delete.client, event.at_ms, profile), (Reply(SUCCESS),))
 
 
 @rule("SNAPSHOT received", source="wire-protocol.md 6.8; DistroClientDataProcessor.getDatumSnapshot")
@@ -53,14 +50,12 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     held = node.client(copy.client)
     if held is None:
         client = Client(copy.client, profile.replicas_are_native, copy.revision, copy.content, at_ms)
-        changed = bool(copy.content)
     else:
         revision = copy.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
         renewed_ms = at_ms if profile.sync_renews_lease else held.renewed_ms
         client = Client(held.name, held.native, revision, copy.content, renewed_ms)
-        changed = held.content != copy.content
-    node = node.with_client(client)
-    return announced(node, copy.client, Action.CHANGE, at_ms, profile) if client.native and changed else node
+    before = () if held is None else held.content
+    return upgraded(node.with_client(client), client, before, at_ms, profile)
 
 
 def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
@@ -68,7 +63,9 @@ def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeSta
 
     A connection id is never used twice, so nobody can miss it.
     """
-    node = node.without_client(name)
+    held = node.client(name)
+    if held is not None:
+        node = removed(node, held, at_ms, profile)
     return node.with_gone(name, at_ms) if profile.tombstones else node
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.events import CallEnded, LeaseCheckDue, Reply, RequestReceived, Send, VerifyDue
+from distro_model.local_events import ClientVerifyFailed
 from distro_model.messages import FAIL, SUCCESS, CallResult, Verify
-from distro_model.node import Action, Client, NodeState, Step, Task
+from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile
+from distro_model.rules.notify import audited, published, removed
 from distro_model.rules.rule import rule
-from distro_model.rules.sync import is_reachable, queued
+from distro_model.rules.sync import is_reachable
 
 
 @rule("verify round", source="wire-protocol.md 6.5; DistroVerifyTimedTask, DistroVerifyExecuteTask")
-def on_verify_due(node: NodeState, _: VerifyDue, profile: Profile) -> Step:
+def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
+    node = audited(node, event.at_ms, profile)
     if not node.loaded:
         return Step(node)
     return Step(
@@ -50,22 +53,23 @@ def is_confirmed(held: Client, verify: Verify, profile: Profile) -> bool:
 
 
 @rule("verify ended", source="wire-protocol.md 5.4, 6.1, 6.5; ClientVerifyFailedEvent")
-def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify) -> Step:
+def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: Profile) -> Step:
     """Only a typed failure counts, and only while the node still owns the client: then it is synced with delay 0."""
     held = node.client(verify.client)
     if event.answer.result is not CallResult.FAIL or held is None or not held.native:
         return Step(node)
-    return Step(queued(node, Task(verify.client, event.target, Action.CHANGE, event.at_ms, 0)))
+    return Step(published(node, ClientVerifyFailed(verify.client, event.target), event.at_ms, profile))
 
 
 @rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
     if profile.grace_after_pause and is_after_pause(event, profile):
         return Step(_leases_anew(node, event.at_ms))
-    kept = tuple(client for client in node.clients if not is_expired(client, event.at_ms, profile))
+    for client in node.clients:
+        if is_expired(client, event.at_ms, profile):
+            node = removed(node, client, event.at_ms, profile)
     gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
-    unchanged = len(kept) == len(node.clients) and len(gone) == len(node.gone)
-    return Step(node if unchanged else replace(node, clients=kept, gone=gone))
+    return Step(node if len(gone) == len(node.gone) else replace(node, gone=gone))
 
 
 def is_after_pause(event: LeaseCheckDue, profile: Profile) -> bool:
