@@ -58,7 +58,7 @@ def _invariants() -> tuple[Entry, ...]:
             details["in the model"] = f"{PROPERTIES[name].kind}: {PROPERTIES[name].sentence}"
         if name in INVARIANTS:
             details["on traces"] = INVARIANTS[name].text
-        breaks = [f"{entry.profile} ({entry.bug})" for entry in KNOWN_BREAKS if entry.property == name]
+        breaks = [f"releases {entry.releases} ({entry.bug})" for entry in KNOWN_BREAKS if entry.property == name]
         if breaks:
             details["known to be broken by"] = ", ".join(breaks)
         text = PROPERTIES[name].sentence if name in PROPERTIES else INVARIANTS[name].text
