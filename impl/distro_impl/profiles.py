@@ -53,6 +53,8 @@ class Profile:
     revision_sent: bool = True
     """In ClientSyncData and in VERIFY; otherwise VERIFY carries 0."""
     verify_tests_revision: bool = True
+    revision_zero_is_tested: bool = False
+    """A verify with revision 0 must be equal like any other; otherwise it always passes (D11)."""
     revision_taken_over: RevisionTakenOver = RevisionTakenOver.ALWAYS
 
     # Receiving (5.4, 6.4).
@@ -122,6 +124,7 @@ PROFILES: dict[str, Profile] = {
             sync_delay_ms=1_000,
             sync_retry_delay_ms=3_000,
             load_retry_delay_ms=30_000,
+            revision_zero_is_tested=True,
             native_untouched_by_peers=True,
             deleted_stays_deleted=True,
             snapshot_needs_load=True,
