@@ -66,6 +66,8 @@ class Bounds:
     """Requests of clients that take two steps at their node, so that something may happen in between."""
     slow_setups: int = 0
     """Connections whose set-up takes two steps, likewise."""
+    retry_waits: int = 0
+    """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
