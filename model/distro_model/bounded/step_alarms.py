@@ -47,7 +47,7 @@ def _late(event: Event, after: NodeState) -> Finding | None:
         return None
     for target in after.others:
         task = after.task(event.client, target)
-        if task is not None and task.due_ms > event.at_ms:
+        if task is not None and task.delay_ms > 0:
             what = f"{after.name} lets the change of {event.client} wait for {target} as long as the retry before it"
             return Finding("INV-DELAY", what)
     return None
