@@ -58,7 +58,7 @@ def _invariants() -> tuple[Entry, ...]:
             details["in the model"] = f"{PROPERTIES[name].kind}: {PROPERTIES[name].sentence}"
         if name in INVARIANTS:
             details["on traces"] = INVARIANTS[name].text
-        breaks = [f"{entry.profile} ({entry.bug})" for entry in KNOWN_BREAKS if entry.property == name]
+        breaks = [f"releases {entry.releases} ({entry.bug})" for entry in KNOWN_BREAKS if entry.property == name]
         if breaks:
             details["known to be broken by"] = ", ".join(breaks)
         text = PROPERTIES[name].sentence if name in PROPERTIES else INVARIANTS[name].text
@@ -71,7 +71,11 @@ def _mutants() -> tuple[Entry, ...]:
     for name in sorted({*MODEL_MUTANTS, *NODE_MUTANTS}):
         levels = [level for level, registry in (("model", MODEL_MUTANTS), ("node", NODE_MUTANTS)) if name in registry]
         text = MODEL_MUTANTS[name].sentence if name in MODEL_MUTANTS else NODE_MUTANTS[name].text
-        entries.append(Entry(name, text, {"levels": ", ".join(levels)}))
+        details = {"levels": ", ".join(levels)}
+        if name in MODEL_MUTANTS:
+            details["breaks"] = ", ".join(MODEL_MUTANTS[name].breaks)
+            details["within"] = str(MODEL_MUTANTS[name].bounds)
+        entries.append(Entry(name, text, details))
     return tuple(entries)
 
 

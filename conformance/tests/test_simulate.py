@@ -192,8 +192,13 @@ def test_a_calm_is_long_enough_for_strict_and_no_calm_is_for_b02(tmp_path: Path)
     for seed in range(4):
         made(tmp_path / "strict" / str(seed), duration_s=400, seed=seed, faults="all")
     assert disagreements(tmp_path / "strict") == []
-    made(tmp_path / "B02", duration_s=400, faults="swallow", mutant="B02")
-    assert disagreements(tmp_path / "B02")
+    assert any(season_of_b02(tmp_path / "B02" / str(seed), seed) for seed in range(4))
+
+
+def season_of_b02(out: Path, seed: int) -> list[tuple[str, str | None]]:
+    """What is left of the changes that were swallowed: nothing by luck where each was followed by another one."""
+    made(out, duration_s=400, seed=seed, faults="swallow", mutant="B02")
+    return disagreements(out)
 
 
 def disagreements(out: Path) -> list[tuple[str, str | None]]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from distro_model.local_events import LocalEvent
 from distro_model.messages import Answer, Request
+from distro_model.work import Apply, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,25 @@ class ClientConnected:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupStarted:
+    """The first half of a connection's set-up: its transport was found to be open, nothing is inserted yet (B40)."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetupFinished:
+    """The second half: the connection is inserted, and with it its client."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRegistered:
+    """A client's request; like that for a deregistration or a batch, the rule for it ends with exactly one `Reply`."""
+
     at_ms: int
     client: str
     service: str
@@ -40,6 +60,25 @@ class BatchRegistered:
     client: str
     service: str
     instances: tuple[str, ...]
+
+
+InstanceRequest = InstanceRegistered | InstanceDeregistered | BatchRegistered
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStarted:
+    """The first half of a client's request: its client is looked up, and nothing done to it yet (B25)."""
+
+    at_ms: int
+    request: InstanceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFinished:
+    """The second half: the client is changed, the change published, the request answered."""
+
+    at_ms: int
+    request: InstanceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +117,10 @@ class TaskDue:
 
 @dataclass(frozen=True, slots=True)
 class VerifyDue:
+    """`only`: a round that one member alone is asked in (m-verify-to-one)."""
+
     at_ms: int
+    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +173,22 @@ class ConnectionCheckEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class HandlingRaised:
+    """A peer's request arrived, and an exception left its handler before anything was done; ends with one `Reply`."""
+
+    at_ms: int
+    source: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInterrupted:
+    """An exception left the loop over the members that are asked for a snapshot."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorSet:
     """An operator's change of an instance has been agreed on by all nodes."""
 
@@ -147,11 +205,39 @@ class MetadataDeleted:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class LocalEventDue:
+    """The first event that waits in one of the node's own queues reaches its subscriber."""
+
+    at_ms: int
+    event: LocalEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyDue:
+    """The next step of a CHANGE that is not applied at once (B05). The last one ends with one `Reply`."""
+
+    at_ms: int
+    apply: Apply
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDue:
+    """The revision is read to content that was read before (B05), and the CHANGE is sent."""
+
+    at_ms: int
+    read: Read
+
+
 Event = (
     ClientConnected
+    | SetupStarted
+    | SetupFinished
     | InstanceRegistered
     | InstanceDeregistered
     | BatchRegistered
+    | RequestStarted
+    | RequestFinished
     | ClientDisconnected
     | RequestReceived
     | CallEnded
@@ -166,6 +252,11 @@ Event = (
     | ConnectionCheckEnds
     | OperatorSet
     | MetadataDeleted
+    | LocalEventDue
+    | HandlingRaised
+    | LoadInterrupted
+    | ApplyDue
+    | ReadDue
 )
 
 
@@ -179,7 +270,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to the `RequestReceived` of this step."""
+    """The answer to the request of this step, a peer's or a client's."""
 
     answer: Answer
 

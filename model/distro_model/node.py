@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
-from distro_model.events import Output
+from distro_model.events import InstanceRequest, Output
+from distro_model.local_events import LocalEvent
 from distro_model.messages import Content
+from distro_model.work import Apply, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,29 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True)
+class Local:
+    """What goes on inside a node between a request and the tasks. Empty, unless a bounded cluster asks for it."""
+
+    events: tuple[LocalEvent, ...] = ()
+    """Published, not handled yet: in order within each queue, queue by queue."""
+    requests: tuple[InstanceRequest, ...] = ()
+    """Requests that have looked up their client, ascending."""
+    setups: tuple[tuple[str, bool], ...] = ()
+    """(client, whether its transport is open) of connections that are checked and not inserted, ascending."""
+    index: tuple[tuple[str, str], ...] = ()
+    """(service, client), ascending: what queries and pushes go by."""
+    pushed: tuple[tuple[str, str, str], ...] = ()
+    """(service, client, instance), ascending: what a local subscriber to everything was last told."""
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.events or self.requests or self.setups)
+
+
+IDLE = Local()
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -95,6 +120,12 @@ class NodeState:
     metadata: tuple[tuple[str, str], ...] = ()  # address, what an operator has set of it; the same on every node
     expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
     sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
+    local: Local = IDLE
+
+    applies: tuple[Apply, ...] = ()
+    """CHANGEs that are being applied in steps, ascending; only where a profile does not apply them at once (B05)."""
+    reads: tuple[Read, ...] = ()
+    """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
 
     def client(self, name: str) -> Client | None:
         at = bisect_left(self.clients, name, key=_name)

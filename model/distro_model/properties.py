@@ -22,11 +22,13 @@ from distro_model.bounded.checks import (
     of_copies,
     of_revisions,
     of_settled,
+    restless,
     undeleted,
 )
 from distro_model.bounded.connections import of_silence, of_silent_connections
 from distro_model.bounded.draft import Layout
 from distro_model.bounded.half_open import of_half_open_links
+from distro_model.bounded.inside_checks import of_homes, of_indexes
 from distro_model.search.system import Kind, Lookup
 
 
@@ -93,7 +95,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.ALWAYS,
                 "In a settled state nobody holds a client that has disconnected, unless a crash since then or a"
                 " swallowed DELETE has left it to the lease.",
-                of_settled(undeleted),
+                of_settled(undeleted("INV-DELETE")),
             ),
             Property(
                 "INV-SILENT",
@@ -137,8 +139,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-LOAD",
                 Kind.ALWAYS,
-                "A load is complete once somebody has answered, and then a node holds every connected client that the"
-                " giver of the snapshot holds.",
+                "A node that is not loaded goes on loading, and starts with a member that is UP; it is loaded once"
+                " somebody has answered, and then holds every connected client that the giver of the snapshot holds.",
                 applies=lambda bounds: bounds.crashes > 0 and _replicates(bounds),
             ),
             Property(
@@ -168,6 +170,44 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
                 " not travel.",
                 of_revisions,
+            ),
+            Property(
+                "INV-CLIENTACK",
+                Kind.ALWAYS,
+                "What a client was told to be registered is so at its node once that has drained, or its connection is"
+                " gone.",
+                of_homes,
+                lambda bounds: bounds.clients > 0,
+            ),
+            Property(
+                "INV-INDEX",
+                Kind.ALWAYS,
+                "Once a node has drained, its service index and its last push are what its table of clients says; after"
+                " a lost event, in settled states.",
+                of_indexes,
+                lambda bounds: bounds.index > 0 and bounds.clients > 0,
+            ),
+            Property(
+                "INV-DELAY",
+                Kind.ALWAYS,
+                "A fresh change is due after the sync delay, whatever retry is queued for the same peer.",
+                applies=lambda bounds: bounds.retry_waits > 0 and _replicates(bounds),
+            ),
+            Property(
+                "INV-AIM",
+                Kind.ALWAYS,
+                "The end of a call to one member queues nothing for another.",
+            ),
+            Property(
+                "INV-GONE",
+                Kind.ALWAYS,
+                "A DELETE of a client that is not held succeeds.",
+            ),
+            Property(
+                "INV-INIT",
+                Kind.ALWAYS,
+                "A node that is not loaded neither verifies nor gives a snapshot.",
+                applies=lambda bounds: bounds.crashes > 0,
             ),
             Property(
                 "REACH-SECOND-REVISION",
@@ -201,6 +241,21 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "If deliveries and timers go on, every node in the end shows the same instances of every connected"
                 " client, for good.",
                 of_all_nodes(diverged("EVENTUALLY-CONV")),
+                _replicates,
+            ),
+            Property(
+                "EVENTUALLY-DELETE",
+                Kind.EVENTUALLY,
+                "A client that has disconnected is in the end held nowhere, unless a crash since then or a swallowed"
+                " DELETE has left it to the lease.",
+                of_all_nodes(undeleted("EVENTUALLY-DELETE")),
+                _replicates,
+            ),
+            Property(
+                "EVENTUALLY-QUIET",
+                Kind.EVENTUALLY,
+                "No node syncs for ever: between any two there comes a moment with no sync queued or unfinished.",
+                restless,
                 _replicates,
             ),
         )

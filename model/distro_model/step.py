@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from distro_model.events import (
+    ApplyDue,
     BatchRegistered,
     CallEnded,
     ClientConnected,
@@ -18,21 +19,41 @@ from distro_model.events import (
     DetectionAnswered,
     DetectionHandled,
     Event,
+    HandlingRaised,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    LoadInterrupted,
+    LocalEventDue,
     MetadataDeleted,
     OperatorSet,
+    ReadDue,
     ReportDue,
+    RequestFinished,
     RequestReceived,
+    RequestStarted,
+    SetupFinished,
+    SetupStarted,
     TaskDue,
     VerifyDue,
 )
 from distro_model.messages import Change, Delete, Report, Snapshot, Verify
-from distro_model.node import NodeState, Step
+from distro_model.node import Action, NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, connections, health, load, members, metadata, receive, sync, verify
+from distro_model.rules import (
+    clients,
+    connections,
+    health,
+    load,
+    members,
+    metadata,
+    notify,
+    receive,
+    sync,
+    torn,
+    verify,
+)
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
@@ -49,12 +70,20 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
     match event:
         case ClientConnected():
             return clients.on_connected(node, event, profile)
+        case SetupStarted():
+            return clients.on_setup_started(node, event, profile)
+        case SetupFinished():
+            return clients.on_setup_finished(node, event, profile)
         case InstanceRegistered():
             return clients.on_registered(node, event, profile)
         case InstanceDeregistered():
             return clients.on_deregistered(node, event, profile)
         case BatchRegistered():
             return clients.on_batch_registered(node, event, profile)
+        case RequestStarted():
+            return clients.on_request_started(node, event, profile)
+        case RequestFinished():
+            return clients.on_request_finished(node, event, profile)
         case ClientDisconnected():
             return clients.on_disconnected(node, event, profile)
         case RequestReceived():
@@ -62,7 +91,7 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
         case CallEnded():
             return _ended(node, event, profile)
         case TaskDue():
-            return sync.on_task_due(node, event, profile)
+            return _task_due(node, event, profile)
         case VerifyDue():
             return verify.on_verify_due(node, event, profile)
         case LeaseCheckDue():
@@ -83,13 +112,32 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
             return metadata.on_operator_set(node, event)
         case MetadataDeleted():
             return metadata.on_metadata_deleted(node, event)
+        case LocalEventDue():
+            return notify.on_local_event_due(node, event, profile)
+        case HandlingRaised():
+            return receive.on_handling_raised(node, event, profile)
+        case LoadInterrupted():
+            return load.on_load_interrupted(node, event, profile)
+        case ApplyDue():
+            return torn.on_apply_due(node, event, profile)
+        case ReadDue():
+            return torn.on_read_due(node, event, profile)
     assert_never(event)
+
+
+def _task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
+    if not profile.reads_atomically:
+        task, client = node.task(event.client, event.target), node.client(event.client)
+        if task is not None and task.action is Action.CHANGE and client is not None:
+            return torn.on_change_due(node, event, task, client)
+    return sync.on_task_due(node, event, profile)
 
 
 def _received(node: NodeState, event: RequestReceived, profile: Profile) -> Step:
     match event.request:
         case Change() as change:
-            return receive.on_change(node, event, change, profile)
+            begins = receive.on_change if profile.applies_atomically else torn.on_change
+            return begins(node, event, change, profile)
         case Delete() as delete:
             return receive.on_delete(node, event, delete, profile)
         case Verify() as request:
@@ -106,7 +154,7 @@ def _ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
         case Change() | Delete() as request:
             return sync.on_sync_ended(node, event, request, profile)
         case Verify() as request:
-            return verify.on_verify_ended(node, event, request)
+            return verify.on_verify_ended(node, event, request, profile)
         case Snapshot():
             return load.on_snapshot_ended(node, event, profile)
         case Report():

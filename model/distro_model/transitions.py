@@ -8,6 +8,7 @@ from typing import ClassVar
 from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
 from distro_model.messages import CallResult, Request
 from distro_model.node import Action
+from distro_model.work import Apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,10 @@ class LoadRuns(AtNode):
 
 class LeaseCheckRuns(AtNode):
     does = "checks its leases"
+
+
+class LoadIsInterrupted(AtNode):
+    does = "is interrupted while it loads"
 
 
 class Pauses(AtNode):
@@ -121,6 +126,81 @@ class DeletesMetadata:
 
     def __str__(self) -> str:
         return f"{self.node} has what an operator set for {self.address} deleted, a minute after it seemed gone"
+
+
+@dataclass(frozen=True, slots=True)
+class InsideNode:
+    """Something happens inside one node, which nobody outside can bring about or see. The subclass says what."""
+
+    node: str
+    about: object
+    does: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.node} {self.does}: {self.about}"
+
+
+class HandlesEvent(InsideNode):
+    does = "handles its event"
+
+
+class LosesEvent(InsideNode):
+    does = "loses its event"
+
+
+class StartsSetup(InsideNode):
+    does = "finds the transport open"
+
+
+class FinishesSetup(InsideNode):
+    does = "inserts the connection"
+
+
+class StartsRequest(InsideNode):
+    does = "looks up the client"
+
+
+class FinishesRequest(InsideNode):
+    does = "goes on with the request"
+
+
+class AnswersEarly(InsideNode):
+    does = "answers a request of a connection that is not set up"
+
+
+@dataclass(frozen=True, slots=True)
+class Strays:
+    """A request about a client, from nobody who should send it."""
+
+    node: str
+    request: Request
+
+    def __str__(self) -> str:
+        return f"a stray {self.request} arrives at {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class AppliesInPart:
+    node: str
+    apply: Apply
+
+    def __str__(self) -> str:
+        apply = self.apply
+        if apply.done < len(apply.content):
+            step = f"puts {apply.content[apply.done][0]}"
+        else:
+            step = "removes what it does not mention" if apply.done == len(apply.content) else "sets its revision"
+        return f"{self.node} applies CHANGE {apply.client} revision {apply.revision}: {step}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsRevision:
+    node: str
+    target: str
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.node} reads the revision of {self.client} and sends it to {self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +280,18 @@ class Garbles(OnLink):
     fate = "arrives, its answer cannot be read"
 
 
+class Raises(OnLink):
+    fate = "arrives, and an exception leaves its handler"
+
+
+class BeginsToApply(OnLink):
+    fate = "arrives and begins to be applied"
+
+
+class AppliesLastPart(OnLink):
+    fate = "is applied, and answered"
+
+
 class TimesOut(OnLink):
     fate = "times out"
 
@@ -226,7 +318,11 @@ Transition = (
     | AnswerIsHandled
     | OperatorSets
     | DeletesMetadata
+    | InsideNode
     | PeriodPasses
     | OnConnection
     | OnLink
+    | Strays
+    | AppliesInPart
+    | ReadsRevision
 )

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from distro_model import Bounds, explore, property_named
-from distro_model.bounded.alarms import left_out
+from distro_model.bounded.alarms import giver, left_out
 from distro_model.bounded.checks import misrevised, misrevised_above_0, settled
-from distro_model.bounded.draft import alarm, spoken_for
-from distro_model.bounded.values import Call, Connection, Life
+from distro_model.bounded.step_alarms import alarm, spoken_for
+from distro_model.bounded.values import Connection, Life
 from distro_model.events import CallEnded, LeaseCheckDue, RequestReceived, TaskDue, VerifyDue
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
@@ -51,8 +51,9 @@ class TestRenewal:
 
 
 class TestLoad:
-    def found(self, giver, loader, life=LIFE):
-        ((found,),) = left_out(giver, loader, life)
+    def found(self, asked, loader, life=LIFE, answer=SUCCESS):
+        ((gave,),) = giver(CallEnded(0, asked.name, Snapshot(), answer), asked)
+        ((found,),) = left_out(gave, loader, life)
         return found
 
     def test_a_client_that_the_giver_holds_is_missed(self):
@@ -62,6 +63,9 @@ class TestLoad:
     def test_what_the_giver_does_not_hold_or_the_loader_does_is_not(self):
         assert self.found(node("b"), node("c")) is None
         assert self.found(node("b", copy()), node("c", copy())) is None
+
+    def test_who_refused_a_snapshot_gave_nothing(self):
+        assert self.found(node("b", copy()), node("c"), answer=FAIL) is None
 
     def test_a_load_that_failed_and_a_client_that_is_gone_leave_nothing_to_miss(self):
         assert self.found(node("b", copy()), replace(node("c"), loaded=False)) is None
@@ -79,7 +83,7 @@ class TestLoad:
 
 
 class TestSource:
-    VERIFY = (("a", Call(Verify("c1", 1))),)
+    VERIFY = (("a", Verify("c1", 1)),)
 
     def test_a_copy_is_not_verified_by_its_holder(self):
         b = node("b", copy())
@@ -92,7 +96,7 @@ class TestSource:
     def test_an_owner_verifies_and_anybody_says_what_it_no_longer_holds(self):
         a = node("a", replace(copy(), native=True))
         assert spoken_for(a, VerifyDue(0), a, self.VERIFY) is None
-        assert spoken_for(node("a"), TaskDue(0, "c1", "b"), node("a"), (("b", Call(Delete("c1"))),)) is None
+        assert spoken_for(node("a"), TaskDue(0, "c1", "b"), node("a"), (("b", Delete("c1")),)) is None
 
     def test_a_lease_check_tells_nobody(self):
         task = Task("c1", "a", Action.DELETE, 0, 0)

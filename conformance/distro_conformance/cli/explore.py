@@ -19,7 +19,7 @@ from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Engine
 from distro_model.search.results import Limits, Progress, Search, Watch
-from distro_model.search.system import System
+from distro_model.search.system import NO_GUARD, System
 
 GIB = 1 << 30
 SPARK = "spark"
@@ -163,6 +163,7 @@ def _document(found: Explored) -> dict[str, object]:
             for judged in found.judged
         ],
         "coverage": dict(_coverage(found)),
+        "guards": _guards(found),
         "never_taken": _never_taken(found),
         "scenarios": {name: _text(scenario) for name, scenario in found.scenarios.items()},
     }
@@ -189,6 +190,18 @@ def _coverage(found: Explored) -> Counter[str]:
     for name, count in found.exploration.search.taken.items():
         taken[found.exploration.kinds[name]] += count
     return taken
+
+
+def _guards(found: Explored) -> dict[str, dict[str, int]]:
+    """Kind of transition -> guard -> how often it forbade one; a guard that never did is there with 0."""
+    refused = found.exploration.search.refused
+    guards: dict[str, Counter[str]] = {}
+    for chain in found.exploration.system.chains:
+        counts = guards.setdefault(chain.kind, Counter())
+        for lookup, count in zip(chain.lookups, refused[chain.name], strict=True):
+            if lookup.guard != NO_GUARD:
+                counts[lookup.guard] += count
+    return {kind: dict(counts) for kind, counts in guards.items()}
 
 
 def _never_taken(found: Explored) -> list[str]:

@@ -22,8 +22,9 @@ class Budget:
 
 
 _TWO_NODES = Bounds(nodes=2, clients=1, changes=2, drops=1, swallows=1, crashes=1)
-_THREE_NODES = Bounds(nodes=3, clients=1, changes=1, drops=1, swallows=1)
+_THREE_NODES = Bounds(nodes=3, clients=1, changes=2, drops=1, swallows=0, crashes=1)
 _MORE_CHANGES = Bounds(nodes=2, clients=1, changes=3, drops=2, swallows=1, crashes=1)
+_TWO_CLIENTS = Bounds(nodes=2, clients=2, changes=2, drops=1, swallows=0, crashes=1)
 
 BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
@@ -31,7 +32,12 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         for budget in (
             Budget("quick", (_TWO_NODES,), explore_seconds=60, lockstep_seconds=20),
             Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=120, lockstep_seconds=90),
-            Budget("nightly", (_TWO_NODES, _THREE_NODES, _MORE_CHANGES), explore_seconds=1_800, lockstep_seconds=1_800),
+            Budget(
+                "nightly",
+                (_TWO_NODES, _THREE_NODES, _MORE_CHANGES, _TWO_CLIENTS),
+                explore_seconds=1_800,
+                lockstep_seconds=1_800,
+            ),
         )
     }
 )

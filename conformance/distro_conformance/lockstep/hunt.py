@@ -7,7 +7,7 @@ own. Seed and commit reproduce a search on embedded nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,14 +158,16 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
     if tally.failing is None or tally.first_failure is None:
         return None
     actions, error = tally.failing
-    scenario = build(
-        [*actions, ExpectModel()],
-        nodes=NODES,
-        profile=options.profile,
-        mutant=options.mutant,
-        comment=f"Found by lockstep, seed {options.seed}: {error}",
-    )
+    comment = f"Found by lockstep, seed {options.seed}: {error}"
+    scenario = failing_scenario(actions, NODES, options.profile, options.mutant, comment)
     return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
+
+
+def failing_scenario(
+    actions: Iterable[Action], nodes: Sequence[str], profile: str, mutant: str | None, comment: str
+) -> Scenario:
+    """Actions in which nodes and model part, as a text to keep."""
+    return build([*actions, ExpectModel()], nodes=nodes, profile=profile, mutant=mutant, comment=comment)
 
 
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:

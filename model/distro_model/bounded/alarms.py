@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from distro_model.bounded.values import Call, Connection, Life
 from distro_model.events import CallEnded
+from distro_model.local_events import ClientVerifyFailed
 from distro_model.messages import Answer, CallResult, Change, Content, Delete, Verify, text_of
 from distro_model.node import NodeState
 from distro_model.search.system import Alternative, Finding
@@ -47,8 +48,15 @@ def false_confirmation(confirmed: Confirmed | None, life: Life) -> Sequence[Alte
     return ((Finding("INV-VERIFY", what),),)
 
 
-def left_out(giver: NodeState, loader: NodeState, life: Life) -> Sequence[Alternative]:
+def giver(end: CallEnded, asked: NodeState) -> Sequence[Alternative]:
+    """Who was asked for a snapshot, if it gave one."""
+    return ((asked if end.answer.result is CallResult.SUCCESS else None,),)
+
+
+def left_out(giver: NodeState | None, loader: NodeState, life: Life) -> Sequence[Alternative]:
     """INV-LOAD: after a snapshot was applied, a connected client that its giver holds is missing."""
+    if giver is None:
+        return ((None,),)
     missing = giver.client(life.client) is not None and loader.client(life.client) is None
     if not missing or not loader.loaded or life.connection is not Connection.OPEN:
         return ((None,),)
@@ -58,8 +66,10 @@ def left_out(giver: NodeState, loader: NodeState, life: Life) -> Sequence[Altern
 def repair(end: CallEnded, source: NodeState) -> Sequence[Alternative]:
     """REACH-VERIFY-REPAIR: a failed verify makes the owner queue the whole client for the peer that failed."""
     request = end.request
-    queued = isinstance(request, Verify) and source.task(request.client, end.target) is not None
-    if not queued or end.answer.result is not CallResult.FAIL or not isinstance(request, Verify):
+    if not isinstance(request, Verify) or end.answer.result is not CallResult.FAIL:
+        return ((None,),)
+    published = ClientVerifyFailed(request.client, end.target) in source.local.events  # as good as queued
+    if source.task(request.client, end.target) is None and not published:
         return ((None,),)
     what = f"{end.target} failed the verify of {request.client}, and {source.name} queued it for {end.target}"
     return ((Finding("REACH-VERIFY-REPAIR", what),),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 LETTERS = "abcdefghi"
+MOST_SERVICES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,8 @@ class Bounds:
     clients: int = 1
     changes: int = 2
     """Registrations and deregistrations of each client."""
+    services: int = 1
+    """Services that each client may register at."""
     crashes: int = 0
     drops: int = 1
     """Requests that are lost: their sender sees a time-out."""
@@ -32,6 +35,10 @@ class Bounds:
     """Requests that arrive after their sender has given them up."""
     garbles: int = 0
     """Requests that take effect and are answered with something that cannot be read (B42)."""
+    raises: int = 0
+    """Exceptions: while a sync is handled, or while a node loads (B16, load-exception-no-retry)."""
+    strays: int = 0
+    """Requests about a client that its owner never sent: ids collide (B41)."""
     periods: int = 0
     """Verify periods that may pass; with 0 no lease ever ends. Within a period every timer fires once."""
     lease_periods: int = 2
@@ -49,6 +56,18 @@ class Bounds:
     operator_changes: int = 0
     """Times that an operator sets the weight of an instance. With them all clients publish one address, as a process
     does that comes back on a new connection."""
+    event_queue: int = 0
+    """Local events that each queue of a node holds; 0: handled at once, where they are published."""
+    index: int = 0
+    """1: every node keeps its service index, and tells a local subscriber what changes in it."""
+    lost_events: int = 0
+    """Local events that never reach the service index, or never become a push. Needs event_queue and index."""
+    slow_requests: int = 0
+    """Requests of clients that take two steps at their node, so that something may happen in between."""
+    slow_setups: int = 0
+    """Connections whose set-up takes two steps, likewise."""
+    retry_waits: int = 0
+    """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
@@ -66,8 +85,12 @@ class Bounds:
             )
         if self.operator_changes and self.crashes:
             raise ValueError("bounds: what an operator sets is in no node's memory alone; set crashes or it to 0")
+        if not 1 <= self.services <= MOST_SERVICES:
+            raise ValueError(f"bounds: a client has 1 to {MOST_SERVICES} services")
         if self.pauses and not self.periods:
             raise ValueError("bounds: pauses need periods to sleep through; raise periods")
+        if self.lost_events and not (self.event_queue and self.index):
+            raise ValueError("bounds: lost_events need a queue to vanish from and an index to miss them; raise both")
         if self.periods and not self.lease_periods:
             raise ValueError("bounds: a lease lasts at least one period; raise lease_periods")
 
@@ -90,5 +113,7 @@ class Bounds:
     def __str__(self) -> str:
         """Only what is not zero, and not how far the search may go."""
         said = [(each.name, getattr(self, each.name)) for each in fields(self)]
-        hidden = {"max_states"} | (set() if self.periods else {"lease_periods"})
+        hidden = {"max_states"}
+        hidden |= set() if self.periods else {"lease_periods"}
+        hidden |= set() if self.services > 1 else {"services"}
         return " ".join(f"{name}={value}" for name, value in said if value and name not in hidden)

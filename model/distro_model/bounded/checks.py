@@ -2,7 +2,7 @@
 
 **Quiescence.** Two words are used, one stronger than the other:
 
-* *idle*: every node runs and is loaded, no task is queued, no call is unfinished;
+* *idle*: every node runs and is loaded, no task is queued, no call is unfinished, nothing is half done inside a node;
 * *settled*: idle, and a full verify round at every node, with everything that follows from it over perfect links,
   leaves every node as it was but for its leases. Messages may flow in that round (a release with B10 syncs in vain for
   ever).
@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from distro_model.bounded.clock import is_empty
+from distro_model.bounded.clock import has_work, is_empty
 from distro_model.bounded.draft import Function, Layout, client_column, link_column, node_column
-from distro_model.bounded.values import Connection, Life
+from distro_model.bounded.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
-from distro_model.messages import Content, text_of
+from distro_model.messages import Change, Content, Delete, text_of
 from distro_model.network import Link as TimedLink
 from distro_model.node import NodeState
 from distro_model.search.system import Alternative, Finding, Lookup
@@ -55,10 +55,14 @@ def of_settled(function: Function) -> Looks:
     """What all nodes together hold of one client, in settled states."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        before = (*_idle(layout), *_together(layout.nodes), _settled(layout))
-        return ((*before, found) for found in _of_clients(layout, function))
+        return ((*before_settled(layout), found) for found in _of_clients(layout, function))
 
     return looks
+
+
+def before_settled(layout: Layout) -> tuple[Lookup, ...]:
+    """The look-ups that only settled states pass."""
+    return (*_idle(layout), *_together(layout.nodes), _settled(layout))
 
 
 def of_all_nodes(function: Function) -> Looks:
@@ -102,7 +106,8 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
 
 
 def _settled(layout: Layout) -> Lookup:
-    return Lookup("a verify round would change it", settled(Plan(layout.nodes, layout.profile)), ("all nodes",))
+    at_once = replace(layout.profile, event_queue=0)  # whatever waited in that round is handled in the end
+    return Lookup("a verify round would change it", settled(Plan(layout.nodes, at_once)), ("all nodes",))
 
 
 @cache
@@ -125,7 +130,9 @@ def _without_stamps(nodes: Nodes) -> Nodes:
 
 
 def is_idle(node: NodeState | None) -> Sequence[Alternative]:
-    return ((),) if node is not None and node.loaded and not node.tasks else ()
+    if node is None or not node.loaded or node.tasks or has_work(node):
+        return ()
+    return ((),)
 
 
 def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
@@ -170,9 +177,14 @@ def misrevised_above_0(node: NodeState | None, life: Life) -> Sequence[Alternati
 
 
 def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
-    """A copy stamped with revision r holds what its owner had at revision r."""
+    """A copy stamped with revision r holds what its owner had at revision r.
+
+    Nothing is said of a copy while a CHANGE is being applied to it, nor of one that somebody else has claimed.
+    """
     held = None if node is None else node.client(life.client)
     if node is None or held is None:
+        return ()
+    if held.content == STRAY_CONTENT or any(apply.client == life.client for apply in node.applies):
         return ()
     if held.revision >= len(life.contents):
         what = f"{node.name} has {held.name} at revision {held.revision}, never reached"
@@ -211,11 +223,36 @@ def diverged(property_id: str) -> Function:
     return found
 
 
-def undeleted(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-    holders = [node.name for node in nodes if node is not None and node.client(life.client) is not None]
-    if not holders or not life.left_cleanly:
-        return ()
-    return ((Finding("INV-DELETE", f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
+@cache
+def undeleted(property_id: str) -> Function:
+    def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
+        holders = [node.name for node in nodes if node is not None and node.client(life.client) is not None]
+        if not holders or not life.left_cleanly:
+            return ()
+        return ((Finding(property_id, f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
+
+    return found
+
+
+def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """From one node to another: a sync is queued or unfinished."""
+    for source, target in layout.links:
+        reads = (node_column(source), link_column(source, target))
+        yield (Lookup("it is quiet", has_syncs(target), reads, ("found",)),)
+
+
+@cache
+def has_syncs(target: str) -> Function:
+    def found(node: NodeState | None, link: Link) -> Sequence[Alternative]:
+        queued = node is not None and target in {
+            *(task.target for task in node.tasks),
+            *(read.target for read in node.reads),
+        }
+        if not queued and not any(isinstance(call.request, Change | Delete) for call in link.calls):
+            return ()
+        return ((Finding("EVENTUALLY-QUIET", f"a sync for {target} is queued or unfinished"),),)
+
+    return found
 
 
 def _content(node: NodeState, client: str) -> Content:

@@ -41,16 +41,23 @@ def is_empty(link: Link) -> Sequence[Alternative]:
     return () if link.calls else ((),)
 
 
+def has_work(node: NodeState) -> bool:
+    """Something that the node has begun is not finished inside it."""
+    return bool(node.reads or node.applies) or node.local.is_busy
+
+
 def is_done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
     if node is None:
         return ((),)
-    done = not node.tasks and node.name in clock.checked and (not due_verify(node) or node.name in clock.verified)
-    return ((),) if done else ()
+    idle = not node.tasks and not has_work(node)
+    verified = not due_verify(node) or node.name in clock.verified
+    tried = node.load_at_ms is None or node.name in clock.loaded
+    return ((),) if idle and verified and tried and node.name in clock.checked else ()
 
 
 def _passed(periods: int) -> Function:
     def passed(clock: Clock) -> Sequence[Alternative]:
-        return ((Clock(clock.period + 1),),) if clock.period < periods else ()
+        return ((Clock(clock.period + 1, slept=clock.slept),),) if clock.period < periods else ()
 
     return passed
 
@@ -61,7 +68,7 @@ def _overdue(layout: Layout) -> Function:
 
     def overdue(node: NodeState | None, life: Life, clock: Clock) -> Sequence[Alternative]:
         held = None if node is None else node.client(life.client)
-        if node is None or held is None:
+        if node is None or held is None or node.name in clock.slept:
             return ((None,),)
         if life.connection is Connection.ENDED and clock.period - life.ended_period > lease + 2:
             what = f"{node.name} still has {life.client}, gone for {clock.period - life.ended_period} periods"

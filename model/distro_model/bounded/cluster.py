@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from distro_model.bounded.accidents import accident_chains
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.connections import connection_chains
 from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
 from distro_model.bounded.half_open import half_open_chains
+from distro_model.bounded.inside import inside_chains
 from distro_model.bounded.links import link_chains
 from distro_model.bounded.nodes import node_chains
 from distro_model.bounded.operator import operator_chains
 from distro_model.bounded.symmetry import symmetry_of
+from distro_model.bounded.torn import torn_chains
 from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
 from distro_model.search.system import Check, System
+
+DOCUMENTED_LEASE_MS = 180_000
 
 
 def bounded_cluster(
@@ -33,8 +38,16 @@ def bounded_cluster(
 
     `symmetric` asks for one state of each orbit; raises NoSymmetryError where that would be unsound.
     """
-    lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
-    layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
+    lease_ms = _scaled_lease_ms(bounds, profile) if bounds.periods else profile.lease_ms
+    scaled = replace(
+        profile.without_time(),
+        lease_ms=lease_ms,
+        event_queue=bounds.event_queue,
+        keeps_index=bounds.index > 0,
+        retry_delay_ms=profile.retry_delay_ms if bounds.retry_waits else 0,
+        sending_counts_as_activity=profile.sending_counts_as_activity and bounds.half_open > 0,
+    )
+    layout = Layout(bounds, scaled)
     beginning = {
         **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
         **{link_column(*ends): Link() for ends in layout.links},
@@ -44,11 +57,14 @@ def bounded_cluster(
     }
     chains = (
         *client_chains(layout),
+        *inside_chains(layout),
         *connection_chains(layout),
         *node_chains(layout),
         *link_chains(layout),
         *half_open_chains(layout),
         *operator_chains(layout),
+        *torn_chains(layout),
+        *accident_chains(layout),
         *clock_chains(layout),
     )
     return System(
@@ -63,6 +79,11 @@ def bounded_cluster(
         ),
         symmetry_of(bounds) if symmetric else None,
     )
+
+
+def _scaled_lease_ms(bounds: Bounds, profile: Profile) -> int:
+    """`lease_periods` stand for the documented lease; a profile with a shorter one gets fewer (B31)."""
+    return max(1, bounds.lease_periods * profile.lease_ms // DOCUMENTED_LEASE_MS) * profile.verify_interval_ms
 
 
 def _loaded(name: str, others: tuple[str, ...]) -> NodeState:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.step_alarms import alarm
 from distro_model.bounded.values import Call, Clock, Link
-from distro_model.events import CallEnded, Event, LeaseCheckDue, Reply, RequestReceived, Send
-from distro_model.messages import Answer, CallResult, Change, Delete, Snapshot, Verify
+from distro_model.events import Event, Reply, Send
+from distro_model.messages import Verify
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Finding, Lookup, Registers, Value
+from distro_model.search.system import Alternative, Chain, Lookup, Registers, Value
 from distro_model.step import step
 
 Function = Callable[..., Sequence[Alternative]]
@@ -56,8 +57,8 @@ class Layout:
             result = step(node, replace(event, at_ms=at_ms) if at_ms else event, self.profile)
             calls = tuple((out.target, _call(result.node, out)) for out in result.outputs if isinstance(out, Send))
             answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
-            found = alarm(node, event, result.node, answer) or spoken_for(node, event, result.node, calls)
-            return ((result.node, calls, answer, found),)
+            sent = tuple((target, call.request) for target, call in calls)
+            return ((result.node, calls, answer, alarm(node, event, result.node, answer, sent)),)
 
         return told
 
@@ -166,60 +167,6 @@ class Draft:
 
 def unchanged(value: Value) -> Sequence[Alternative]:
     return ((value,),)
-
-
-def alarm(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    """What one step of one node shows to be wrong by itself."""
-    if isinstance(event, RequestReceived | CallEnded):
-        for client in before.clients:
-            held = after.client(client.name)
-            if client.native and (held is None or (held.content, held.revision) != (client.content, client.revision)):
-                now = "forgot it" if held is None else f"has it at revision {held.revision}"
-                return Finding("INV-NATIVE", f"{before.name} owns {client.name}, and by a peer's doing {now}")
-    if isinstance(event, RequestReceived) and answer is not None:
-        return _acknowledged(event, after) if answer.result is CallResult.SUCCESS else _refused(before, event, after)
-    if isinstance(event, CallEnded) and isinstance(event.request, Snapshot):
-        unanswered = event.answer.result not in (CallResult.SUCCESS, CallResult.FAIL)
-        if unanswered and after.loaded and not before.loaded:
-            what = f"{before.name} counts as loaded after {event.answer.result} of {event.target}"
-            return Finding("INV-LOAD", what)
-    if isinstance(event, CallEnded) and isinstance(event.request, Change | Delete):
-        client_name = event.request.client
-        if event.answer.result is not CallResult.SUCCESS and after.task(client_name, event.target) is None:
-            what = f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}"
-            return Finding("INV-RETRY", what)
-    return None
-
-
-def spoken_for(before: NodeState, event: Event, after: NodeState, calls: Calls) -> Finding | None:
-    """INV-SOURCE: a node speaks for a client that it does not own. Who owns an `ip:port` client is another matter."""
-    if isinstance(event, LeaseCheckDue) and after.tasks != before.tasks:
-        return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")
-    for target, call in calls:
-        held = after.client(call.request.client) if isinstance(call.request, Change | Verify) else None
-        if held is not None and not held.native and "#" not in held.name:
-            return Finding("INV-SOURCE", f"{after.name} sends {call.request} to {target}, and does not own it")
-    return None
-
-
-def _acknowledged(event: RequestReceived, after: NodeState) -> Finding | None:
-    match event.request:
-        case Change(client, _, content):
-            held = after.client(client)
-            applied = held is not None and held.content == content
-        case Delete(client):
-            applied = after.client(client) is None
-        case _:
-            applied = True
-    return None if applied else Finding("INV-ACK", f"{after.name} acknowledged {event.request} without applying it")
-
-
-def _refused(before: NodeState, event: RequestReceived, after: NodeState) -> Finding | None:
-    for client in before.clients:
-        held = after.client(client.name)
-        if held is not None and held.renewed_ms > client.renewed_ms:
-            return Finding("INV-RENEW", f"{after.name} refused {event.request}, and renewed {client.name} all the same")
-    return None
 
 
 def _call(node: NodeState, send: Send) -> Call:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from distro_model.bounded.alarms import confirmation, false_confirmation, left_out, repair, requeued
+from distro_model.bounded.alarms import confirmation, false_confirmation, giver, left_out, repair, requeued
 from distro_model.bounded.draft import BUDGET, Draft, Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Call, Life, Link, Phase
-from distro_model.events import CallEnded, RequestReceived
+from distro_model.events import CallEnded, HandlingRaised, RequestReceived
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.search.system import Alternative, Chain
 from distro_model.transitions import (
@@ -28,6 +28,7 @@ from distro_model.transitions import (
     LosesReply,
     OnLink,
     Overtakes,
+    Raises,
     RepliesLate,
     ReplyArrives,
     Swallows,
@@ -71,6 +72,8 @@ def link_chains(layout: Layout) -> Iterator[Chain]:
             yield link.arrive()
         if bounds.garbles:
             yield link.garble()
+        if bounds.raises:
+            yield link.handling_raises()
 
 
 class _LinkChains:
@@ -117,9 +120,9 @@ class _LinkChains:
             return self._deliver_verify(draft)
         self.exchange(draft)
         if operation is Operation.SNAPSHOT:
-            ends = node_column(self.target), node_column(self.source)
+            draft.look("never", giver, ("end", node_column(self.target)), ("giver",))
             for client in self.layout.clients:
-                draft.alarm(left_out, (*ends, client_column(client)))
+                draft.alarm(left_out, ("giver", node_column(self.source), client_column(client)))
         return self.chain(draft, Delivers, fair=True)
 
     def exchange(self, draft: Draft) -> None:
@@ -197,6 +200,15 @@ class _LinkChains:
         self.end_at_source(draft, GARBLED)
         return self.chain(draft, Garbles)
 
+    def handling_raises(self) -> Chain:
+        """The first request arrives, and an exception leaves its handler."""
+        draft = self.draft("raise", first_sent(SYNCS), "raises")
+        draft.look("never", handling_raised(self.source), ("call",), ("event",))
+        draft.tell(self.target, "event", "answer")
+        draft.look("never", ended(self.target), ("call", "answer"), ("end",))
+        draft.tell(self.source, "end")
+        return self.chain(draft, Raises)
+
 
 def _sent(link: Link) -> list[int]:
     return [position for position, call in enumerate(link.calls) if call.phase is Phase.SENT]
@@ -237,8 +249,14 @@ def received(source: str) -> Function:
 
 
 @cache
+def handling_raised(source: str) -> Function:
+    return lambda call: ((HandlingRaised(0, source, call.request),),)
+
+
+@cache
 def ended(target: str) -> Function:
-    return lambda call, answer: ((CallEnded(0, target, call.request, answer),),)
+    """There is no end while the request is still being handled (`torn.py`)."""
+    return lambda call, answer: () if answer is None else ((CallEnded(0, target, call.request, answer),),)
 
 
 @cache

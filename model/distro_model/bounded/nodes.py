@@ -9,7 +9,9 @@ from distro_model.actions import Crash, Restart
 from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.values import Budget, Clock, Connection, Life, Link, Phase
 from distro_model.events import LeaseCheckDue, LoadDue, TaskDue, VerifyDue
-from distro_model.node import NodeState, fresh_node
+from distro_model.node import NodeState, Task, fresh_node
+from distro_model.profiles import Profile
+from distro_model.rules.index import corrections
 from distro_model.search.system import Alternative, Chain, Finding
 from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
 
@@ -42,22 +44,46 @@ def due_tasks(node: NodeState | None) -> Sequence[Alternative]:
     return tuple(
         (TaskDue(0, task.client, task.target), TaskRuns(node.name, task.target, task.client, task.action))
         for task in node.tasks
+        if not is_being_read(node, task)
     )
+
+
+def is_being_read(node: NodeState, task: Task) -> bool:
+    """Tasks of one client and target are executed one after the other (`rules/torn.py` has one with a pause in it)."""
+    return any((read.client, read.target) == (task.client, task.target) for read in node.reads)
 
 
 def _verify(layout: Layout, node: str) -> Chain:
     """Without periods a round may start at any time; with periods once in each."""
     draft = Draft(layout, "verify round", node)
-    draft.look("not loaded, or nothing to verify", due_verify, (node_column(node),), ("event",))
+    draft.look("not loaded, or nothing to verify", _rounds(layout.profile), (node_column(node),), ("event",))
     if layout.bounds.periods:
         draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
     return draft.chain(lambda _: VerifyRuns(node), fair=True)
 
 
+def _rounds(profile: Profile) -> Function:
+    if not profile.verifies_everybody:
+        return due_verify_of_one
+    return due_verify_or_audit if profile.keeps_index and profile.audits_index else due_verify
+
+
 def due_verify(node: NodeState | None) -> Sequence[Alternative]:
     verifies = node is not None and node.loaded and any(client.native for client in node.clients)
     return ((VerifyDue(0),),) if verifies else ()
+
+
+def due_verify_or_audit(node: NodeState | None) -> Sequence[Alternative]:
+    """A node without clients of its own has its index to look after."""
+    wrong = node is not None and not node.local.events and bool(corrections(node))
+    return ((VerifyDue(0),),) if wrong else due_verify(node)
+
+
+def due_verify_of_one(node: NodeState | None) -> Sequence[Alternative]:
+    if node is None or not due_verify(node):
+        return ()
+    return tuple((VerifyDue(0, only=other),) for other in node.others)
 
 
 def verified(node: str) -> Function:
@@ -71,7 +97,7 @@ def verified(node: str) -> Function:
 
 def _lease_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lease check", node)
-    draft.look("checked in this period", _checked(node), (CLOCK,), (CLOCK, "event"))
+    draft.look("checked in this period", _checked(layout, node), (CLOCK,), (CLOCK, "event"))
     draft.keep(node_column(node), "before")
     draft.tell(node, "event")
     for client in layout.clients:
@@ -79,11 +105,17 @@ def _lease_check(layout: Layout, node: str) -> Chain:
     return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
 
 
-def _checked(node: str) -> Function:
+def _checked(layout: Layout, node: str) -> Function:
+    """A node that has slept since its last check can know it: that check is long ago (B23)."""
+    interval_ms = layout.profile.verify_interval_ms
+
     def after(clock: Clock) -> Sequence[Alternative]:
         if node in clock.checked:
             return ()
-        return ((replace(clock, checked=tuple(sorted((*clock.checked, node)))), LeaseCheckDue(0)),)
+        woken = tuple(each for each in clock.slept if each != node)
+        last_ms = None if node not in clock.slept else (clock.period - 1) * interval_ms - _slept_ms(layout)
+        after = replace(clock, checked=tuple(sorted((*clock.checked, node))), slept=woken)
+        return ((after, LeaseCheckDue(0, last_ms)),)
 
     return after
 
@@ -99,12 +131,25 @@ def _vanished(before: NodeState, after: NodeState, life: Life) -> Sequence[Alter
 def _load(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "load", node)
     draft.look("no load is due", due_load, (node_column(node),), ("event",))
+    if layout.bounds.periods:
+        draft.look("tried in this period", tried_to_load(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
     return draft.chain(lambda _: LoadRuns(node), fair=True)
 
 
 def due_load(node: NodeState | None) -> Sequence[Alternative]:
     return ((LoadDue(0),),) if node is not None and node.load_at_ms is not None else ()
+
+
+def tried_to_load(node: str) -> Function:
+    """Time presses here too: a load that is due is tried in every period, once."""
+
+    def after(clock: Clock) -> Sequence[Alternative]:
+        if node in clock.loaded:
+            return ()
+        return ((replace(clock, loaded=tuple(sorted((*clock.loaded, node)))),),)
+
+    return after
 
 
 def _crash(layout: Layout, node: str) -> Chain:
@@ -155,7 +200,7 @@ def broken(link: Link) -> Sequence[Alternative]:
 
 def orphaned(life: Life, clock: Clock) -> Sequence[Alternative]:
     """The client's own node has crashed, and its connection with it."""
-    if life.connection is not Connection.OPEN:
+    if not life.is_up:
         return unsettled(life, clock)
     return ((replace(life, connection=Connection.ENDED, silent=False, ended_period=clock.period),),)
 
@@ -188,15 +233,21 @@ def mended(link: Link) -> Sequence[Alternative]:
 
 def _pause(layout: Layout, node: str) -> Chain:
     """The node sleeps for longer than a lease while the others go on: seen from it, all its stamps have aged."""
-    slept_ms = (layout.bounds.lease_periods + 1) * layout.profile.verify_interval_ms
+    slept_ms = _slept_ms(layout)
 
-    def slept(state: NodeState | None) -> Sequence[Alternative]:
+    def slept(state: NodeState | None, clock: Clock) -> Sequence[Alternative]:
         if state is None:
             return ()
-        aged = tuple(replace(client, renewed_ms=client.renewed_ms - slept_ms) for client in state.clients)
-        return ((replace(state, clients=aged),),)
+        clients = tuple(replace(client, renewed_ms=client.renewed_ms - slept_ms) for client in state.clients)
+        gone = tuple((client, since_ms - slept_ms) for client, since_ms in state.gone)
+        sleepers = tuple(sorted({*clock.slept, node}))
+        return ((replace(state, clients=clients, gone=gone), replace(clock, slept=sleepers)),)
 
     draft = Draft(layout, "pause", node)
     draft.look("no pauses are left", spent("pauses"), (BUDGET,), (BUDGET,))
-    draft.look(f"{node} is down", slept, (node_column(node),), (node_column(node),))
+    draft.look(f"{node} is down", slept, (node_column(node), CLOCK), (node_column(node), CLOCK))
     return draft.chain(lambda _: Pauses(node), fair=False)
+
+
+def _slept_ms(layout: Layout) -> int:
+    return (layout.bounds.lease_periods + 1) * layout.profile.verify_interval_ms

@@ -115,10 +115,18 @@ def _in_order(value: Value) -> Value:
                 tasks=tuple(sorted(value.tasks, key=lambda each: (each.client, each.target))),
                 members=tuple(sorted(value.members, key=lambda each: each.name)),
                 gone=tuple(sorted(value.gone)),
+                applies=tuple(sorted(value.applies)),
+                reads=tuple(sorted(value.reads)),
             )
         case Answer():
             return replace(value, copies=tuple(sorted(value.copies, key=lambda each: each.client)))
         case Clock():
-            return Clock(value.period, tuple(sorted(value.verified)), tuple(sorted(value.checked)))
+            return replace(
+                value,
+                verified=tuple(sorted(value.verified)),
+                checked=tuple(sorted(value.checked)),
+                loaded=tuple(sorted(value.loaded)),
+                slept=tuple(sorted(value.slept)),
+            )
         case _:
             return value

@@ -11,11 +11,16 @@ from enum import StrEnum
 
 from distro_model.messages import Answer, Content, Request
 
+STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of somebody else"),)
+STRAY_REVISION = 99
+"""What a stray CHANGE says (`accidents.py`); no owner ever comes so far."""
+
 
 class Phase(StrEnum):
     """Where one call is. Its sender has not heard of its end in any of these, except ABANDONED."""
 
     SENT = "on its way"
+    HANDLED = "being applied"
     ANSWERED = "its reply is on its way"
     LOST = "lost"  # it or its reply: only the time-out is left
     REFUSED = "refused"  # there is no connection; the sender will be told
@@ -56,6 +61,7 @@ class Link:
 
 class Connection(StrEnum):
     NEW = "not connected yet"
+    OPENING = "about to be connected"
     OPEN = "connected"
     ENDED = "gone"
 
@@ -78,6 +84,13 @@ class Life:
     """It does nothing any more and answers nothing, though its connection is open."""
     ended_period: int = 0
     """The period in which its connection ended; 0 while it is open, and without periods."""
+    acknowledged: Content = ()
+    """What it publishes as far as it was told: all its requests that were answered with success."""
+
+    @property
+    def is_up(self) -> bool:
+        """Its transport is open, whatever its node knows of it."""
+        return self.connection in (Connection.OPEN, Connection.OPENING)
 
     @property
     def acts(self) -> bool:
@@ -101,12 +114,17 @@ class Budget:
     duplicates: int = 0
     delays: int = 0
     garbles: int = 0
+    raises: int = 0
+    strays: int = 0
     pauses: int = 0
     batches: int = 0
     silences: int = 0
     idle_spells: int = 0
     half_open: int = 0
     operator_changes: int = 0
+    lost_events: int = 0
+    slow_requests: int = 0
+    slow_setups: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""
@@ -121,6 +139,9 @@ class Clock:
     period: int = 0
     verified: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
+    slept: tuple[str, ...] = ()
+    """Who has slept since its last lease check."""
 
 
 def address_of(client: str) -> str:

@@ -87,3 +87,13 @@ def node_lines(node: NodeState) -> Iterable[str]:
         yield f"{asked.client} was asked for a sign of life, {known or 'no answer yet'}"
     for task in node.tasks:
         yield f"{task.action} task of {task.client} for {task.target}"
+    local = node.local
+    yield from (f"a request of {request.client} has found its client" for request in local.requests)
+    yield from (f"set-up of {client}, transport {'open' if up else 'closed'}" for client, up in local.setups)
+    yield from (f"waiting: {event}" for event in local.events)
+    yield from (f"index: {client} under {service}" for service, client in local.index)
+    yield from (f"last push: {service} of {client}, {instance}" for service, client, instance in local.pushed)
+    for apply in node.applies:
+        yield f"applying {apply.client} revision {apply.revision}, {apply.done} steps done"
+    for read in node.reads:
+        yield f"has read {read.client} for {read.target}: {text_of(read.content)}"

@@ -12,7 +12,10 @@ from types import MappingProxyType
 
 from distro_model.mutants.batches import BATCHES
 from distro_model.mutants.connections import CONNECTIONS
+from distro_model.mutants.inside import INSIDE
+from distro_model.mutants.load import LOAD
 from distro_model.mutants.mutant import Mutant
+from distro_model.mutants.receive import RECEIVE
 from distro_model.mutants.sync import SYNC
 from distro_model.mutants.verify import VERIFY
 from distro_model.profiles import Profile
@@ -20,7 +23,7 @@ from distro_model.profiles import Profile
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(
-    {mutant.id: mutant for mutant in (*SYNC, *VERIFY, *BATCHES, *CONNECTIONS)}
+    {mutant.id: mutant for mutant in (*SYNC, *RECEIVE, *VERIFY, *LOAD, *BATCHES, *CONNECTIONS, *INSIDE)}
 )
 
 

@@ -14,7 +14,7 @@ class Mutant:
     """A historical bug keeps the id of the catalogue (`known-bugs.md`), a hypothetical one its `m-…` name.
 
     Explored within `bounds` on top of `strict`, it breaks at least the properties `breaks`; without it, `strict`
-    satisfies all of them there.
+    satisfies all of them there. What only the timed cluster can tell breaks nothing there.
     """
 
     id: str

@@ -77,7 +77,7 @@ class Profile:
     retry_action: RetryAction = RetryAction.SAME
 
     acknowledges_failed_applies: bool = False
-    """A CHANGE whose apply raises is answered with SUCCESS. True in 2.0.0-2.5.0 (B16, D5)."""
+    """A sync whose handling raises is answered with SUCCESS. True in 2.0.0-2.5.0 (B16, D5)."""
 
     batch_bumps_revision: bool = True
     """A batch registration counts as a change. 2.1.2-2.2.4 forgot it (B18, D18)."""
@@ -99,6 +99,84 @@ class Profile:
     keeps_metadata_of_published: bool = True
     """What an operator has set of an address stays while anybody publishes it. No release looks for another publisher
     when one goes; from 2.3.0 on fewer ways lead there (B43)."""
+
+    refuses_unknown_client: bool = True
+    """A request of a client that the node does not know is refused. 2.0.3-2.3.1 answer SUCCESS (B12)."""
+
+    rechecks_client: bool = True
+    """A request that has looked up its client looks again before it changes and announces it. No release does (B25)."""
+
+    rechecks_transport: bool = True
+    """A transport that ends while its connection is set up leaves no client behind. In every release it may (B40)."""
+
+    queue_per_event_class: bool = False
+    """Each class of local events has a queue of its own, so that two of one client change places. 2.0.0-2.0.1 (B08)."""
+
+    overflow_overtakes: bool = False
+    """An event that finds its queue full is handled at once, before all that wait in it. Every release (B28)."""
+
+    releases_in_order: bool = True
+    """The index hears of a removed client in the queue of its registrations. Before 2.3.0 in another one (B13)."""
+
+    audits_index: bool = True
+    """Once every verify interval the service index is held against the table of clients. No release does (B14)."""
+
+    indexes_before_push: bool = True
+    """The index has a new entry before the push of its service is published. In 3.x the push comes first (B44)."""
+
+    event_queue: int = 0
+    """Local events that each queue holds; 0: an event is handled at once, where it is published. A real server's 16,384
+    are as good as 0 to whoever looks from outside; a bounded cluster scales them down (`Bounds.event_queue`)."""
+    keeps_index: bool = False
+    """The service index and the last push are part of the state (`Bounds.index`). Only lists need them."""
+
+    fresh_change_waits_for_retry: bool = False
+    """A change that meets a queued retry takes over its longer delay. In no release; mutant m-merge-keeps-max-delay."""
+
+    retries_unreadable: bool = True
+    """A sync whose answer cannot be read is retried. In every release its callback is never called (B42)."""
+
+    applies_atomically: bool = True
+    """A CHANGE is applied in one step. In every release service by service, while other requests go on (B05)."""
+
+    reads_atomically: bool = True
+    """What a CHANGE carries is read in one step. In every release first the content, then the revision (B05)."""
+
+    largest_revision: int | None = None
+    """A CHANGE of a larger one raises after its content was applied; None: there is no limit. Every release reads 32
+    bits (revision-beyond-int32)."""
+
+    largest_snapshot: int | None = None
+    """Clients that fit into the one message of a snapshot; None: it is paged. Every release sends one message of at
+    most 10 MB (B11)."""
+
+    first_load_asks: bool = True
+    """A node asks for a snapshot as soon as it starts. 2.0.0-2.2.0 know no peer by then, and fail (B32)."""
+
+    interrupted_load_retried: bool = True
+    """A load that was interrupted by an exception starts again. In no release (load-exception-no-retry)."""
+
+    connection_takes_over: bool = True
+    """A connection makes its client native, even where a copy of that id is held. In no release
+    (native-connect-onto-synced)."""
+
+    verifies: bool = True
+    """Owners verify at all. Every release does; mutant no-anti-entropy."""
+
+    verifies_everybody: bool = True
+    """A verify round goes to every member. In every release; mutant m-verify-to-one."""
+
+    repairs_only_the_failed: bool = True
+    """A failed verify brings a full sync to the member that failed it. In every release; m-add-after-fail-to-all."""
+
+    verify_creates: bool = False
+    """A VERIFY of an unknown client creates it, with nothing. In no release; mutant m-query-creates."""
+
+    unknown_delete_succeeds: bool = True
+    """A DELETE of an unknown client is a success. In every release; mutant m-unknown-delete-fails."""
+
+    natives_expire: bool = False
+    """The lease check removes native clients too. In no release; mutant m-cleaner-drops-native."""
 
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000

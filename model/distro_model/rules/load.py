@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distro_model.events import CallEnded, LoadDue, Send
+from distro_model.events import CallEnded, LoadDue, LoadInterrupted, Send
 from distro_model.messages import CallResult, Snapshot
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
@@ -26,7 +26,16 @@ from distro_model.rules.sync import is_reachable
 def on_load_due(node: NodeState, event: LoadDue, profile: Profile) -> Step:
     if node.loaded or node.asking is not None:
         return Step(node)
+    if node.load_at_ms is None and not profile.first_load_asks:
+        return Step(replace(node, load_at_ms=event.at_ms + profile.load_retry_ms))
     return _ask_next(replace(node, missed=False), node.others, event.at_ms, profile)
+
+
+@rule("load interrupted", source="wire-protocol.md 6.8; known-bugs.md load-exception-no-retry; DistroLoadDataTask")
+def on_load_interrupted(node: NodeState, event: LoadInterrupted, profile: Profile) -> Step:
+    """Whoever was asked, nobody listens to the answer any more."""
+    load_at_ms = event.at_ms + profile.load_retry_ms if profile.interrupted_load_retried else None
+    return Step(replace(node, asking=None, load_at_ms=load_at_ms))
 
 
 @rule("snapshot ended", source="wire-protocol.md 6.8; DistroLoadDataTask, DistroClientDataProcessor.processSnapshot")

@@ -9,12 +9,15 @@ again, and sends the DELETE, which succeeds.
 
 from __future__ import annotations
 
-from distro_model.events import Reply, RequestReceived
+from dataclasses import replace
+
+from distro_model.events import HandlingRaised, Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
-from distro_model.node import Action, Client, NodeState, Step
+from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
+from distro_model.rules.notify import removed, upgraded
 from distro_model.rules.rule import rule
-from distro_model.rules.sync import announced, copy_of
+from distro_model.rules.sync import copy_of
 
 
 @rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
@@ -22,8 +25,22 @@ def on_change(node: NodeState, event: RequestReceived, change: Change, profile: 
     if is_refused(node, change.client, profile):
         return Step(node, (Reply(FAIL),))
     if is_poisoned(node, change, profile):
-        return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
+        return raised(node, profile)
+    if profile.largest_revision is not None and change.revision > profile.largest_revision:
+        held = node.client(change.client)
+        content_only = replace(change, revision=0 if held is None else held.revision)
+        return Step(with_copy(node, content_only, event.at_ms, profile), (Reply(FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
+
+
+@rule("handler raised", source="wire-protocol.md 5.4, 6.10 (D5); known-bugs.md B16; DistroDataRequestHandler")
+def on_handling_raised(node: NodeState, _: HandlingRaised, profile: Profile) -> Step:
+    """Nothing was done; the releases before 2.5.1 say so in a code that nobody reads."""
+    return raised(node, profile)
+
+
+def raised(node: NodeState, profile: Profile) -> Step:
+    return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
 
 
 @rule("DELETE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.processData")
@@ -31,11 +48,9 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
     """Removes the client whoever owns it; an unknown one is a success. The loss of a native one is announced."""
     if is_protected(node, delete.client, profile):
         return Step(node, (Reply(FAIL),))
-    held = node.client(delete.client)
-    node = deleted(node, delete.client, event.at_ms, profile)
-    if held is not None and held.native:
-        node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
-    return Step(node, (Reply(SUCCESS),))
+    if node.client(delete.client) is None and not profile.unknown_delete_succeeds:
+        return Step(node, (Reply(FAIL),))
+    return Step(deleted(node, delete.client, event.at_ms, profile), (Reply(SUCCESS),))
 
 
 @rule("SNAPSHOT received", source="wire-protocol.md 6.8; DistroClientDataProcessor.getDatumSnapshot")
@@ -44,6 +59,8 @@ def on_snapshot(node: NodeState, profile: Profile) -> Step:
     if profile.refuses_before_load and not node.loaded:
         return Step(node, (Reply(FAIL),))
     copies = tuple(copy_of(client, profile) for client in node.clients)
+    if profile.largest_snapshot is not None and len(copies) > profile.largest_snapshot:
+        return Step(node, (Reply(Answer(CallResult.ERROR)),))
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
 
 
@@ -53,14 +70,12 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     held = node.client(copy.client)
     if held is None:
         client = Client(copy.client, profile.replicas_are_native, copy.revision, copy.content, at_ms)
-        changed = bool(copy.content)
     else:
         revision = copy.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
         renewed_ms = at_ms if profile.sync_renews_lease else held.renewed_ms
         client = Client(held.name, held.native, revision, copy.content, renewed_ms)
-        changed = held.content != copy.content
-    node = node.with_client(client)
-    return announced(node, copy.client, Action.CHANGE, at_ms, profile) if client.native and changed else node
+    before = () if held is None else held.content
+    return upgraded(node.with_client(client), client, before, at_ms, profile)
 
 
 def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
@@ -68,7 +83,9 @@ def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeSta
 
     A connection id is never used twice, so nobody can miss it.
     """
-    node = node.without_client(name)
+    held = node.client(name)
+    if held is not None:
+        node = removed(node, held, at_ms, profile)
     return node.with_gone(name, at_ms) if profile.tombstones else node
 
 

@@ -17,8 +17,14 @@ from distro_model.rules.rule import rule
 def announced(node: NodeState, client: str, action: Action, at_ms: int, profile: Profile) -> NodeState:
     """Queue the action for every other member, to run after the sync delay. Source: wire-protocol.md 6.1."""
     for target in node.others:
-        node = queued(node, Task(client, target, action, at_ms, profile.sync_delay_ms))
+        node = queued(node, Task(client, target, action, at_ms, _delay_ms(node.task(client, target), profile)))
     return node
+
+
+def _delay_ms(pending: Task | None, profile: Profile) -> int:
+    if pending is None or not profile.fresh_change_waits_for_retry:
+        return profile.sync_delay_ms
+    return max(pending.delay_ms, profile.sync_delay_ms)
 
 
 @rule("task merged", source="wire-protocol.md 6.2; NacosDelayTaskExecuteEngine, DistroDelayTask")
@@ -41,16 +47,17 @@ def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     if request is None:
         return Step(node)  # "null data to sync, skip": no call, no callback, no retry
     if not is_reachable(node, event.target, profile):
-        return Step(_retried(node, request, event.target, event.at_ms, profile))
+        return Step(retried(node, request, event.target, event.at_ms, profile))
     return Step(node, (Send(event.target, request),))
 
 
 @rule("sync ended", source="wire-protocol.md 5.4, 6.3; DistroClientTaskFailedHandler")
 def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
     """Everything but resultCode 200 is a failure, and every failure is retried."""
-    if event.answer.result is CallResult.SUCCESS:
+    result = event.answer.result
+    if result is CallResult.SUCCESS or (result is CallResult.ERROR and not profile.retries_unreadable):
         return Step(node)
-    return Step(_retried(node, request, event.target, event.at_ms, profile))
+    return Step(retried(node, request, event.target, event.at_ms, profile))
 
 
 def copy_of(client: Client, profile: Profile) -> Change:
@@ -72,7 +79,7 @@ def _request_for(node: NodeState, task: Task, profile: Profile) -> Change | Dele
     return Delete(task.client) if profile.change_of_gone_client_deletes else None
 
 
-def _retried(node: NodeState, request: Change | Delete, target: str, at_ms: int, profile: Profile) -> NodeState:
+def retried(node: NodeState, request: Change | Delete, target: str, at_ms: int, profile: Profile) -> NodeState:
     pending = node.task(request.client, target)
     if profile.retry_keeps_pending_delete and pending is not None and pending.action is Action.DELETE:
         return node

@@ -9,16 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.events import CallEnded, LeaseCheckDue, Reply, RequestReceived, Send, VerifyDue
+from distro_model.local_events import ClientVerifyFailed
 from distro_model.messages import FAIL, SUCCESS, CallResult, Verify
-from distro_model.node import Action, Client, NodeState, Step, Task
+from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile
+from distro_model.rules.notify import audited, published, removed
 from distro_model.rules.rule import rule
-from distro_model.rules.sync import is_reachable, queued
+from distro_model.rules.sync import is_reachable
 
 
 @rule("verify round", source="wire-protocol.md 6.5; DistroVerifyTimedTask, DistroVerifyExecuteTask")
-def on_verify_due(node: NodeState, _: VerifyDue, profile: Profile) -> Step:
-    if not node.loaded:
+def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
+    node = audited(node, event.at_ms, profile)
+    if not node.loaded or not profile.verifies:
         return Step(node)
     return Step(
         node,
@@ -27,7 +30,7 @@ def on_verify_due(node: NodeState, _: VerifyDue, profile: Profile) -> Step:
             for client in node.clients
             if client.native
             for target in node.others
-            if is_reachable(node, target, profile)
+            if event.only in (None, target) and is_reachable(node, target, profile)
         ),
     )
 
@@ -35,6 +38,9 @@ def on_verify_due(node: NodeState, _: VerifyDue, profile: Profile) -> Step:
 @rule("VERIFY received", source="wire-protocol.md 6.5; ConnectionBasedClientManager.verifyClient")
 def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: Profile) -> Step:
     held = node.client(verify.client)
+    if held is None and profile.verify_creates:
+        created = Client(verify.client, profile.replicas_are_native, 0, (), event.at_ms)
+        return Step(node.with_client(created), (Reply(FAIL),))
     if held is None or not is_confirmed(held, verify, profile):
         return Step(node, (Reply(FAIL),))
     if held.native or held.renewed_ms == event.at_ms:
@@ -50,22 +56,25 @@ def is_confirmed(held: Client, verify: Verify, profile: Profile) -> bool:
 
 
 @rule("verify ended", source="wire-protocol.md 5.4, 6.1, 6.5; ClientVerifyFailedEvent")
-def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify) -> Step:
+def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: Profile) -> Step:
     """Only a typed failure counts, and only while the node still owns the client: then it is synced with delay 0."""
     held = node.client(verify.client)
     if event.answer.result is not CallResult.FAIL or held is None or not held.native:
         return Step(node)
-    return Step(queued(node, Task(verify.client, event.target, Action.CHANGE, event.at_ms, 0)))
+    for target in (event.target,) if profile.repairs_only_the_failed else node.others:
+        node = published(node, ClientVerifyFailed(verify.client, target), event.at_ms, profile)
+    return Step(node)
 
 
 @rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
     if profile.grace_after_pause and is_after_pause(event, profile):
         return Step(_leases_anew(node, event.at_ms))
-    kept = tuple(client for client in node.clients if not is_expired(client, event.at_ms, profile))
+    for client in node.clients:
+        if is_expired(client, event.at_ms, profile):
+            node = removed(node, client, event.at_ms, profile)
     gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
-    unchanged = len(kept) == len(node.clients) and len(gone) == len(node.gone)
-    return Step(node if unchanged else replace(node, clients=kept, gone=gone))
+    return Step(node if len(gone) == len(node.gone) else replace(node, gone=gone))
 
 
 def is_after_pause(event: LeaseCheckDue, profile: Profile) -> bool:
@@ -84,7 +93,7 @@ def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
 
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
     """Strictly longer than the lease without a renewal; a native client never expires this way."""
-    return not client.native and at_ms - client.renewed_ms > profile.lease_ms
+    return (profile.natives_expire or not client.native) and at_ms - client.renewed_ms > profile.lease_ms
 
 
 def is_forgotten(since_ms: int, at_ms: int, profile: Profile) -> bool:

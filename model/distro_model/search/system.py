@@ -37,6 +37,10 @@ class Kind(StrEnum):
     EVENTUALLY = "eventually"
 
 
+NO_GUARD = "never"
+"""The `guard` of a look-up that always has an alternative."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """`function` gets the values of `reads` and returns the alternatives; each is a tuple of values for `writes`.

@@ -1,0 +1,83 @@
+"""What a client of one node may count on: that its requests took effect, and that lists show what is published.
+
+Both are looked at where the node has *drained*: no local event waits and no request or set-up is half done. A lost
+event leaves the index wrong for a while even where it is repaired, so after one the lists are looked at in settled
+states (`checks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from distro_model.bounded.checks import before_settled
+from distro_model.bounded.draft import BUDGET, Function, Layout, client_column, node_column
+from distro_model.bounded.values import Budget, Connection, Life
+from distro_model.messages import text_of
+from distro_model.node import NodeState
+from distro_model.rules.index import projection
+from distro_model.search.system import Alternative, Finding, Lookup
+
+
+def of_homes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """INV-CLIENTACK: each client at the node that it is connected to."""
+    for number, client in enumerate(layout.clients):
+        reads = (node_column(layout.bounds.home(number)), client_column(client))
+        yield (Lookup("as it should be", disappointed, reads, ("found",)),)
+
+
+def disappointed(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+    """The node holds something else of a client than it was told."""
+    if node is None or node.local.is_busy or life.connection is not Connection.OPEN:
+        return ()
+    held = node.client(life.client)
+    content = () if held is None else held.content
+    if content == life.acknowledged:
+        return ()
+    what = f"{life.client} was told that it publishes {text_of(life.acknowledged)}, {node.name} has {text_of(content)}"
+    return ((Finding("INV-CLIENTACK", what),),)
+
+
+def of_indexes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """INV-INDEX: the index and the last push of each node."""
+    if not layout.bounds.index:
+        return
+    as_it_should_be = "as it should be"
+    for node in layout.nodes:
+        found = Lookup(as_it_should_be, misindexed, (node_column(node),), ("found",))
+        if not layout.bounds.lost_events:
+            yield (found,)
+            continue
+        yield (Lookup("an event was lost", lost_none(layout.bounds.lost_events), (BUDGET,)), found)
+        yield (*before_settled(layout), found)
+
+
+@cache
+def lost_none(lost_events: int) -> Function:
+    def has_all(budget: Budget) -> Sequence[Alternative]:
+        return ((),) if budget.lost_events == lost_events else ()
+
+    return has_all
+
+
+def misindexed(node: NodeState | None) -> Sequence[Alternative]:
+    """With nothing left to handle, the index or the last push is not what the table of clients says."""
+    if node is None or node.local.is_busy:
+        return ()
+    truth = projection(node)
+    index, pushed = set(node.local.index), set(node.local.pushed)
+    surplus = sorted(index - {shown[:2] for shown in truth})
+    missing = sorted({shown[:2] for shown in truth} - index)
+    if surplus:
+        what = f"has {surplus[0][1]} under {surplus[0][0]}, which it does not publish"
+    elif missing:
+        what = f"does not have {missing[0][1]} under {missing[0][0]}, which it publishes"
+    elif pushed != set(truth):
+        what = f"is right, its last push is not: it said {_text(node.local.pushed)} instead of {_text(truth)}"
+    else:
+        return ()
+    return ((Finding("INV-INDEX", f"the index of {node.name} {what}"),),)
+
+
+def _text(shown: tuple[tuple[str, str, str], ...]) -> str:
+    return ", ".join(f"{service} {instance}" for service, _, instance in shown) or "nothing"

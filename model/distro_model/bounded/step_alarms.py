@@ -1,0 +1,166 @@
+"""What one step of one node shows to be wrong by itself, whoever else there is.
+
+`alarm` sees a node before and after an event, with what it answered and what it sent. Every function below is one
+property; the first that finds something is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distro_model.events import (
+    CallEnded,
+    Event,
+    HandlingRaised,
+    InstanceDeregistered,
+    InstanceRegistered,
+    LeaseCheckDue,
+    LoadDue,
+    RequestReceived,
+)
+from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
+from distro_model.node import MemberState, NodeState, Task
+from distro_model.search.system import Finding
+
+
+def alarm(
+    before: NodeState,
+    event: Event,
+    after: NodeState,
+    answer: Answer | None,
+    sent: Sequence[tuple[str, Request]] = (),
+) -> Finding | None:
+    """`sent` are pairs (target, request)."""
+    return (
+        _of_request(before, event, after, answer)
+        or _of_call(before, event, after)
+        or _of_load(before, event, after)
+        or _late(event, after)
+        or _unready(before, event, answer, sent)
+        or spoken_for(before, event, after, sent)
+    )
+
+
+def _late(event: Event, after: NodeState) -> Finding | None:
+    """A fresh change is due when the sync delay is over, and here there is none; a queued retry does not hold it up."""
+    if not isinstance(event, InstanceRegistered | InstanceDeregistered):
+        return None
+    for target in after.others:
+        task = after.task(event.client, target)
+        if task is not None and task.due_ms > event.at_ms:
+            what = f"{after.name} lets the change of {event.client} wait for {target} as long as the retry before it"
+            return Finding("INV-DELAY", what)
+    return None
+
+
+def _of_request(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
+    if not isinstance(event, RequestReceived | HandlingRaised):
+        return None
+    native = _touched_native(before, after)
+    if native is not None:
+        return native
+    if answer is not None and answer.result is CallResult.SUCCESS:
+        return _acknowledged(event.request, after)
+    return None if answer is None else _refused(before, event, after)
+
+
+def _refused(before: NodeState, event: RequestReceived | HandlingRaised, after: NodeState) -> Finding | None:
+    for client in before.clients:
+        held = after.client(client.name)
+        if held is not None and held.renewed_ms > client.renewed_ms:
+            return Finding("INV-RENEW", f"{after.name} refused {event.request}, and renewed {client.name} all the same")
+    unknown = isinstance(event.request, Delete) and before.client(event.request.client) is None
+    if unknown and isinstance(event, RequestReceived):
+        return Finding("INV-GONE", f"{before.name} refuses {event.request}, and does not hold it")
+    return None
+
+
+def _touched_native(before: NodeState, after: NodeState) -> Finding | None:
+    for client in before.clients:
+        held = after.client(client.name)
+        if client.native and (held is None or (held.content, held.revision) != (client.content, client.revision)):
+            now = "forgot it" if held is None else f"has it at revision {held.revision}"
+            return Finding("INV-NATIVE", f"{before.name} owns {client.name}, and by a peer's doing {now}")
+    return None
+
+
+def _acknowledged(request: Request, after: NodeState) -> Finding | None:
+    match request:
+        case Change(client, _, content):
+            held = after.client(client)
+            applied = held is not None and held.content == content
+        case Delete(client):
+            applied = after.client(client) is None
+        case _:
+            applied = True
+    return None if applied else Finding("INV-ACK", f"{after.name} acknowledged {request} without applying it")
+
+
+def _of_call(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+    if not isinstance(event, CallEnded):
+        return None
+    native = _touched_native(before, after)
+    if native is not None:
+        return native
+    if _was_given_up(event, after):
+        what = f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}"
+        return Finding("INV-RETRY", what)
+    if before.local.events:  # a full queue is worked off by whoever publishes: these tasks are of earlier events
+        return None
+    if _tasks_for_others(before, event.target) != _tasks_for_others(after, event.target):
+        return Finding("INV-AIM", f"{event.request} ended at {event.target}, and {before.name} bothers others with it")
+    return None
+
+
+def _was_given_up(event: CallEnded, after: NodeState) -> bool:
+    if event.answer.result is CallResult.SUCCESS or not isinstance(event.request, Change | Delete):
+        return False
+    return after.task(event.request.client, event.target) is None
+
+
+def _tasks_for_others(node: NodeState, target: str) -> tuple[Task, ...]:
+    return tuple(task for task in node.tasks if task.target != target)
+
+
+def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+    if after.loaded and not before.loaded and isinstance(event, CallEnded):
+        unanswered = event.answer.result not in (CallResult.SUCCESS, CallResult.FAIL)
+        what = f"{before.name} counts as loaded after {event.answer.result} of {event.target}"
+        return Finding("INV-LOAD", what) if unanswered else None
+    if after.loaded or after.asking is not None:
+        return None
+    if after.load_at_ms is None:
+        return Finding("INV-LOAD", f"{after.name} is not loaded, and has stopped loading")
+    starts = isinstance(event, LoadDue) and before.asking is None
+    up = [member.name for member in before.members if member.state is MemberState.UP]
+    if starts and up:
+        return Finding("INV-LOAD", f"{after.name} starts its load and does not ask {up[0]}, which is UP")
+    return None
+
+
+def _unready(
+    before: NodeState, event: Event, answer: Answer | None, sent: Sequence[tuple[str, Request]]
+) -> Finding | None:
+    """What a node does that is not loaded."""
+    if before.loaded:
+        return None
+    verify = next((request for _, request in sent if isinstance(request, Verify)), None)
+    if verify is not None:
+        return Finding("INV-INIT", f"{before.name} is not loaded, and sends {verify}")
+    asked = isinstance(event, RequestReceived) and isinstance(event.request, Snapshot)
+    if asked and answer is not None and answer.result is CallResult.SUCCESS:
+        return Finding("INV-INIT", f"{before.name} is not loaded, and gives a snapshot")
+    return None
+
+
+def spoken_for(
+    before: NodeState, event: Event, after: NodeState, sent: Sequence[tuple[str, Request]]
+) -> Finding | None:
+    """INV-SOURCE: a node speaks for a client that it does not own. Who owns an `ip:port` client is another matter."""
+    if isinstance(event, LeaseCheckDue) and after.tasks != before.tasks:
+        return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")
+    for target, request in sent:
+        held = after.client(request.client) if isinstance(request, Change | Verify) else None
+        if held is not None and not held.native and "#" not in held.name:
+            return Finding("INV-SOURCE", f"{after.name} sends {request} to {target}, and does not own it")
+    return None

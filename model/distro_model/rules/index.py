@@ -1,0 +1,67 @@
+"""The service index: from a service to the clients that publish it, which is what queries and pushes go by.
+
+It is maintained by events only, beside the table of clients; the two agree when every event was handled, once and in
+order. A push is taken to reach its subscriber at once: only what it says, and when it was computed, matters here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.local_events import LocalEvent, ServiceChanged, ServiceDeregistered, ServiceRegistered
+from distro_model.node import NodeState
+from distro_model.rules.rule import rule
+
+Entry = tuple[str, str]
+"""(service, client)"""
+Shown = tuple[str, str, str]
+"""(service, client, instance)"""
+
+
+@rule("service indexed", source="wire-protocol.md 6.4; ClientServiceIndexesManager.addPublisherIndexes")
+def indexed(node: NodeState, client: str, service: str) -> NodeState:
+    """Whether the client still exists is not asked: the order of the events answers for that (B13)."""
+    return _with_index(node, {*node.local.index, (service, client)})
+
+
+@rule("service unindexed", source="wire-protocol.md 6.4; ClientServiceIndexesManager.removePublisherIndexes")
+def unindexed(node: NodeState, client: str, service: str | None) -> NodeState:
+    """Without the entries of the client: under one service, or (None) under all."""
+    return _with_index(
+        node, {entry for entry in node.local.index if entry[1] != client or service not in (None, entry[0])}
+    )
+
+
+@rule("service pushed", source="wire-protocol.md 6.4; ServiceStorage, PushExecuteTask")
+def pushed(node: NodeState, service: str) -> NodeState:
+    """The subscriber is told the service as it is now, by the index and the table."""
+    kept = [shown for shown in node.local.pushed if shown[0] != service]
+    now = [shown for shown in queried(node) if shown[0] == service]
+    return replace(node, local=replace(node.local, pushed=tuple(sorted((*kept, *now)))))
+
+
+def queried(node: NodeState) -> tuple[Shown, ...]:
+    """What a query for each service shows: its entries in the index, as far as the table has such a client."""
+    published = set(projection(node))
+    return tuple(shown for shown in sorted(published) if shown[:2] in node.local.index)
+
+
+def projection(node: NodeState) -> tuple[Shown, ...]:
+    """What the table of clients says, ascending."""
+    return tuple(
+        sorted((service, client.name, instance) for client in node.clients for service, instance in client.content)
+    )
+
+
+def corrections(node: NodeState) -> tuple[LocalEvent, ...]:
+    """The events that would make index and last push agree with the table; none where they do."""
+    truth = projection(node)
+    entries, index = {shown[:2] for shown in truth}, set(node.local.index)
+    missing = tuple(ServiceRegistered(client, service) for service, client in sorted(entries - index))
+    surplus = tuple(ServiceDeregistered(client, service) for service, client in sorted(index - entries))
+    differing = sorted({shown[0] for shown in set(truth) ^ set(node.local.pushed)})
+    return (*missing, *surplus) or tuple(ServiceChanged(service) for service in differing)
+
+
+def _with_index(node: NodeState, index: set[Entry]) -> NodeState:
+    return replace(node, local=replace(node.local, index=tuple(sorted(index))))

@@ -1,0 +1,164 @@
+"""Replication, leases and loads, broken one by one: every mutant is noticed, and what is only nearly broken is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from distro_model import MUTANTS, Bounds, Exploration, explore, property_named, with_mutant
+from distro_model.actions import Connect, Drop, Register
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.mutants.load import LOAD
+from distro_model.mutants.receive import RECEIVE
+from distro_model.mutants.sync import SYNC
+from distro_model.mutants.verify import VERIFY
+from distro_model.profiles import STRICT, Profile
+from distro_model.search.graph import state_graph
+from distro_model.search.liveness import search_liveness
+
+HERE = (*SYNC, *RECEIVE, *VERIFY, *LOAD)
+
+
+@cache
+def in_strict(bounds: Bounds) -> Exploration:
+    return explore(bounds, STRICT)
+
+
+def broken(explored: Exploration) -> set[str]:
+    return {result.name for result in explored.results if result.holds is False}
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("mutant", HERE, ids=lambda mutant: mutant.id)
+def test_a_mutant_breaks_what_it_says(mutant):
+    assert set(mutant.breaks) <= broken(explore(mutant.bounds, with_mutant(STRICT, mutant.id)))
+
+
+@pytest.mark.parametrize("bounds", dict.fromkeys(mutant.bounds for mutant in HERE), ids=str)
+def test_strict_breaks_nothing_there(bounds):
+    assert in_strict(bounds).complete
+    assert broken(in_strict(bounds)) == set()
+
+
+def never_reached(bounds: Bounds, profile: Profile) -> set[str]:
+    """With every delivery and every timer strongly fair: a full link only delays what wants to be sent on it."""
+    return set(search_liveness(state_graph(bounded_cluster(bounds, profile)), lambda chain: chain.fair))
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize(
+    ("mutant", "property_id"),
+    [
+        ("B24", "EVENTUALLY-DELETE"),
+        ("B26", "EVENTUALLY-DELETE"),
+        ("B02", "EVENTUALLY-CONV"),
+        ("no-anti-entropy", "EVENTUALLY-CONV"),
+        ("revision-zero-wildcard", "EVENTUALLY-CONV"),
+        ("m-unknown-delete-fails", "EVENTUALLY-QUIET"),
+        ("revision-beyond-int32", "EVENTUALLY-QUIET"),
+    ],
+)
+def test_a_mutant_keeps_the_cluster_from_its_goal_for_ever(mutant, property_id):
+    bounds = MUTANTS[mutant].bounds
+    assert never_reached(bounds, STRICT) == set()
+    assert property_id in never_reached(bounds, with_mutant(STRICT, mutant))
+
+
+def without(mutant: str, **switches: object) -> Profile:
+    return replace(with_mutant(STRICT, mutant), **switches)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "bounds", "repaired"),
+    [
+        ("B24", {}, {"retry_keeps_pending_delete": True}),
+        ("B24", {}, {"change_of_gone_client_deletes": True}),
+        ("m-delete-retried-as-change", {}, {"change_of_gone_client_deletes": True}),
+        ("B42", {"garbles": 0}, {}),
+        ("B05", {"in_flight": 1}, {}),
+        ("B16", {"raises": 0}, {}),
+        ("B26", {"reorders": 0}, {}),
+        ("B27", {"late_replies": 0}, {}),
+        ("B01", {"crashes": 0}, {}),
+        ("B17", {"changes": 0}, {}),
+        ("B23", {"pauses": 0}, {}),
+        ("B31", {"drops": 0}, {}),
+        ("B11", {}, {"largest_snapshot": 1}),
+        ("B33", {"crashes": 1}, {}),
+        ("load-exception-no-retry", {"raises": 0}, {}),
+        ("revision-beyond-int32", {}, {"largest_revision": 2}),
+        ("revision-zero-wildcard", {"strays": 0}, {}),
+        ("native-connect-onto-synced", {"strays": 0}, {}),
+        ("B41", {"strays": 0}, {}),
+        ("m-verify-to-one", {"nodes": 2}, {}),
+        ("m-query-creates", {"delays": 0}, {}),
+    ],
+    ids=str,
+)
+def test_without_its_cause_a_mutant_does_no_harm(mutant, bounds, repaired):
+    """Or with the other line of defence put back: so the bounds say what the defect needs, and nothing else is it."""
+    smaller = replace(MUTANTS[mutant].bounds, **bounds)
+    harm = broken(explore(smaller, without(mutant, **repaired)))
+    assert harm & set(MUTANTS[mutant].breaks) == set()
+
+
+def test_a_revision_that_stays_behind_costs_no_lease_where_syncs_renew_it():
+    bounds = MUTANTS["B10"].bounds
+    assert broken(explore(bounds, without("B10", sync_renews_lease=True))) == {"INV-REV"}
+
+
+class TestStories:
+    """The shortest run is the one that the catalogue tells."""
+
+    def run(self, mutant: str, property_id: str) -> list[str]:
+        explored = explore(MUTANTS[mutant].bounds, with_mutant(STRICT, mutant), [property_named(property_id)])
+        return [str(step.transition) for step in explored.result(property_id).counterexample.steps]
+
+    def test_a_snapshot_rolls_a_client_back_that_changed_after_its_sync(self):
+        assert self.run("B01", "INV-NATIVE")[-4:] == [
+            "register c1 web 10.0.0.1:80 v=2",
+            "a->b: CHANGE c1 revision 1 arrives and is answered",
+            "a starts its load again",
+            "a->b: SNAPSHOT arrives and is answered",
+        ]
+
+    def test_two_changes_are_applied_into_each_other(self):
+        """The older one puts back what the newer one has removed, and the newer one's revision is set last."""
+        assert self.run("B05", "INV-CONV")[-5:] == [
+            "b applies CHANGE c1 revision 2: removes what it does not mention",
+            "b applies CHANGE c1 revision 1: puts web",
+            "b applies CHANGE c1 revision 1: removes what it does not mention",
+            "a->b: CHANGE c1 revision 1 is applied, and answered",
+            "a->b: CHANGE c1 revision 2 is applied, and answered",
+        ]
+
+    def test_a_delete_falls_between_the_cut_of_a_snapshot_and_its_arrival(self):
+        assert self.run("B27", "INV-DELETE")[-5:] == [
+            "b->a: SNAPSHOT arrives, its reply is on its way",
+            "disconnect c1",
+            "a executes its DELETE task of c1 for b",
+            "a->b: DELETE c1 arrives and is answered",
+            "b->a: SNAPSHOT is answered at last",
+        ]
+
+    def test_a_woken_node_checks_its_leases_before_it_hears_the_owner(self):
+        assert self.run("B23", "INV-LIVE")[-2:] == ["b sleeps for longer than a lease", "b checks its leases"]
+
+
+@pytest.mark.parametrize(("profile", "sent_ms"), [("strict", 5000), ("m-merge-keeps-max-delay", 7000)])
+def test_a_fresh_change_does_not_wait_for_the_retry_that_it_meets(cluster, profile, sent_ms):
+    """The CHANGE of 1.0 s times out at 4.0 s; the change of 4.1 s is sent a second later, with it."""
+    lab = cluster(STRICT if profile == "strict" else with_mutant(STRICT, profile), "ab")
+    lab.do(Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80 v=1"), Drop("a", "b", "CHANGE"))
+    lab.run(4100)
+    lab.do(Register("c1", "web", "10.0.0.1:80 v=2"))
+    lab.run(4000)
+    assert [at_ms for at_ms, _ in lab.calls("CHANGE a->b c1 revision 2")] == [sent_ms]
+
+
+@pytest.mark.parametrize("services", [0, 4])
+def test_a_client_has_one_to_three_services(services):
+    with pytest.raises(ValueError, match="1 to 3 services"):
+        Bounds(services=services)
