@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distro_model.search.compiling import allocating_kernel, fetch, kernel, lowest_bit, part_of_kernel
+from distro_model.search.compiling import allocating_kernel, fetch, kernel, lowest_bit, part_of_kernel, scalar
 from distro_model.search.layout import (
     ASIDE,
     BASE,
@@ -116,12 +116,6 @@ def same(layout: Layout, stored: Ints, row: Ints) -> bool:
         if equal:
             return True
     return False
-
-
-@part_of_kernel
-def home(prints: Words, fingerprint: np.uint64) -> Int:
-    """The first slot of a fingerprint's bucket."""
-    return np.int64(fingerprint & np.uint64((prints.size >> 3) - 1)) * SLOTS
 
 
 @part_of_kernel
@@ -408,6 +402,7 @@ def expand(
     A row that needs a look-up which nobody has asked yet is put aside, and leaves no trace in any count: it is walked
     again with `sign` -1 up to the same point. Stops early when there is no space for candidates.
     """
+    scalar()
     number = report[NEXT]
     filtered = end = report[KEPT]
     sign = 1
