@@ -216,6 +216,7 @@ def in_small_chunks(monkeypatch):
     monkeypatch.setattr(engine, "CHUNK", 97)
     monkeypatch.setattr("distro_model.search.expander.WORTH_A_THREAD", 10)
     monkeypatch.setattr("distro_model.search.expander.FIRST_CAPACITY", 4)
+    monkeypatch.setattr("distro_model.search.expander.LATELY", 2)
     monkeypatch.setattr("distro_model.search.expander.MISSES_AT_ONCE", 3)
     monkeypatch.setattr("distro_model.search.tables.LEAST_BITS", 0)
     monkeypatch.setattr("distro_model.search.tables.DENSE_BITS", 3)

@@ -141,17 +141,33 @@ def is_known(layout: Layout, known: Known, fingerprint: np.uint64, row: Ints) ->
 
 
 @part_of_kernel
-def filter_candidates(layout: Layout, known: Known, lately: Words, out: Candidates, begin: Int, end: Int) -> Int:
-    """Drop candidates that are known, or were seen lately; returns the end of what is left."""
+def was_lately(lately: Words, fingerprint: np.uint64) -> bool:
+    """Was there a candidate with this fingerprint not long ago? Remembers it if not."""
+    if lately.size == 0:
+        return False
+    place = (fingerprint >> np.uint64(20)) & np.uint64(lately.size - 1)
+    if lately[place] == fingerprint:
+        return True
+    lately[place] = fingerprint
+    return False
+
+
+@part_of_kernel
+def forget(lately: Words, out: Candidates, begin: Int, end: Int) -> None:
+    """These candidates are taken back."""
+    if lately.size > 0:
+        for candidate in range(begin, end):
+            place = (out.prints[candidate] >> np.uint64(20)) & np.uint64(lately.size - 1)
+            if lately[place] == out.prints[candidate]:
+                lately[place] = 0
+
+
+@part_of_kernel
+def filter_candidates(layout: Layout, known: Known, out: Candidates, begin: Int, end: Int) -> Int:
+    """Drop candidates that are known; returns the end of what is left."""
     kept = begin
-    recent = np.uint64(lately.size - 1)
     for candidate in range(begin, end):
         fingerprint = out.prints[candidate]
-        if lately.size > 0:
-            place = (fingerprint >> np.uint64(20)) & recent
-            if lately[place] == fingerprint:
-                continue
-            lately[place] = fingerprint
         if is_known(layout, known, fingerprint, out.rows[candidate]):
             continue
         if kept != candidate:
@@ -300,7 +316,15 @@ def strands_to_walk(layout: Layout, job: Job, registers: Ints, word: Int) -> np.
 
 @part_of_kernel
 def arrive(
-    layout: Layout, known: Known, out: Candidates, tally: Tally, report: Longs, scratch: Scratch, at: Place, end: Int
+    layout: Layout,
+    known: Known,
+    job: Job,
+    out: Candidates,
+    tally: Tally,
+    report: Longs,
+    scratch: Scratch,
+    at: Place,
+    end: Int,
 ) -> tuple[Int, Int]:
     """At the end of a chain: write down the row that it leads to, if it still counts and is another one."""
     fingerprint, changed, complete = print_after(layout, scratch, at.strand)
@@ -310,12 +334,13 @@ def arrive(
             note_missed_prints(layout, tally, report, scratch, at.strand)
         if state == FREE:
             state = MISSED
-    if state == FREE and changed != 0 and end == out.prints.size:
+    # Not `end`: what was seen lately may differ when the row is walked again, and that must stop at the same point.
+    if state == FREE and at.begin + at.ordinal >= out.prints.size:
         state = NO_SPACE
     if state == FREE:
         tally.taken[at.strand] += at.sign
         note_alarms(layout, tally, scratch.registers, at.strand, at.row, at.ordinal)
-        if changed != 0:
+        if changed != 0 and not was_lately(job.lately, fingerprint):
             write_candidate(layout, known, out, scratch, at.strand, fingerprint, end)
             out.parents[end] = at.row
             out.ordinals[end] = at.ordinal
@@ -342,6 +367,7 @@ def walk_row(
     latest of them. Registers are written once in a chain, so that needs no restoring.
     """
     load(layout, job, row, scratch)
+    begin = end
     registers, choices = scratch.registers, scratch.choices
     ordinal = 0
     state: Int = FREE
@@ -370,8 +396,8 @@ def walk_row(
                     take(layout, registers, step, value + 1)
                     step += 1
                 if step == last:
-                    at = Place(strand, row, ordinal, sign, state)
-                    end, state = arrive(layout, known, out, tally, report, scratch, at, end)
+                    at = Place(strand, row, ordinal, begin, sign, state)
+                    end, state = arrive(layout, known, job, out, tally, report, scratch, at, end)
                     ordinal += 1
                 elif value == UNASKED:
                     if sign == 1:
@@ -411,6 +437,7 @@ def expand(
         begin = end
         end, state = walk_row(layout, known, job, out, tally, report, scratch, row, sign, begin)
         if state != FREE:
+            forget(job.lately, out, begin, end)
             end = begin
             sign = -sign
             if sign == -1:
@@ -423,9 +450,9 @@ def expand(
         if state != NO_SPACE:
             number += 1
         if state == NO_SPACE or end - filtered >= FILTERED_EVERY:
-            filtered = end = filter_candidates(layout, known, job.lately, out, filtered, end)
+            filtered = end = filter_candidates(layout, known, out, filtered, end)
     report[NEXT] = number
-    report[KEPT] = filter_candidates(layout, known, job.lately, out, filtered, end)
+    report[KEPT] = filter_candidates(layout, known, out, filtered, end)
 
 
 @kernel

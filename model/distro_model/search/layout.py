@@ -94,6 +94,8 @@ class Place(NamedTuple):
     strand: Int
     row: Int
     ordinal: Int
+    begin: Int
+    """The first candidate of this row."""
     sign: Int
     """-1 if counts are to be taken back."""
     state: Int
