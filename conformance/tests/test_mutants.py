@@ -11,8 +11,9 @@ import pytest
 from distro_conformance.mutation.kill import Kill
 from distro_conformance.mutation.levels import kill_on_node
 from distro_conformance.mutation.matrix import Matrix, run_mutants
-from distro_conformance.mutation.traces import Circumstances, broken_by, trace_bench
+from distro_conformance.mutation.traces import SHOWN_BY, Circumstances, broken_by, trace_bench
 from distro_conformance.verdict import Verdict
+from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
 
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
@@ -45,6 +46,10 @@ def test_a_matrix_conforms_when_every_mutant_is_killed_and_says_how() -> None:
         "DISTRO-OWNER-001",
         "lives: no property breaks within its bounds",
     ]
+
+
+def test_what_traces_are_searched_for_is_a_mutant_of_the_model() -> None:
+    assert SHOWN_BY.keys() <= MUTANTS.keys()
 
 
 def test_the_model_kills_a_mutant_within_its_bounds() -> None:

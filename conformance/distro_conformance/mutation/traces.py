@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from distro_conformance.mutation.kill import Kill
 from distro_conformance.simulation.faults import faults_named
 from distro_conformance.simulation.run import SimulationOptions, simulate
-from distro_model.mutants import MUTANTS
 from distro_spark.java import require_java
 
 if TYPE_CHECKING:
@@ -45,12 +44,9 @@ SHOWN_BY: Mapping[str, Circumstances] = MappingProxyType(
         "B10": Circumstances(duration_s=100),
         "B24": Circumstances("drop", 6000, 3),  # the client must leave within a second of the lost CHANGE's time-out
         "m-delete-retried-as-change": Circumstances("drop", 900),
+        "no-anti-entropy": Circumstances("swallow", 900),
     }
 )
-
-
-def mutants_in_traces() -> tuple[str, ...]:
-    return tuple(name for name in SHOWN_BY if name in MUTANTS)
 
 
 Judged = Callable[[Sequence[Path]], "CheckResult"]
