@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from distro_model.events import Output
+from distro_model.events import HttpReceived, Output
 from distro_model.messages import Content
 
 
@@ -24,6 +24,10 @@ class Client:
     revision: int
     content: Content
     renewed_ms: int  # start of the running lease; means nothing for a native client
+    beats: tuple[tuple[str, int], ...] = ()
+    """Of an ip:port client: pairs (service, time of the last beat in ms)."""
+    watched: bool = True
+    """The owner checks the beats of this object; false only for a client that was created twice (B30)."""
 
 
 class Action(StrEnum):
@@ -64,6 +68,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Superseded:
+    """A revision of an ip:port client that was replaced here, and that `peer` may still hold: it has not heard yet."""
+
+    client: str
+    peer: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -76,6 +89,9 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    superseded: tuple[Superseded, ...] = ()
+    unannounced: tuple[str, ...] = ()  # changed ip:port clients whose event is not handled yet
+    entered: tuple[HttpReceived, ...] = ()  # requests that have looked for their client and not created it yet
 
     def client(self, name: str) -> Client | None:
         for client in self.clients:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 
 from distro_model.bounded.bounds import Bounds
@@ -25,6 +26,14 @@ from distro_model.bounded.checks import (
     undeleted,
 )
 from distro_model.bounded.draft import Layout
+from distro_model.bounded.ip_checks import (
+    ip_diverged,
+    of_equal_revisions,
+    of_ownership,
+    of_settled_ip_clients,
+    undead,
+    unshown,
+)
 from distro_model.search.system import Kind, Lookup
 
 
@@ -42,6 +51,10 @@ class Property:
     """Whether the bounds allow for what a `sometimes` looks for, and for what an `always` speaks about."""
 
 
+def both(*parts: Looks) -> Looks:
+    return lambda layout: chain.from_iterable(looks(layout) for looks in parts)
+
+
 def _replicates(bounds: Bounds) -> bool:
     return bounds.nodes > 1 and bounds.clients > 0
 
@@ -57,14 +70,15 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-CONV",
                 Kind.ALWAYS,
-                "In a settled state every node shows the same instances of every connected client.",
-                of_settled(diverged("INV-CONV")),
+                "In a settled state every node shows the same instances of every client that is connected or beats.",
+                both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(ip_diverged("INV-CONV"))),
             ),
             Property(
                 "INV-OWNER",
                 Kind.ALWAYS,
-                "A client is native at the node that holds its connection and nowhere else, at every moment.",
-                of_copies(misowned),
+                "A client is native at the node that holds its connection and nowhere else, at every moment; an ip:port"
+                " client is owned by exactly one node as soon as all have found out who runs.",
+                both(of_copies(misowned), of_ownership),
             ),
             Property(
                 "INV-NATIVE",
@@ -74,8 +88,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-LIVE",
                 Kind.ALWAYS,
-                "No lease check removes the copy of a client whose connection is open.",
-                applies=_periods_pass,
+                "No check and no verify removes the copy of a client whose connection is open or whose beats go on.",
+                applies=lambda bounds: _periods_pass(bounds) or bounds.ip_clients > 0,
             ),
             Property(
                 "INV-DELETE",
@@ -99,7 +113,28 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-RETRY",
                 Kind.ALWAYS,
-                "A sync that did not end with SUCCESS is queued again.",
+                "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer.",
+            ),
+            Property(
+                "INV-CLIENTACK",
+                Kind.ALWAYS,
+                "What an ip:port client was told to be registered shows at once where it was handled, and in a settled"
+                " state everywhere, unless its beats stopped, nodes crashed or left, or nodes heard different things.",
+                of_settled_ip_clients(unshown),
+                lambda bounds: bounds.ip_clients > 0,
+            ),
+            Property(
+                "INV-DEAD",
+                Kind.ALWAYS,
+                "In a settled state in which no beat check is due, nobody shows an ip:port client that is long silent.",
+                of_settled_ip_clients(undead),
+                lambda bounds: bounds.lapses > 1,
+            ),
+            Property(
+                "INV-LOAD",
+                Kind.ALWAYS,
+                "A node that has nobody to load from is loaded.",
+                applies=lambda bounds: bounds.crashes > 0,
             ),
             Property(
                 "INV-ACK",
@@ -114,8 +149,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-REV",
                 Kind.ALWAYS,
-                "A copy stamped with revision r > 0 holds what its owner had at revision r.",
-                of_copies(lambda _: misrevised),
+                "A copy stamped with revision r > 0 holds what its owner had at revision r; an ip:port client at one"
+                " revision has one content.",
+                both(of_copies(lambda _: misrevised), of_equal_revisions),
             ),
             Property(
                 "REACH-SECOND-REVISION",

@@ -9,23 +9,29 @@ from __future__ import annotations
 from typing import assert_never
 
 from distro_model.events import (
+    AnnounceDue,
+    BeatCheckDue,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
     Event,
+    HttpEntered,
+    HttpFinished,
+    HttpReceived,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    MembersListed,
     ReportDue,
     RequestReceived,
     TaskDue,
     VerifyDue,
 )
-from distro_model.messages import Change, Delete, Report, Snapshot, Verify
+from distro_model.messages import Change, Delete, OwnedList, Report, Snapshot, Verify
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
-from distro_model.rules import clients, load, members, receive, sync, verify
+from distro_model.rules import clients, ip_clients, load, members, receive, sync, verify
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
@@ -53,6 +59,18 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
             return members.on_report_due(node, event, profile)
         case LoadDue():
             return load.on_load_due(node, event, profile)
+        case HttpReceived():
+            return ip_clients.on_http(node, event, profile)
+        case HttpEntered():
+            return ip_clients.on_http_entered(node, event, profile)
+        case HttpFinished():
+            return ip_clients.on_http_finished(node, event, profile)
+        case AnnounceDue():
+            return ip_clients.on_announce_due(node, event, profile)
+        case BeatCheckDue():
+            return ip_clients.on_beat_check_due(node, event, profile)
+        case MembersListed():
+            return members.on_listed(node, event, profile)
     assert_never(event)
 
 
@@ -64,6 +82,8 @@ def _received(node: NodeState, event: RequestReceived, profile: Profile) -> Step
             return receive.on_delete(node, event, delete, profile)
         case Verify() as request:
             return verify.on_verify(node, event, request, profile)
+        case OwnedList() as owned:
+            return verify.on_owned_list(node, event, owned, profile)
         case Snapshot():
             return receive.on_snapshot(node, profile)
         case Report():
@@ -76,7 +96,9 @@ def _ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
         case Change() | Delete() as request:
             return sync.on_sync_ended(node, event, request, profile)
         case Verify() as request:
-            return verify.on_verify_ended(node, event, request)
+            return verify.on_verify_ended(node, event, request, profile)
+        case OwnedList():
+            return Step(node)
         case Snapshot():
             return load.on_snapshot_ended(node, event, profile)
         case Report():

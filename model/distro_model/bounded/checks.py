@@ -23,7 +23,7 @@ from distro_model.bounded.values import Connection, Life
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Content, text_of
 from distro_model.network import Link as TimedLink
-from distro_model.node import NodeState
+from distro_model.node import MemberState, NodeState
 from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.turn import Plan, Turn
 
@@ -53,7 +53,7 @@ def of_settled(function: Function) -> Looks:
     """What all nodes together hold of one client, in settled states."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        before = (*_idle(layout), *_together(layout.nodes), _settled(layout))
+        before = (*before_settled(layout), *settled_looks(layout))
         return ((*before, found) for found in _of_clients(layout, function))
 
     return looks
@@ -63,7 +63,7 @@ def of_all_nodes(function: Function) -> Looks:
     """What all nodes together hold of one client, in every state."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        return ((*_together(layout.nodes), found) for found in _of_clients(layout, function))
+        return ((*together(layout.nodes), found) for found in _of_clients(layout, function))
 
     return looks
 
@@ -73,14 +73,14 @@ def _of_clients(layout: Layout, function: Function) -> Iterator[Lookup]:
         yield Lookup("as it should be", function, ("all nodes", client_column(client)), ("found",))
 
 
-def _idle(layout: Layout) -> Iterator[Lookup]:
+def before_settled(layout: Layout) -> Iterator[Lookup]:
     for node in layout.nodes:
         yield Lookup(f"{node} is not idle", is_idle, (node_column(node),))
     for link in layout.links:
         yield Lookup("a link is not empty", is_empty, (link_column(*link),))
 
 
-def _together(nodes: tuple[str, ...]) -> Iterator[Lookup]:
+def together(nodes: tuple[str, ...]) -> Iterator[Lookup]:
     """The states of all nodes as one value, in the register "all nodes"."""
     first, *rest = (node_column(node) for node in nodes)
     latest = "all nodes" if not rest else "the first node"
@@ -99,8 +99,9 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
     return (((*nodes, node),),)
 
 
-def _settled(layout: Layout) -> Lookup:
-    return Lookup("a verify round would change it", settled(Plan(layout.nodes, layout.profile)), ("all nodes",))
+def settled_looks(layout: Layout) -> Iterator[Lookup]:
+    yield from together(layout.nodes)
+    yield Lookup("a verify round would change it", settled(Plan(layout.nodes, layout.profile)), ("all nodes",))
 
 
 @cache
@@ -112,7 +113,11 @@ def settled(plan: Plan) -> Function:
 
 
 def is_idle(node: NodeState | None) -> Sequence[Alternative]:
-    return ((),) if node is not None and node.loaded and not node.tasks else ()
+    return ((),) if node is not None and is_at_rest(node) else ()
+
+
+def is_at_rest(node: NodeState) -> bool:
+    return node.loaded and not node.tasks and not node.unannounced and not node.entered
 
 
 def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
@@ -176,7 +181,7 @@ def diverged(property_id: str) -> Function:
     """A connected client is not shown the same by every running node."""
 
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        if life.connection is not Connection.OPEN:
+        if life.connection is not Connection.OPEN or not stable(nodes):
             return ()
         shown = {node.name: _content(node, life.client) for node in nodes if node is not None}
         if len(set(shown.values())) < 2:
@@ -187,9 +192,19 @@ def diverged(property_id: str) -> Function:
     return found
 
 
+def stable(nodes: Nodes) -> bool:
+    """Everybody is in everybody's list, and believed UP: only then does anything claim that all show the same."""
+    names = {node.name for node in nodes if node is not None}
+    return all(
+        node is None
+        or (names <= {node.name, *node.others} and all(each.state is MemberState.UP for each in node.members))
+        for node in nodes
+    )
+
+
 def undeleted(nodes: Nodes, life: Life) -> Sequence[Alternative]:
     holders = [node.name for node in nodes if node is not None and node.client(life.client) is not None]
-    if not holders or not life.left_cleanly:
+    if not holders or not life.left_cleanly or not stable(nodes):
         return ()
     return ((Finding("INV-DELETE", f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
-from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
+from distro_model.bounded.draft import BUDGET, CLOCK, STALE, Layout, client_column, ip_column, link_column, node_column
+from distro_model.bounded.ip_clients import ip_client_chains
 from distro_model.bounded.links import link_chains
+from distro_model.bounded.members import member_chains
 from distro_model.bounded.nodes import node_chains
-from distro_model.bounded.values import Budget, Clock, Life, Link
+from distro_model.bounded.values import Budget, Clock, IpLife, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
@@ -23,15 +25,24 @@ def bounded_cluster(
 ) -> System:
     """The system that a search explores. At the beginning every node runs and is loaded, and nobody is connected."""
     lease_ms = bounds.lease_periods * profile.verify_interval_ms if bounds.periods else profile.lease_ms
-    layout = Layout(bounds, replace(profile.without_time(), lease_ms=lease_ms))
+    scaled = replace(profile.without_time(), lease_ms=lease_ms)
+    if bounds.periods:  # a time-out of beats is one period, and two remove the instance
+        period_ms = profile.verify_interval_ms
+        scaled = replace(scaled, beat_timeout_ms=period_ms, beat_delete_ms=2 * period_ms)
+    if bounds.watches_members:
+        scaled = replace(scaled, failures_until_down=0)
+    layout = Layout(bounds, scaled)
     beginning = {
         **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
         **{link_column(*ends): Link() for ends in layout.links},
         **{client_column(name): _life(bounds, name) for name in layout.clients},
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
         CLOCK: Clock(),
+        **{ip_column(name): IpLife(name, bounds.changes) for name in layout.ip_clients},
+        **({STALE: ()} if bounds.watches_members else {}),
     }
     chains = (*client_chains(layout), *node_chains(layout), *link_chains(layout), *clock_chains(layout))
+    chains += (*ip_client_chains(layout), *member_chains(layout))
     return System(
         tuple(beginning),
         tuple(beginning.values()),

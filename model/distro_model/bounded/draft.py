@@ -13,9 +13,9 @@ from functools import cached_property
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.values import Call, Clock, Link
-from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send
+from distro_model.events import BeatCheckDue, CallEnded, Event, LoadDue, Reply, RequestReceived, Send, TaskDue
 from distro_model.messages import Answer, CallResult, Change, Delete, Verify
-from distro_model.node import NodeState
+from distro_model.node import Action, NodeState
 from distro_model.profiles import Profile
 from distro_model.search.system import Alternative, Chain, Finding, Lookup, Registers
 from distro_model.step import step
@@ -39,6 +39,10 @@ class Layout:
         return self.bounds.client_names
 
     @cached_property
+    def ip_clients(self) -> tuple[str, ...]:
+        return self.bounds.ip_client_names
+
+    @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
         return tuple((source, target) for source in self.nodes for target in self.nodes if source != target)
 
@@ -56,9 +60,30 @@ class Layout:
             result = step(node, replace(event, at_ms=at_ms) if at_ms else event, self.profile)
             calls = tuple((out.target, _call(result.node, out)) for out in result.outputs if isinstance(out, Send))
             answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
-            return ((result.node, calls, answer, alarm(node, event, result.node, answer)),)
+            wrong = alarm(node, event, result.node, answer) or task_alarm(node, event, result.node, calls)
+            return ((result.node, calls, answer, wrong or load_alarm(event, result.node)),)
 
         return told
+
+    @cached_property
+    def answers(self) -> Function:
+        """(node, HTTP request) -> the request, where the node answers it and does not forward it."""
+
+        def answered(node: NodeState | None, event: Event) -> Sequence[Alternative]:
+            outputs = () if node is None else step(node, event, self.profile).outputs
+            return ((event,),) if any(isinstance(each, Reply) for each in outputs) else ()
+
+        return answered
+
+    @cached_property
+    def beat_check(self) -> Function:
+        """(node) -> the beat check, where it would change something."""
+
+        def due(node: NodeState | None) -> Sequence[Alternative]:
+            event = BeatCheckDue(0)
+            return () if node is None or step(node, event, self.profile).node == node else ((event,),)
+
+        return due
 
     @cached_property
     def push(self) -> dict[str, Function]:
@@ -87,8 +112,13 @@ def client_column(client: str) -> str:
     return f"client {client}"
 
 
+def ip_column(client: str) -> str:
+    return f"ip client {client}"
+
+
 BUDGET = "budget"
 CLOCK = "clock"
+STALE = "stale beliefs"
 
 
 class Draft:
@@ -105,6 +135,10 @@ class Draft:
     def register(self, name: str) -> str:
         """The register that holds the latest value of a column."""
         return self.latest.get(name, name)
+
+    def keep(self, name: str, kept: str) -> None:
+        """What the column holds now stays readable as `kept`, whatever is written to the column later."""
+        self.latest[kept] = self.register(name)
 
     def look(self, guard: str, function: Function, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
         """Read the latest values, write new ones. What is written under a column's name is its new value."""
@@ -155,6 +189,8 @@ class Draft:
                 *map(client_column, layout.clients),
                 BUDGET,
                 CLOCK,
+                *map(ip_column, layout.ip_clients),
+                STALE,
             )
         )
 
@@ -171,9 +207,33 @@ def alarm(before: NodeState, event: Event, after: NodeState, answer: Answer | No
         return _acknowledged(event, after)
     if isinstance(event, CallEnded) and isinstance(event.request, Change | Delete):
         client_name = event.request.client
-        if event.answer.result is not CallResult.SUCCESS and after.task(client_name, event.target) is None:
+        left = event.target not in after.others
+        if not left and event.answer.result is not CallResult.SUCCESS and after.task(client_name, event.target) is None:
             what = f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}"
             return Finding("INV-RETRY", what)
+    return None
+
+
+def task_alarm(before: NodeState, event: Event, after: NodeState, calls: Calls) -> Finding | None:
+    """A task for a member is sent or tried again; one for a node that has left comes to nothing (B37)."""
+    if not isinstance(event, TaskDue):
+        return None
+    task = before.task(event.client, event.target)
+    attempted = any(target == event.target for target, _ in calls)
+    requeued = after.task(event.client, event.target) is not None
+    if event.target not in after.others:
+        if not attempted and not requeued:
+            return None
+        does = "sends" if attempted else "keeps"
+        return Finding("INV-RETRY", f"{after.name} {does} a task for {event.target}, which is no member of its list")
+    if task is None or attempted or requeued or (task.action is Action.CHANGE and after.client(task.client) is None):
+        return None  # what becomes of a CHANGE whose client is gone is a matter of INV-DELETE
+    return Finding("INV-RETRY", f"{after.name} dropped its {task.action} task of {task.client} for {task.target}")
+
+
+def load_alarm(event: Event, after: NodeState) -> Finding | None:
+    if isinstance(event, LoadDue) and not after.others and not after.loaded:
+        return Finding("INV-LOAD", f"{after.name} is alone, and waits for somebody to load from")
     return None
 
 

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from distro_model.actions import Crash, Restart
-from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.draft import (
+    BUDGET,
+    CLOCK,
+    STALE,
+    Draft,
+    Function,
+    Layout,
+    client_column,
+    ip_column,
+    link_column,
+    node_column,
+)
+from distro_model.bounded.ghosts import crashed, restarted, shaken, vanished
 from distro_model.bounded.values import Budget, Clock, Connection, Life, Link, Phase
-from distro_model.events import LeaseCheckDue, LoadDue, TaskDue, VerifyDue
+from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, TaskDue, VerifyDue
 from distro_model.node import NodeState, fresh_node
+from distro_model.profiles import Profile
+from distro_model.rules.owners import is_responsible
 from distro_model.search.system import Alternative, Chain, Finding
 from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
 
@@ -48,16 +63,22 @@ def due_tasks(node: NodeState | None) -> Sequence[Alternative]:
 def _verify(layout: Layout, node: str) -> Chain:
     """Without periods a round may start at any time; with periods once in each."""
     draft = Draft(layout, "verify round", node)
-    draft.look("not loaded, or nothing to verify", due_verify, (node_column(node),), ("event",))
+    draft.look("not loaded, or nothing to verify", due_verify(layout.profile), (node_column(node),), ("event",))
     if layout.bounds.periods:
         draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
     return draft.chain(lambda _: VerifyRuns(node), fair=True)
 
 
-def due_verify(node: NodeState | None) -> Sequence[Alternative]:
-    verifies = node is not None and node.loaded and any(client.native for client in node.clients)
-    return ((VerifyDue(0),),) if verifies else ()
+@cache
+def due_verify(profile: Profile) -> Function:
+    def due(node: NodeState | None) -> Sequence[Alternative]:
+        if node is None or not node.loaded:
+            return ()
+        owns = any(is_responsible(node, client, profile) for client in node.clients)
+        return ((VerifyDue(0),),) if owns or (profile.verify_lists_owned and node.others) else ()
+
+    return due
 
 
 def verified(node: str) -> Function:
@@ -72,11 +93,21 @@ def verified(node: str) -> Function:
 def _lease_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lease check", node)
     draft.look("checked in this period", _checked(node), (CLOCK,), (CLOCK, "event"))
-    before = draft.register(node_column(node))
+    draft.keep(node_column(node), "before")
     draft.tell(node, "event")
     for client in layout.clients:
-        draft.alarm(_vanished, (before, node_column(node), client_column(client)))
+        draft.alarm(_vanished, ("before", node_column(node), client_column(client)))
+    if layout.ip_clients:
+        draft.keep(node_column(node), "before the beat check")
+        draft.look("never", beat_check, (node_column(node),), ("beat check",))
+        draft.tell(node, "beat check")
+        for client in layout.ip_clients:
+            draft.alarm(vanished, ("before the beat check", node_column(node), ip_column(client)))
     return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
+
+
+def beat_check(_: NodeState | None) -> Sequence[Alternative]:
+    return ((BeatCheckDue(0),),)
 
 
 def _checked(node: str) -> Function:
@@ -118,6 +149,10 @@ def _crash(layout: Layout, node: str) -> Chain:
     for client in layout.clients:
         ends = orphaned if layout.bounds.home(layout.clients.index(client)) == node else unsettled
         draft.look("never", ends, (client_column(client), CLOCK), (client_column(client),))
+    for client in layout.ip_clients:
+        draft.look("never", shaken, (ip_column(client),), (ip_column(client),))
+    if layout.bounds.watches_members:
+        draft.look("never", crashed(layout, node), (STALE,), (STALE,))
     return draft.chain(lambda _: NodeFails(Crash(node)), fair=False)
 
 
@@ -178,6 +213,8 @@ def _restart(layout: Layout, node: str) -> Chain:
     draft.look(f"{node} runs", started, (node_column(node), CLOCK), (node_column(node), "event"))
     for other in others:
         draft.look("never", mended, (link_column(other, node),), (link_column(other, node),))
+    if layout.bounds.watches_members:
+        draft.look("never", restarted(layout, node), (STALE,), (STALE,))
     draft.tell(node, "event")
     return draft.chain(lambda _: NodeFails(Restart(node)), fair=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from distro_model.mutants.members import MEMBERS
 from distro_model.mutants.mutant import Mutant
 from distro_model.mutants.sync import SYNC
 from distro_model.mutants.verify import VERIFY
@@ -17,7 +18,7 @@ from distro_model.profiles import Profile
 
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
-MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.id: mutant for mutant in (*SYNC, *VERIFY)})
+MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.id: mutant for mutant in (*SYNC, *VERIFY, *MEMBERS)})
 
 
 class UnknownMutantError(ValueError):

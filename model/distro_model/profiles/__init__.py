@@ -3,7 +3,7 @@
 `profile` is the record of switches, whose defaults are `strict`; `releases` the table of the releases.
 """
 
-from distro_model.profiles.profile import Profile, RetryAction, TakesRevision
+from distro_model.profiles.profile import OwnerRing, Profile, RetryAction, TakesRevision
 from distro_model.profiles.releases import (
     NACOS_2_0_4,
     NACOS_2_2_4,
@@ -18,6 +18,7 @@ __all__ = [
     "NACOS_2_2_4",
     "PROFILES",
     "STRICT",
+    "OwnerRing",
     "Profile",
     "RetryAction",
     "TakesRevision",

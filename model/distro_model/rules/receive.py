@@ -7,17 +7,21 @@ data was applied (INV-ACK), and a sender that claims somebody else's client shou
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from distro_model.events import Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
+from distro_model.rules.ip_clients import is_superseded
+from distro_model.rules.owners import is_ip_client, is_responsible
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import announced, copy_of
 
 
 @rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    if is_protected(node, change.client, profile):
+    if is_protected(node, change.client, profile) or is_superseded(node, event.source, change):
         return Step(node, (Reply(FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
 
@@ -29,16 +33,17 @@ def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: 
         return Step(node, (Reply(FAIL),))
     held = node.client(delete.client)
     if held is not None:
-        node = node.without_client(delete.client)
-        if held.native:
-            node = announced(node, delete.client, Action.DELETE, event.at_ms, profile)
+        after = node.without_client(delete.client)
+        responsible = is_responsible(node, held, profile)
+        node = announced(after, held.name, Action.DELETE, event.at_ms, profile) if responsible else after
     return Step(node, (Reply(SUCCESS),))
 
 
 @rule("SNAPSHOT received", source="wire-protocol.md 6.8; DistroClientDataProcessor.getDatumSnapshot")
 def on_snapshot(node: NodeState, profile: Profile) -> Step:
     """Answers with everything it holds, own clients and copies, whether or not it is loaded itself (D14)."""
-    copies = tuple(copy_of(client, profile) for client in node.clients)
+    given = [client for client in node.clients if not profile.loads_ranges or is_responsible(node, client, profile)]
+    copies = tuple(copy_of(client, profile) for client in given)
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
 
 
@@ -52,10 +57,20 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     else:
         revision = copy.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
         renewed_ms = at_ms if profile.sync_renews_lease else held.renewed_ms
-        client = Client(held.name, held.native, revision, copy.content, renewed_ms)
+        client = replace(held, revision=revision, content=copy.content, renewed_ms=renewed_ms)
         changed = held.content != copy.content
+    if is_ip_client(client.name):
+        client = replace(client, beats=_beats(held, client, at_ms, profile))
     node = node.with_client(client)
-    return announced(node, copy.client, Action.CHANGE, at_ms, profile) if client.native and changed else node
+    announces = changed and is_responsible(node, client, profile)
+    return announced(node, copy.client, Action.CHANGE, at_ms, profile) if announces else node
+
+
+def _beats(before: Client | None, after: Client, at_ms: int, profile: Profile) -> tuple[tuple[str, int], ...]:
+    """A new or changed instance begins with a beat; what did not change keeps its own, unless a sync renews all."""
+    old, beats = (before.content, dict(before.beats)) if before is not None else ((), {})
+    keeps = set() if profile.sync_renews_lease else set(old)
+    return tuple((pair[0], beats.get(pair[0], at_ms) if pair in keeps else at_ms) for pair in after.content)
 
 
 def is_protected(node: NodeState, name: str, profile: Profile) -> bool:

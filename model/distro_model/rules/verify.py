@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.events import CallEnded, LeaseCheckDue, Reply, RequestReceived, Send, VerifyDue
-from distro_model.messages import FAIL, SUCCESS, CallResult, Verify
+from distro_model.messages import FAIL, SUCCESS, CallResult, OwnedList, Verify
 from distro_model.node import Action, Client, NodeState, Step, Task
 from distro_model.profiles import Profile
+from distro_model.rules.ip_clients import verified
+from distro_model.rules.owners import is_ip_client, is_responsible, owner_of
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import is_reachable, queued
 
@@ -20,16 +22,30 @@ from distro_model.rules.sync import is_reachable, queued
 def on_verify_due(node: NodeState, _: VerifyDue, profile: Profile) -> Step:
     if not node.loaded:
         return Step(node)
-    return Step(
-        node,
-        tuple(
-            Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
-            for client in node.clients
-            if client.native
-            for target in node.others
-            if is_reachable(node, target, profile)
-        ),
+    owned = [client for client in node.clients if is_responsible(node, client, profile)]
+    targets = [target for target in node.others if is_reachable(node, target, profile)]
+    verifies = tuple(
+        Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
+        for client in owned
+        for target in targets
     )
+    if profile.verify_lists_owned:
+        names = tuple(client.name for client in owned if is_ip_client(client.name))
+        verifies += tuple(Send(target, OwnedList(names)) for target in targets)
+    return Step(node, verifies)
+
+
+@rule("list of owned clients received", source="wire-protocol.md 6.9, known-bugs.md 3, v1-checksum-dual-owner-delete")
+def on_owned_list(node: NodeState, event: RequestReceived, owned: OwnedList, profile: Profile) -> Step:
+    """Whatever this node attributes to the sender, and the sender does not name, is gone."""
+    kept = tuple(
+        client
+        for client in node.clients
+        if not is_ip_client(client.name)
+        or client.name in owned.clients
+        or owner_of(node, client.name, profile) != event.source
+    )
+    return Step(replace(node, clients=kept), (Reply(SUCCESS),))
 
 
 @rule("VERIFY received", source="wire-protocol.md 6.5; ConnectionBasedClientManager.verifyClient")
@@ -37,6 +53,8 @@ def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: 
     held = node.client(verify.client)
     if held is None or not is_confirmed(held, verify, profile):
         return Step(node, (Reply(FAIL),))
+    if is_ip_client(held.name):
+        return Step(node.with_client(verified(node, held, event.source, event.at_ms, profile)), (Reply(SUCCESS),))
     if held.native or held.renewed_ms == event.at_ms:
         return Step(node, (Reply(SUCCESS),))
     return Step(node.with_client(replace(held, renewed_ms=event.at_ms)), (Reply(SUCCESS),))
@@ -50,10 +68,10 @@ def is_confirmed(held: Client, verify: Verify, profile: Profile) -> bool:
 
 
 @rule("verify ended", source="wire-protocol.md 5.4, 6.1, 6.5; ClientVerifyFailedEvent")
-def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify) -> Step:
+def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: Profile) -> Step:
     """Only a typed failure counts, and only while the node still owns the client: then it is synced with delay 0."""
     held = node.client(verify.client)
-    if event.answer.result is not CallResult.FAIL or held is None or not held.native:
+    if event.answer.result is not CallResult.FAIL or held is None or not is_responsible(node, held, profile):
         return Step(node)
     return Step(queued(node, Task(verify.client, event.target, Action.CHANGE, event.at_ms, 0)))
 
@@ -65,5 +83,5 @@ def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) 
 
 
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
-    """Strictly longer than the lease without a renewal; a native client never expires this way."""
-    return not client.native and at_ms - client.renewed_ms > profile.lease_ms
+    """Strictly longer than the lease without a renewal. Not native clients; ip:port clients have their own check."""
+    return not client.native and not is_ip_client(client.name) and at_ms - client.renewed_ms > profile.lease_ms
