@@ -183,9 +183,7 @@ class TestNames:
             UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.4, nacos-2\.2\.4, strict"
         ):
             profile_named("nacos-9")
-        with pytest.raises(
-            UnknownMutantError, match="unknown mutant 'B99'; known: B02, B0"
-        ):
+        with pytest.raises(UnknownMutantError, match="unknown mutant 'B99'; known: B02, B0"):
             with_mutant(STRICT, "B99")
         with pytest.raises(UnknownPropertyError, match="unknown property 'INV-X'; known: EVENTUALLY-CONV"):
             property_named("INV-X")

@@ -70,7 +70,7 @@ MEMBERS = (
         "A verify lists what its sender owns; what the receiver attributes to the sender and is not listed is deleted.",
         lambda profile: replace(profile, verify_lists_owned=True),
         ("INV-LIVE",),
-        Bounds(nodes=3, clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, in_flight=1),
+        Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, in_flight=1),
     ),
     Mutant(
         "snapshot-range-after-jitter",

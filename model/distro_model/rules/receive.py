@@ -49,7 +49,10 @@ def on_snapshot(node: NodeState, profile: Profile) -> Step:
 
 @rule("copy applied", source="wire-protocol.md 6.4; DistroClientDataProcessor.upgradeClient")
 def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> NodeState:
-    """Create or bring up to date what is held of a client; a native one that really changed is announced again."""
+    """Create or bring up to date what is held of a client; an own one that really changed is announced again.
+
+    An ip:port client is so only where acceptance does not count: whoever accepted the change has told everybody.
+    """
     held = node.client(copy.client)
     if held is None:
         client = Client(copy.client, profile.replicas_are_native, copy.revision, copy.content, at_ms)
@@ -60,16 +63,17 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
         client = replace(held, revision=revision, content=copy.content, renewed_ms=renewed_ms)
         changed = held.content != copy.content
     if is_ip_client(client.name):
-        client = replace(client, beats=_beats(held, client, at_ms, profile))
+        own = is_responsible(node, client, profile)
+        client = replace(client, beats=_beats(held, client, at_ms, renews=profile.sync_renews_lease and not own))
     node = node.with_client(client)
-    announces = changed and is_responsible(node, client, profile)
+    announces = changed and (client.native or (not profile.hands_over and is_responsible(node, client, profile)))
     return announced(node, copy.client, Action.CHANGE, at_ms, profile) if announces else node
 
 
-def _beats(before: Client | None, after: Client, at_ms: int, profile: Profile) -> tuple[tuple[str, int], ...]:
-    """A new or changed instance begins with a beat; what did not change keeps its own, unless a sync renews all."""
+def _beats(before: Client | None, after: Client, at_ms: int, *, renews: bool) -> tuple[tuple[str, int], ...]:
+    """A new or changed instance begins with a beat; an old one keeps its own, unless a sync to a copy renews all."""
     old, beats = (before.content, dict(before.beats)) if before is not None else ((), {})
-    keeps = set() if profile.sync_renews_lease else set(old)
+    keeps = set() if renews else set(old)
     return tuple((pair[0], beats.get(pair[0], at_ms) if pair in keeps else at_ms) for pair in after.content)
 
 
