@@ -206,6 +206,7 @@ def test_a_mutant_is_killed_and_strict_is_clean_in_the_same_cluster(mutant):
     [
         Bounds(clients=0, ip_clients=1, changes=2, flips=2, drops=0, swallows=0, in_flight=1),
         Bounds(clients=0, ip_clients=1, changes=1, lapses=2, in_flight=1),
+        Bounds(clients=0, ip_clients=1, changes=2, flips=1, swallows=0, in_flight=1),
         Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, crashes=1, in_flight=1),
     ],
     ids=str,

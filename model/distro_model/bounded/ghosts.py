@@ -34,6 +34,11 @@ def shaken(life: IpLife) -> Sequence[Alternative]:
     return ((replace(life, sure=False, left_to_lease=True),),)
 
 
+def handed_over(life: IpLife) -> Sequence[Alternative]:
+    """Whoever takes a client over, or back, counts its silence from then on: when it must be gone is left open."""
+    return ((replace(life, left_to_lease=True),),)
+
+
 def vanished(before: NodeState, after: NodeState, life: IpLife) -> Sequence[Alternative]:
     """A client that publishes and beats is not shown any more, by the doing of a check or of a verify."""
     held, kept = before.client(life.client), after.client(life.client)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from distro_model.bounded.draft import BUDGET, STALE, Draft, Function, Layout, client_column, ip_column, node_column
-from distro_model.bounded.ghosts import Stale, shaken, unsettled_now, with_pairs
+from distro_model.bounded.ghosts import Stale, handed_over, shaken, unsettled_now, with_pairs
 from distro_model.bounded.nodes import spent
 from distro_model.events import CallEnded, MembersListed, RequestReceived
 from distro_model.messages import SUCCESS, UNREACHABLE, Report
@@ -90,6 +90,8 @@ def _false_alarm(layout: Layout, node: str, other: str) -> Chain:
     reads = (node_column(node), node_column(other), STALE)
     draft.look("one of them is down, or believed so", fails, reads, (STALE, "event"))
     draft.look("no flips are left", spent("flips"), (BUDGET,), (BUDGET,))
+    for client in layout.ip_clients:
+        draft.look("never", handed_over, (ip_column(client),), (ip_column(client),))
     draft.tell(node, "event")
     return draft.chain(lambda _: FalseAlarm(node, other), fair=False)
 

@@ -86,7 +86,7 @@ class IpLife:
     sure: bool = True
     """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
     left_to_lease: bool = False
-    """Something was lost that nothing but the lease could make good."""
+    """Something was lost that nothing but the lease could make good, or an owner began to count its silence anew."""
 
 
 @dataclass(frozen=True, slots=True)
