@@ -7,6 +7,7 @@ of the explorer `at_ms` is always 0 and a `…Due` input is a choice of the envi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from distro_model.local_events import LocalEvent
 from distro_model.messages import Answer, Request
@@ -229,6 +230,59 @@ class ReadDue:
     read: Read
 
 
+class HttpAction(StrEnum):
+    REGISTER = "registers"
+    DEREGISTER = "deregisters"
+    BEAT = "beats"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReceived:
+    """A request of an ip:port client, answered by `Reply` or `Forward`. `forwarded`: by a node, not the client."""
+
+    at_ms: int
+    client: str
+    action: HttpAction
+    service: str
+    instance: str
+    forwarded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HttpEntered:
+    """The request is inside its owner and will go on later."""
+
+    at_ms: int
+    request: HttpReceived
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFinished:
+    at_ms: int
+    request: HttpReceived
+
+
+@dataclass(frozen=True, slots=True)
+class AnnounceDue:
+    """The event of a changed ip:port client is handled."""
+
+    at_ms: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeatCheckDue:
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MembersListed:
+    """The member list was read; `others` are all members but the reader."""
+
+    at_ms: int
+    others: tuple[str, ...]
+
+
 Event = (
     ClientConnected
     | SetupStarted
@@ -257,6 +311,12 @@ Event = (
     | LoadInterrupted
     | ApplyDue
     | ReadDue
+    | HttpReceived
+    | HttpEntered
+    | HttpFinished
+    | AnnounceDue
+    | BeatCheckDue
+    | MembersListed
 )
 
 
@@ -275,4 +335,11 @@ class Reply:
     answer: Answer
 
 
-Output = Send | Reply
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An HTTP request goes on to the node that is believed to own the client; its answer is relayed."""
+
+    target: str
+
+
+Output = Send | Reply | Forward

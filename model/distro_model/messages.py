@@ -73,6 +73,17 @@ class Verify:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnedList:
+    """All ip:port clients that the sender owns, as Nacos 1.x verified them. Only `v1-checksum-dual-owner-delete`."""
+
+    operation: ClassVar[Operation] = Operation.VERIFY
+    clients: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"VERIFY of exactly {', '.join(self.clients) or 'nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     operation: ClassVar[Operation] = Operation.SNAPSHOT
 
@@ -88,7 +99,7 @@ class Report:
         return "REPORT"
 
 
-Request = Change | Delete | Verify | Snapshot | Report
+Request = Change | Delete | Verify | OwnedList | Snapshot | Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +138,8 @@ def text_of(content: Content) -> str:
 
 
 def subject_of(request: Request) -> str | None:
-    """The client that a request is about; None for SNAPSHOT and REPORT."""
-    return None if isinstance(request, Snapshot | Report) else request.client
+    """The client that a request is about; None for those about all or none."""
+    return None if isinstance(request, OwnedList | Snapshot | Report) else request.client
 
 
 def revision_of(request: Request) -> int | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
-from distro_model.events import InstanceRequest, Output
+from distro_model.events import HttpReceived, InstanceRequest, Output
 from distro_model.local_events import LocalEvent
 from distro_model.messages import Content
 from distro_model.work import Apply, Read
@@ -28,6 +28,10 @@ class Client:
     revision: int
     content: Content
     renewed_ms: int  # start of the running lease; means nothing for a native client
+    beats: tuple[tuple[str, int], ...] = ()
+    """Of an ip:port client: pairs (service, time of the last beat in ms)."""
+    watched: bool = True
+    """The owner checks the beats of this object; false only for a client that was created twice (B30)."""
 
 
 class Action(StrEnum):
@@ -100,6 +104,15 @@ IDLE = Local()
 
 
 @dataclass(frozen=True, slots=True)
+class Superseded:
+    """A revision of an ip:port client that was replaced here, and that `peer` may still hold: it has not heard yet."""
+
+    client: str
+    peer: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -126,6 +139,9 @@ class NodeState:
     """CHANGEs that are being applied in steps, ascending; only where a profile does not apply them at once (B05)."""
     reads: tuple[Read, ...] = ()
     """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
+    superseded: tuple[Superseded, ...] = ()
+    unannounced: tuple[str, ...] = ()  # changed ip:port clients whose event is not handled yet
+    entered: tuple[HttpReceived, ...] = ()  # requests that have looked for their client and not created it yet
 
     def client(self, name: str) -> Client | None:
         at = bisect_left(self.clients, name, key=_name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 
 from distro_model.bounded.bounds import Bounds
@@ -29,6 +30,14 @@ from distro_model.bounded.connections import of_silence, of_silent_connections
 from distro_model.bounded.draft import Layout
 from distro_model.bounded.half_open import of_half_open_links
 from distro_model.bounded.inside_checks import of_homes, of_indexes
+from distro_model.bounded.ip_checks import (
+    ip_diverged,
+    of_equal_revisions,
+    of_ownership,
+    of_settled_ip_clients,
+    undead,
+    unshown,
+)
 from distro_model.search.system import Kind, Lookup
 
 
@@ -44,6 +53,10 @@ class Property:
     looks: Looks = _in_transitions
     applies: Callable[[Bounds], bool] = lambda _: True
     """Whether the bounds allow for what a `sometimes` looks for, and for what an `always` speaks about."""
+
+
+def both(*parts: Looks) -> Looks:
+    return lambda layout: chain.from_iterable(looks(layout) for looks in parts)
 
 
 def _replicates(bounds: Bounds) -> bool:
@@ -69,14 +82,15 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-CONV",
                 Kind.ALWAYS,
-                "In a settled state every node shows the same instances of every connected client.",
-                of_settled(diverged("INV-CONV")),
+                "In a settled state every node shows the same instances of every client that is connected or beats.",
+                both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(ip_diverged("INV-CONV"))),
             ),
             Property(
                 "INV-OWNER",
                 Kind.ALWAYS,
-                "A client is native at the node that holds its connection and nowhere else, at every moment.",
-                of_copies(misowned),
+                "A client is native at the node that holds its connection and nowhere else, at every moment; an ip:port"
+                " client is owned by exactly one node as soon as all have found out who runs.",
+                both(of_copies(misowned), of_ownership),
             ),
             Property(
                 "INV-NATIVE",
@@ -87,8 +101,9 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-LIVE",
                 Kind.ALWAYS,
                 "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
-                " connections closes the connection of a client that answers.",
-                applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds),
+                " connections closes the connection of a client that answers. Nor does a client whose beats go on, by"
+                " any check or verify.",
+                applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds) or bounds.ip_clients > 0,
             ),
             Property(
                 "INV-DELETE",
@@ -139,9 +154,10 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-LOAD",
                 Kind.ALWAYS,
-                "A node that is not loaded goes on loading, and starts with a member that is UP; it is loaded once"
-                " somebody has answered, and then holds every connected client that the giver of the snapshot holds.",
-                applies=lambda bounds: bounds.crashes > 0 and _replicates(bounds),
+                "A node that is not loaded goes on loading, and starts with a member that is UP; it is loaded if there"
+                " is nobody to load from, or once somebody has answered, and then holds every connected client that the"
+                " giver of the snapshot holds.",
+                applies=lambda bounds: bounds.crashes > 0,
             ),
             Property(
                 "INV-SOURCE",
@@ -152,7 +168,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-RETRY",
                 Kind.ALWAYS,
-                "A sync that did not end with SUCCESS is queued again.",
+                "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer.",
+            ),
+            Property(
+                "INV-DEAD",
+                Kind.ALWAYS,
+                "In a settled state in which no beat check is due, nobody shows an ip:port client that is long silent.",
+                of_settled_ip_clients(undead),
+                lambda bounds: bounds.lapses > 1,
             ),
             Property(
                 "INV-ACK",
@@ -168,16 +191,17 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-REV",
                 Kind.ALWAYS,
                 "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
-                " not travel.",
-                of_revisions,
+                " not travel; an ip:port client at one revision has one content.",
+                both(of_revisions, of_equal_revisions),
             ),
             Property(
                 "INV-CLIENTACK",
                 Kind.ALWAYS,
                 "What a client was told to be registered is so at its node once that has drained, or its connection is"
-                " gone.",
-                of_homes,
-                lambda bounds: bounds.clients > 0,
+                " gone. What an ip:port client was told shows at once where it was handled, and in a settled state"
+                " everywhere, unless its beats stopped, nodes crashed or left, or nodes heard different things.",
+                both(of_homes, of_settled_ip_clients(unshown)),
+                lambda bounds: bounds.clients + bounds.ip_clients > 0,
             ),
             Property(
                 "INV-INDEX",

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from distro_model.events import (
+    AnnounceDue,
     ApplyDue,
     BatchRegistered,
+    BeatCheckDue,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
@@ -20,12 +22,16 @@ from distro_model.events import (
     DetectionHandled,
     Event,
     HandlingRaised,
+    HttpEntered,
+    HttpFinished,
+    HttpReceived,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
     LoadInterrupted,
     LocalEventDue,
+    MembersListed,
     MetadataDeleted,
     OperatorSet,
     ReadDue,
@@ -38,13 +44,14 @@ from distro_model.events import (
     TaskDue,
     VerifyDue,
 )
-from distro_model.messages import Change, Delete, Report, Snapshot, Verify
+from distro_model.messages import Change, Delete, OwnedList, Report, Snapshot, Verify
 from distro_model.node import Action, NodeState, Step
 from distro_model.profiles import Profile
 from distro_model.rules import (
     clients,
     connections,
     health,
+    ip_clients,
     load,
     members,
     metadata,
@@ -122,11 +129,23 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
             return torn.on_apply_due(node, event, profile)
         case ReadDue():
             return torn.on_read_due(node, event, profile)
+        case HttpReceived():
+            return ip_clients.on_http(node, event, profile)
+        case HttpEntered():
+            return ip_clients.on_http_entered(node, event, profile)
+        case HttpFinished():
+            return ip_clients.on_http_finished(node, event, profile)
+        case AnnounceDue():
+            return ip_clients.on_announce_due(node, event, profile)
+        case BeatCheckDue():
+            return ip_clients.on_beat_check_due(node, event, profile)
+        case MembersListed():
+            return members.on_listed(node, event, profile)
     assert_never(event)
 
 
 def _task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
-    if not profile.reads_atomically:
+    if not profile.reads_atomically and sync.has_member(node, event.target, profile):
         task, client = node.task(event.client, event.target), node.client(event.client)
         if task is not None and task.action is Action.CHANGE and client is not None:
             return torn.on_change_due(node, event, task, client)
@@ -142,6 +161,8 @@ def _received(node: NodeState, event: RequestReceived, profile: Profile) -> Step
             return receive.on_delete(node, event, delete, profile)
         case Verify() as request:
             return verify.on_verify(node, event, request, profile)
+        case OwnedList() as owned:
+            return verify.on_owned_list(node, event, owned, profile)
         case Snapshot():
             return receive.on_snapshot(node, profile)
         case Report():
@@ -155,6 +176,8 @@ def _ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
             return sync.on_sync_ended(node, event, request, profile)
         case Verify() as request:
             return verify.on_verify_ended(node, event, request, profile)
+        case OwnedList():
+            return Step(node)
         case Snapshot():
             return load.on_snapshot_ended(node, event, profile)
         case Report():

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
-from distro_model.messages import CallResult, Request
+from distro_model.events import HttpReceived
+from distro_model.messages import Answer, CallResult, Request
 from distro_model.node import Action
 from distro_model.work import Apply
 
@@ -308,6 +309,91 @@ class Arrives(OnLink):
     fate = "arrives although its sender has given it up"
 
 
+def _asked(request: HttpReceived) -> str:
+    return f"{request.client} {request.action} {request.instance or request.service}"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAsks:
+    node: str
+    handling: str
+    request: HttpReceived
+    answer: Answer
+
+    def __str__(self) -> str:
+        way = f"at {self.node}" + ("" if self.node == self.handling else f", which forwards it to {self.handling}")
+        return f"{_asked(self.request)} {way}: {self.answer.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpEnters:
+    node: str
+    request: HttpReceived
+
+    def __str__(self) -> str:
+        return f"{_asked(self.request)} at {self.node}, which finds no such client and is interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpEnds:
+    node: str
+    request: HttpReceived
+
+    def __str__(self) -> str:
+        return f"{self.node} goes on with the request in which {_asked(self.request)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AnnounceRuns:
+    node: str
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.node} handles the event that {self.client} has changed"
+
+
+class BeatCheckRuns(AtNode):
+    does = "checks the beats"
+
+
+@dataclass(frozen=True, slots=True)
+class Lapses:
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.client} is silent for longer than a time-out"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEnds:
+    node: str
+    other: str
+    answered: bool
+
+    def __str__(self) -> str:
+        return f"{self.node} reports to {self.other}, which {'answers' if self.answered else 'is not there'}"
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarm:
+    node: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"{self.node} cannot reach {self.other} for a moment"
+
+
+@dataclass(frozen=True, slots=True)
+class ListRead:
+    node: str
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.node} reads its member list: {', '.join((self.node, *self.others))}"
+
+
+OfIpClients = HttpAsks | HttpEnters | HttpEnds | AnnounceRuns | Lapses
+OfMembers = ReportEnds | FalseAlarm | ListRead
 Transition = (
     ClientActs
     | NodeFails
@@ -325,4 +411,6 @@ Transition = (
     | Strays
     | AppliesInPart
     | ReadsRevision
+    | OfIpClients
+    | OfMembers
 )

@@ -26,6 +26,7 @@ from distro_model.events import (
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    Reply,
     ReportDue,
     RequestReceived,
     Send,
@@ -180,7 +181,7 @@ class SimulatedCluster:
         for output in result.outputs:
             if isinstance(output, Send):
                 self._network.send(position, self._index[output.target], output.request)
-            else:
+            elif isinstance(output, Reply):
                 answer = output.answer
         return answer
 

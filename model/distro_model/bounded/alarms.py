@@ -13,6 +13,7 @@ from distro_model.events import CallEnded
 from distro_model.local_events import ClientVerifyFailed
 from distro_model.messages import Answer, CallResult, Change, Content, Delete, Verify, text_of
 from distro_model.node import NodeState
+from distro_model.rules.owners import is_ip_client
 from distro_model.search.system import Alternative, Finding
 
 
@@ -84,3 +85,17 @@ def requeued(end: CallEnded, source: NodeState) -> Sequence[Alternative]:
             what = f"{source.name} queued the {task.action} of {request.client} for {end.target} again"
             return ((Finding("REACH-RETRY", what),),)
     return ((None,),)
+
+
+def false_ip_confirmation(confirmed: Confirmed | None, source: NodeState) -> Sequence[Alternative]:
+    """INV-VERIFY for ip:port clients, which have no history: the copy is what was meant, or what there is now."""
+    held = None if confirmed is None else source.client(confirmed.client)
+    if confirmed is None or not is_ip_client(confirmed.client):
+        return ((None,),)
+    if confirmed.content == confirmed.sent_as or (held is not None and held.content == confirmed.content):
+        return ((None,),)
+    what = (
+        f"{confirmed.node} confirmed {confirmed.client} with {text_of(confirmed.content)}"
+        f" while {source.name} had {text_of(confirmed.sent_as)}"
+    )
+    return ((Finding("INV-VERIFY", what),),)

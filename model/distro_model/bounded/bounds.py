@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import count
+
+from distro_model.rules.owners import place, tag_of
 
 LETTERS = "abcdefghi"
 MOST_SERVICES = 3
@@ -68,6 +71,20 @@ class Bounds:
     """Connections whose set-up takes two steps, likewise."""
     retry_waits: int = 0
     """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
+    ip_clients: int = 0
+    """Clients of the HTTP API, owned by hash. They make `changes` too."""
+    flips: int = 0
+    """Times that a node believes another to be DOWN that runs."""
+    leaves: int = 0
+    """Nodes that vanish from the member list of one other node."""
+    joins: int = 0
+    """Nodes that appear in it again."""
+    refreshes: int = 0
+    """Times that a node reads an unchanged member list."""
+    lapses: int = 0
+    """Times that an ip:port client is silent for longer than a time-out of its beats. For runs without periods."""
+    races: int = 0
+    """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
@@ -91,12 +108,35 @@ class Bounds:
             raise ValueError("bounds: pauses need periods to sleep through; raise periods")
         if self.lost_events and not (self.event_queue and self.index):
             raise ValueError("bounds: lost_events need a queue to vanish from and an index to miss them; raise both")
+        if self.lapses and self.periods:
+            raise ValueError("bounds: with periods clients beat in each; lower lapses or periods to 0")
+        if (self.lapses or self.races) and not self.ip_clients:
+            raise ValueError("bounds: lapses and races are those of ip:port clients; raise ip_clients")
         if self.periods and not self.lease_periods:
             raise ValueError("bounds: a lease lasts at least one period; raise lease_periods")
 
     @property
     def _clients_per_node(self) -> int:
-        return -(-self.clients // self.nodes)
+        return -(-self.clients // self.nodes) + self.ip_clients
+
+    @property
+    def watches_members(self) -> bool:
+        """Who is alive is found out: by reports, and where the budgets say so, wrongly."""
+        return bool(self.flips + self.leaves + self.joins + self.refreshes or (self.ip_clients and self.crashes))
+
+    @property
+    def ip_client_names(self) -> tuple[str, ...]:
+        """Client i is owned by node i + 1. For an odd number of nodes its hash is even, so that two nodes of three who
+        do not see each other both leave it to the third, and that one to one of them (known-bugs.md section 4)."""
+        names: list[str] = []
+        for number in count(1):
+            if len(names) == self.ip_clients:
+                return tuple(names)
+            client = f"10.0.0.{number}:80#true"
+            fits = place(tag_of(client), self.nodes) == (len(names) + 1) % self.nodes
+            if fits and (self.nodes % 2 == 0 or self.nodes == 1 or place(tag_of(client), 2) == 0):
+                names.append(client)
+        raise AssertionError("unreachable: `count` does not end")
 
     @property
     def node_names(self) -> tuple[str, ...]:

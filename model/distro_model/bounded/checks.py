@@ -25,7 +25,7 @@ from distro_model.bounded.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
 from distro_model.network import Link as TimedLink
-from distro_model.node import NodeState
+from distro_model.node import MemberState, NodeState
 from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.turn import Plan, Turn
 
@@ -55,21 +55,17 @@ def of_settled(function: Function) -> Looks:
     """What all nodes together hold of one client, in settled states."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        return ((*before_settled(layout), found) for found in _of_clients(layout, function))
+        before = (*before_settled(layout), *settled_looks(layout))
+        return ((*before, found) for found in _of_clients(layout, function))
 
     return looks
-
-
-def before_settled(layout: Layout) -> tuple[Lookup, ...]:
-    """The look-ups that only settled states pass."""
-    return (*_idle(layout), *_together(layout.nodes), _settled(layout))
 
 
 def of_all_nodes(function: Function) -> Looks:
     """What all nodes together hold of one client, in every state."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        return ((*_together(layout.nodes), found) for found in _of_clients(layout, function))
+        return ((*together(layout.nodes), found) for found in _of_clients(layout, function))
 
     return looks
 
@@ -79,14 +75,14 @@ def _of_clients(layout: Layout, function: Function) -> Iterator[Lookup]:
         yield Lookup("as it should be", function, ("all nodes", client_column(client)), ("found",))
 
 
-def _idle(layout: Layout) -> Iterator[Lookup]:
+def before_settled(layout: Layout) -> Iterator[Lookup]:
     for node in layout.nodes:
         yield Lookup(f"{node} is not idle", is_idle, (node_column(node),))
     for link in layout.links:
         yield Lookup("a link is not empty", is_empty, (link_column(*link),))
 
 
-def _together(nodes: tuple[str, ...]) -> Iterator[Lookup]:
+def together(nodes: tuple[str, ...]) -> Iterator[Lookup]:
     """The states of all nodes as one value, in the register "all nodes"."""
     first, *rest = (node_column(node) for node in nodes)
     latest = "all nodes" if not rest else "the first node"
@@ -105,9 +101,10 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
     return (((*nodes, node),),)
 
 
-def _settled(layout: Layout) -> Lookup:
+def settled_looks(layout: Layout) -> Iterator[Lookup]:
+    yield from together(layout.nodes)
     at_once = replace(layout.profile, event_queue=0)  # whatever waited in that round is handled in the end
-    return Lookup("a verify round would change it", settled(Plan(layout.nodes, at_once)), ("all nodes",))
+    yield Lookup("a verify round would change it", settled(Plan(layout.nodes, at_once)), ("all nodes",))
 
 
 @cache
@@ -120,19 +117,26 @@ def settled(plan: Plan) -> Function:
 
 
 def _without_stamps(nodes: Nodes) -> Nodes:
-    """A verify round renews leases; that is no change that could go on to matter."""
+    """A verify round renews leases; that is no change that could go on to matter. The beats of an ip:port client are
+    one: what is shown of it depends on them."""
     return tuple(
         None
         if node is None
-        else replace(node, sent=(), clients=tuple(replace(client, renewed_ms=0) for client in node.clients))
+        else replace(
+            node,
+            sent=(),
+            clients=tuple(client if client.beats else replace(client, renewed_ms=0) for client in node.clients),
+        )
         for node in nodes
     )
 
 
 def is_idle(node: NodeState | None) -> Sequence[Alternative]:
-    if node is None or not node.loaded or node.tasks or has_work(node):
-        return ()
-    return ((),)
+    return ((),) if node is not None and is_at_rest(node) else ()
+
+
+def is_at_rest(node: NodeState) -> bool:
+    return node.loaded and not node.tasks and not has_work(node)
 
 
 def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
@@ -212,7 +216,7 @@ def diverged(property_id: str) -> Function:
     """A connected client is not shown the same by every running node."""
 
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        if life.connection is not Connection.OPEN:
+        if life.connection is not Connection.OPEN or not stable(nodes):
             return ()
         shown = {node.name: _content(node, life.client) for node in nodes if node is not None}
         if len(set(shown.values())) < 2:
@@ -223,11 +227,21 @@ def diverged(property_id: str) -> Function:
     return found
 
 
+def stable(nodes: Nodes) -> bool:
+    """Everybody is in everybody's list, and believed UP: only then does anything claim that all show the same."""
+    names = {node.name for node in nodes if node is not None}
+    return all(
+        node is None
+        or (names <= {node.name, *node.others} and all(each.state is MemberState.UP for each in node.members))
+        for node in nodes
+    )
+
+
 @cache
 def undeleted(property_id: str) -> Function:
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
         holders = [node.name for node in nodes if node is not None and node.client(life.client) is not None]
-        if not holders or not life.left_cleanly:
+        if not holders or not life.left_cleanly or not stable(nodes):
             return ()
         return ((Finding(property_id, f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
 

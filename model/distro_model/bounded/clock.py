@@ -8,12 +8,25 @@ where the protocol let it end, and never because the search chose to be slow. A 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
-from distro_model.bounded.draft import CLOCK, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.draft import (
+    CLOCK,
+    STALE,
+    Draft,
+    Function,
+    Layout,
+    client_column,
+    ip_column,
+    link_column,
+    node_column,
+)
 from distro_model.bounded.half_open import all_tested
+from distro_model.bounded.ip_clients import beat_mark
 from distro_model.bounded.nodes import due_verify
-from distro_model.bounded.values import Clock, Connection, Life, Link
-from distro_model.node import NodeState
+from distro_model.bounded.values import Clock, Connection, IpLife, Life, Link
+from distro_model.node import MemberState, NodeState
+from distro_model.profiles import Profile
 from distro_model.search.system import Alternative, Chain, Finding
 from distro_model.transitions import PeriodPasses
 
@@ -25,11 +38,16 @@ def clock_chains(layout: Layout) -> Iterator[Chain]:
     for source, target in layout.links:
         draft.look(f"something is on its way on {source}->{target}", is_empty, (link_column(source, target),))
     for node in layout.nodes:
-        draft.look(f"{node} has something to do", is_done, (node_column(node), CLOCK))
+        draft.look(f"{node} has something to do", is_done(layout.profile), (node_column(node), CLOCK))
     if layout.bounds.half_open:
         for source, target in layout.links:
             reads = (node_column(source), link_column(source, target), CLOCK)
             draft.look(f"{source}->{target} was not tested", all_tested(target, layout.profile), reads)
+    for client in layout.ip_clients:
+        draft.look(f"{client} has not beaten", has_beaten, (ip_column(client), CLOCK))
+    if layout.bounds.watches_members:
+        for node, other in layout.links:
+            draft.look(f"{node} has not found out about {other}", is_known(node, other), (STALE,))
     draft.look("no periods are left", _passed(layout.bounds.periods), (CLOCK,), (CLOCK,))
     for node in layout.nodes:
         for client in layout.clients:
@@ -43,16 +61,32 @@ def is_empty(link: Link) -> Sequence[Alternative]:
 
 def has_work(node: NodeState) -> bool:
     """Something that the node has begun is not finished inside it."""
-    return bool(node.reads or node.applies) or node.local.is_busy
+    return bool(node.reads or node.applies or node.unannounced or node.entered) or node.local.is_busy
 
 
-def is_done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
-    if node is None:
-        return ((),)
-    idle = not node.tasks and not has_work(node)
-    verified = not due_verify(node) or node.name in clock.verified
-    tried = node.load_at_ms is None or node.name in clock.loaded
-    return ((),) if idle and verified and tried and node.name in clock.checked else ()
+@cache
+def is_done(profile: Profile) -> Function:
+    due = due_verify(profile)
+
+    def done(node: NodeState | None, clock: Clock) -> Sequence[Alternative]:
+        if node is None:
+            return ((),)
+        up = {member.name for member in node.members if member.state is MemberState.UP}  # nobody waits for the others
+        waits = has_work(node) or any(task.target in up for task in node.tasks)
+        tried = node.load_at_ms is None or node.name in clock.loaded
+        rounds = tried and node.name in clock.checked and (not due(node) or node.name in clock.verified)
+        return ((),) if rounds and not waits else ()
+
+    return done
+
+
+def has_beaten(life: IpLife, clock: Clock) -> Sequence[Alternative]:
+    return ((),) if not life.published or beat_mark(life.client) in clock.done else ()
+
+
+@cache
+def is_known(node: str, other: str) -> Function:
+    return lambda stale: () if (node, other) in stale else ((),)
 
 
 def _passed(periods: int) -> Function:

@@ -10,15 +10,17 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.clients import client_chains
 from distro_model.bounded.clock import clock_chains
 from distro_model.bounded.connections import connection_chains
-from distro_model.bounded.draft import BUDGET, CLOCK, Layout, client_column, link_column, node_column
+from distro_model.bounded.draft import BUDGET, CLOCK, STALE, Layout, client_column, ip_column, link_column, node_column
 from distro_model.bounded.half_open import half_open_chains
 from distro_model.bounded.inside import inside_chains
+from distro_model.bounded.ip_clients import ip_client_chains
 from distro_model.bounded.links import link_chains
+from distro_model.bounded.members import member_chains
 from distro_model.bounded.nodes import node_chains
 from distro_model.bounded.operator import operator_chains
 from distro_model.bounded.symmetry import symmetry_of
 from distro_model.bounded.torn import torn_chains
-from distro_model.bounded.values import Budget, Clock, Life, Link
+from distro_model.bounded.values import Budget, Clock, IpLife, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
@@ -47,6 +49,11 @@ def bounded_cluster(
         retry_delay_ms=profile.retry_delay_ms if bounds.retry_waits else 0,
         sending_counts_as_activity=profile.sending_counts_as_activity and bounds.half_open > 0,
     )
+    if bounds.periods:  # a time-out of beats is one period, and two remove the instance
+        period_ms = profile.verify_interval_ms
+        scaled = replace(scaled, beat_timeout_ms=period_ms, beat_delete_ms=2 * period_ms)
+    if bounds.watches_members:
+        scaled = replace(scaled, failures_until_down=0)
     layout = Layout(bounds, scaled)
     beginning = {
         **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
@@ -54,6 +61,8 @@ def bounded_cluster(
         **{client_column(name): _life(bounds, name) for name in layout.clients},
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
         CLOCK: Clock(),
+        **{ip_column(name): IpLife(name, bounds.changes) for name in layout.ip_clients},
+        **({STALE: ()} if bounds.watches_members else {}),
     }
     chains = (
         *client_chains(layout),
@@ -66,6 +75,8 @@ def bounded_cluster(
         *torn_chains(layout),
         *accident_chains(layout),
         *clock_chains(layout),
+        *ip_client_chains(layout),
+        *member_chains(layout),
     )
     return System(
         tuple(beginning),

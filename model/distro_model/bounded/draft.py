@@ -14,7 +14,7 @@ from functools import cached_property
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.step_alarms import alarm
 from distro_model.bounded.values import Call, Clock, Link
-from distro_model.events import Event, Reply, Send
+from distro_model.events import BeatCheckDue, Event, Reply, Send
 from distro_model.messages import Verify
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
@@ -40,6 +40,10 @@ class Layout:
         return self.bounds.client_names
 
     @cached_property
+    def ip_clients(self) -> tuple[str, ...]:
+        return self.bounds.ip_client_names
+
+    @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
         return tuple((source, target) for source in self.nodes for target in self.nodes if source != target)
 
@@ -61,6 +65,26 @@ class Layout:
             return ((result.node, calls, answer, alarm(node, event, result.node, answer, sent)),)
 
         return told
+
+    @cached_property
+    def answers(self) -> Function:
+        """(node, HTTP request) -> the request, where the node answers it and does not forward it."""
+
+        def answered(node: NodeState | None, event: Event) -> Sequence[Alternative]:
+            outputs = () if node is None else step(node, event, self.profile).outputs
+            return ((event,),) if any(isinstance(each, Reply) for each in outputs) else ()
+
+        return answered
+
+    @cached_property
+    def beat_check(self) -> Function:
+        """(node) -> the beat check, where it would change something."""
+
+        def due(node: NodeState | None) -> Sequence[Alternative]:
+            event = BeatCheckDue(0)
+            return () if node is None or step(node, event, self.profile).node == node else ((event,),)
+
+        return due
 
     @cached_property
     def push(self) -> dict[str, Function]:
@@ -89,8 +113,13 @@ def client_column(client: str) -> str:
     return f"client {client}"
 
 
+def ip_column(client: str) -> str:
+    return f"ip client {client}"
+
+
 BUDGET = "budget"
 CLOCK = "clock"
+STALE = "stale beliefs"
 
 
 class Draft:
@@ -161,6 +190,8 @@ class Draft:
                 *map(client_column, layout.clients),
                 BUDGET,
                 CLOCK,
+                *map(ip_column, layout.ip_clients),
+                STALE,
             )
         )
 

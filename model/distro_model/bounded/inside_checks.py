@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from distro_model.bounded.checks import before_settled
+from distro_model.bounded.checks import before_settled, settled_looks
 from distro_model.bounded.draft import BUDGET, Function, Layout, client_column, node_column
 from distro_model.bounded.values import Budget, Connection, Life
 from distro_model.messages import text_of
@@ -49,7 +49,7 @@ def of_indexes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
             yield (found,)
             continue
         yield (Lookup("an event was lost", lost_none(layout.bounds.lost_events), (BUDGET,)), found)
-        yield (*before_settled(layout), found)
+        yield (*before_settled(layout), *settled_looks(layout), found)
 
 
 @cache

@@ -10,8 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from distro_model.bounded.alarms import confirmation, false_confirmation, giver, left_out, repair, requeued
-from distro_model.bounded.draft import BUDGET, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded import ghosts
+from distro_model.bounded.alarms import (
+    confirmation,
+    false_confirmation,
+    false_ip_confirmation,
+    giver,
+    left_out,
+    repair,
+    requeued,
+)
+from distro_model.bounded.draft import (
+    BUDGET,
+    Draft,
+    Function,
+    Layout,
+    client_column,
+    ip_column,
+    link_column,
+    node_column,
+)
 from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Call, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived
@@ -131,10 +149,16 @@ class _LinkChains:
         draft.tell(self.source, "end")
 
     def _deliver_verify(self, draft: Draft) -> Chain:
+        if self.layout.ip_clients:
+            draft.keep(node_column(self.target), "before")
         self.exchange(draft)
         draft.look("never", confirmation, ("call", node_column(self.target), "answer"), ("confirmed",))
         for client in self.layout.clients:
             draft.alarm(false_confirmation, ("confirmed", client_column(client)))
+        if self.layout.ip_clients:
+            draft.alarm(false_ip_confirmation, ("confirmed", node_column(self.source)))
+        for client in self.layout.ip_clients:
+            draft.alarm(ghosts.vanished, ("before", node_column(self.target), ip_column(client)))
         draft.alarm(repair, ("end", node_column(self.source)))
         return self.chain(draft, Delivers, fair=True)
 
@@ -163,6 +187,8 @@ class _LinkChains:
         draft = self.draft("swallow", first_sent(DISTRO), "swallows")
         for client in self.layout.clients:
             draft.look("never", without_delete, (client_column(client), "call"), (client_column(client),))
+        for client in self.layout.ip_clients:
+            draft.look("never", ghosts.without_delete, (ip_column(client), "call"), (ip_column(client),))
         self.end_at_source(draft, SUCCESS)
         return self.chain(draft, Swallows)
 

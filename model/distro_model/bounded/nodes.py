@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from distro_model.actions import Crash, Restart
-from distro_model.bounded.draft import BUDGET, CLOCK, Draft, Function, Layout, client_column, link_column, node_column
+from distro_model.bounded.draft import (
+    BUDGET,
+    CLOCK,
+    STALE,
+    Draft,
+    Function,
+    Layout,
+    client_column,
+    ip_column,
+    link_column,
+    node_column,
+)
+from distro_model.bounded.ghosts import crashed, restarted, shaken, vanished
 from distro_model.bounded.values import Budget, Clock, Connection, Life, Link, Phase
-from distro_model.events import LeaseCheckDue, LoadDue, TaskDue, VerifyDue
+from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, TaskDue, VerifyDue
 from distro_model.node import NodeState, Task, fresh_node
 from distro_model.profiles import Profile
 from distro_model.rules.index import corrections
+from distro_model.rules.owners import is_responsible
 from distro_model.search.system import Alternative, Chain, Finding
 from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
 
@@ -63,27 +77,43 @@ def _verify(layout: Layout, node: str) -> Chain:
     return draft.chain(lambda _: VerifyRuns(node), fair=True)
 
 
+@cache
 def _rounds(profile: Profile) -> Function:
     if not profile.verifies_everybody:
-        return due_verify_of_one
-    return due_verify_or_audit if profile.keeps_index and profile.audits_index else due_verify
+        return due_verify_of_one(profile)
+    return due_verify_or_audit(profile) if profile.keeps_index and profile.audits_index else due_verify(profile)
 
 
-def due_verify(node: NodeState | None) -> Sequence[Alternative]:
-    verifies = node is not None and node.loaded and any(client.native for client in node.clients)
-    return ((VerifyDue(0),),) if verifies else ()
+@cache
+def due_verify(profile: Profile) -> Function:
+    def due(node: NodeState | None) -> Sequence[Alternative]:
+        if node is None or not node.loaded:
+            return ()
+        owns = any(is_responsible(node, client, profile) for client in node.clients)
+        return ((VerifyDue(0),),) if owns or (profile.verify_lists_owned and node.others) else ()
+
+    return due
 
 
-def due_verify_or_audit(node: NodeState | None) -> Sequence[Alternative]:
+def due_verify_or_audit(profile: Profile) -> Function:
     """A node without clients of its own has its index to look after."""
-    wrong = node is not None and not node.local.events and bool(corrections(node))
-    return ((VerifyDue(0),),) if wrong else due_verify(node)
+    due_anyway = due_verify(profile)
+
+    def due(node: NodeState | None) -> Sequence[Alternative]:
+        wrong = node is not None and not node.local.events and bool(corrections(node))
+        return ((VerifyDue(0),),) if wrong else due_anyway(node)
+
+    return due
 
 
-def due_verify_of_one(node: NodeState | None) -> Sequence[Alternative]:
-    if node is None or not due_verify(node):
-        return ()
-    return tuple((VerifyDue(0, only=other),) for other in node.others)
+def due_verify_of_one(profile: Profile) -> Function:
+    due_at_all = due_verify(profile)
+
+    def due(node: NodeState | None) -> Sequence[Alternative]:
+        others = () if node is None or not due_at_all(node) else node.others
+        return tuple((VerifyDue(0, only=other),) for other in others)
+
+    return due
 
 
 def verified(node: str) -> Function:
@@ -102,7 +132,17 @@ def _lease_check(layout: Layout, node: str) -> Chain:
     draft.tell(node, "event")
     for client in layout.clients:
         draft.alarm(_vanished, ("before", node_column(node), client_column(client)))
+    if layout.ip_clients:
+        draft.keep(node_column(node), "before the beat check")
+        draft.look("never", beat_check, (node_column(node),), ("beat check",))
+        draft.tell(node, "beat check")
+        for client in layout.ip_clients:
+            draft.alarm(vanished, ("before the beat check", node_column(node), ip_column(client)))
     return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
+
+
+def beat_check(_: NodeState | None) -> Sequence[Alternative]:
+    return ((BeatCheckDue(0),),)
 
 
 def _checked(layout: Layout, node: str) -> Function:
@@ -163,6 +203,10 @@ def _crash(layout: Layout, node: str) -> Chain:
     for client in layout.clients:
         ends = orphaned if layout.bounds.home(layout.clients.index(client)) == node else unsettled
         draft.look("never", ends, (client_column(client), CLOCK), (client_column(client),))
+    for client in layout.ip_clients:
+        draft.look("never", shaken, (ip_column(client),), (ip_column(client),))
+    if layout.bounds.watches_members:
+        draft.look("never", crashed(layout, node), (STALE,), (STALE,))
     return draft.chain(lambda _: NodeFails(Crash(node)), fair=False)
 
 
@@ -223,6 +267,8 @@ def _restart(layout: Layout, node: str) -> Chain:
     draft.look(f"{node} runs", started, (node_column(node), CLOCK), (node_column(node), "event"))
     for other in others:
         draft.look("never", mended, (link_column(other, node),), (link_column(other, node),))
+    if layout.bounds.watches_members:
+        draft.look("never", restarted(layout, node), (STALE,), (STALE,))
     draft.tell(node, "event")
     return draft.chain(lambda _: NodeFails(Restart(node)), fair=True)
 

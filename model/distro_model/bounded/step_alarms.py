@@ -17,10 +17,14 @@ from distro_model.events import (
     LeaseCheckDue,
     LoadDue,
     RequestReceived,
+    TaskDue,
 )
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
-from distro_model.node import MemberState, NodeState, Task
+from distro_model.node import Action, MemberState, NodeState, Task
 from distro_model.search.system import Finding
+
+Sent = Sequence[tuple[str, Request]]
+"""Pairs (target, request)."""
 
 
 def alarm(
@@ -28,14 +32,14 @@ def alarm(
     event: Event,
     after: NodeState,
     answer: Answer | None,
-    sent: Sequence[tuple[str, Request]] = (),
+    sent: Sent = (),
 ) -> Finding | None:
-    """`sent` are pairs (target, request)."""
     return (
         _of_request(before, event, after, answer)
         or _of_call(before, event, after)
         or _of_load(before, event, after)
         or _late(event, after)
+        or task_alarm(before, event, after, sent)
         or _unready(before, event, answer, sent)
         or spoken_for(before, event, after, sent)
     )
@@ -115,7 +119,7 @@ def _of_call(before: NodeState, event: Event, after: NodeState) -> Finding | Non
 def _was_given_up(event: CallEnded, after: NodeState) -> bool:
     if event.answer.result is CallResult.SUCCESS or not isinstance(event.request, Change | Delete):
         return False
-    return after.task(event.request.client, event.target) is None
+    return event.target in after.others and after.task(event.request.client, event.target) is None
 
 
 def _tasks_for_others(node: NodeState, target: str) -> tuple[Task, ...]:
@@ -129,6 +133,8 @@ def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | Non
         return Finding("INV-LOAD", what) if unanswered else None
     if after.loaded or after.asking is not None:
         return None
+    if isinstance(event, LoadDue) and not after.others:
+        return Finding("INV-LOAD", f"{after.name} is alone, and waits for somebody to load from")
     if after.load_at_ms is None:
         return Finding("INV-LOAD", f"{after.name} is not loaded, and has stopped loading")
     starts = isinstance(event, LoadDue) and before.asking is None
@@ -138,9 +144,26 @@ def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | Non
     return None
 
 
-def _unready(
-    before: NodeState, event: Event, answer: Answer | None, sent: Sequence[tuple[str, Request]]
-) -> Finding | None:
+def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
+    """A task for a member is sent or tried again; one for a node that has left comes to nothing (B37)."""
+    if not isinstance(event, TaskDue):
+        return None
+    task = before.task(event.client, event.target)
+    attempted = any(target == event.target for target, _ in sent)
+    requeued = after.task(event.client, event.target) is not None
+    if event.target not in after.others:
+        if not attempted and not requeued:
+            return None
+        does = "sends" if attempted else "keeps"
+        return Finding("INV-RETRY", f"{after.name} {does} a task for {event.target}, which is no member of its list")
+    if task is None or attempted or requeued or len(after.reads) > len(before.reads):
+        return None
+    if task.action is Action.CHANGE and after.client(task.client) is None:
+        return None  # what becomes of a CHANGE whose client is gone is a matter of INV-DELETE
+    return Finding("INV-RETRY", f"{after.name} dropped its {task.action} task of {task.client} for {task.target}")
+
+
+def _unready(before: NodeState, event: Event, answer: Answer | None, sent: Sent) -> Finding | None:
     """What a node does that is not loaded."""
     if before.loaded:
         return None
@@ -153,9 +176,7 @@ def _unready(
     return None
 
 
-def spoken_for(
-    before: NodeState, event: Event, after: NodeState, sent: Sequence[tuple[str, Request]]
-) -> Finding | None:
+def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
     """INV-SOURCE: a node speaks for a client that it does not own. Who owns an `ip:port` client is another matter."""
     if isinstance(event, LeaseCheckDue) and after.tasks != before.tasks:
         return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")

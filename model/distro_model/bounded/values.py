@@ -102,6 +102,25 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
+class IpLife:
+    """One ip:port client as the environment and the properties see it."""
+
+    client: str
+    changes_left: int
+    registrations: int = 0
+    published: Content = ()
+    """What it was last told to be registered."""
+    earlier: Content = ()
+    """What that replaced; whoever accepts a change should have held this."""
+    silence: int = 0
+    """0: its beats go on; 1: silent for longer than one time-out; 2: than both."""
+    sure: bool = True
+    """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
+    left_to_lease: bool = False
+    """Something was lost that nothing but the lease could make good, or an owner began to count its silence anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What the environment may still do; the fields are those of `Bounds`."""
 
@@ -125,6 +144,12 @@ class Budget:
     lost_events: int = 0
     slow_requests: int = 0
     slow_setups: int = 0
+    flips: int = 0
+    leaves: int = 0
+    joins: int = 0
+    refreshes: int = 0
+    lapses: int = 0
+    races: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""
@@ -139,6 +164,7 @@ class Clock:
     period: int = 0
     verified: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()  # by clients
     loaded: tuple[str, ...] = ()
     slept: tuple[str, ...] = ()
     """Who has slept since its last lease check."""

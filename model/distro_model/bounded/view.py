@@ -10,7 +10,7 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.values import Call, Life, Link, Phase
 from distro_model.cluster import View
 from distro_model.messages import text_of
-from distro_model.node import NodeState
+from distro_model.node import MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.search.system import Row
 
@@ -79,7 +79,18 @@ def call_line(call: Call) -> str:
 def node_lines(node: NodeState) -> Iterable[str]:
     for client in node.clients:
         kind = "native" if client.native else "synced"
-        yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}"
+        beats = "".join(f", beat of {service} at {at_ms} ms" for service, at_ms in client.beats)
+        unwatched = "" if client.watched else ", not watched"
+        yield f"{client.name} {kind}, revision {client.revision}, {text_of(client.content)}{beats}{unwatched}"
+    for name in node.unannounced:
+        yield f"the change of {name} is not handled yet"
+    for request in node.entered:
+        yield f"a request of {request.client} waits inside"
+    for old in node.superseded:
+        yield f"{old.peer} may still have revision {old.revision} of {old.client}"
+    for member in node.members:
+        if member.state is not MemberState.UP:
+            yield f"{member.name} is {member.state}"
     for address, value in node.metadata:
         yield f"{value} set for {address}{', marked as gone' if address in node.expiring else ''}"
     for asked in node.detections:

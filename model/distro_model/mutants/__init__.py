@@ -14,6 +14,7 @@ from distro_model.mutants.batches import BATCHES
 from distro_model.mutants.connections import CONNECTIONS
 from distro_model.mutants.inside import INSIDE
 from distro_model.mutants.load import LOAD
+from distro_model.mutants.members import MEMBERS
 from distro_model.mutants.mutant import Mutant
 from distro_model.mutants.receive import RECEIVE
 from distro_model.mutants.sync import SYNC
@@ -23,7 +24,7 @@ from distro_model.profiles import Profile
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(
-    {mutant.id: mutant for mutant in (*SYNC, *RECEIVE, *VERIFY, *LOAD, *BATCHES, *CONNECTIONS, *INSIDE)}
+    {mutant.id: mutant for mutant in (*SYNC, *RECEIVE, *VERIFY, *LOAD, *BATCHES, *CONNECTIONS, *INSIDE, *MEMBERS)}
 )
 
 

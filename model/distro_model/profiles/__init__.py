@@ -3,7 +3,7 @@
 `profile` is the record of switches, whose defaults are `strict`; `releases` the table of the releases.
 """
 
-from distro_model.profiles.profile import Profile, RetryAction, TakesRevision
+from distro_model.profiles.profile import OwnerRing, Profile, RetryAction, TakesRevision
 from distro_model.profiles.releases import (
     NACOS_2_0_4,
     NACOS_2_2_4,
@@ -21,6 +21,7 @@ __all__ = [
     "PROFILES",
     "RELEASES",
     "STRICT",
+    "OwnerRing",
     "Profile",
     "Release",
     "RetryAction",

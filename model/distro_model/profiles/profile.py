@@ -26,6 +26,14 @@ class RetryAction(StrEnum):
     ALWAYS_CHANGE = "always CHANGE"  # no release; mutant m-delete-retried-as-change
 
 
+class OwnerRing(StrEnum):
+    """From which members, and how, the owner of an ip:port client is computed (wire-protocol.md 6.6)."""
+
+    SKIPPING = "the configured list, from the client's place on to the first member that is not DOWN"
+    ALIVE = "the members that are not DOWN"  # every release; B15
+    CONFIGURED = "the configured list, DOWN or not"  # no release; mutant m-owner-includes-down
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """A named record of semantic switches and durations. The defaults are the `strict` profile."""
@@ -177,6 +185,48 @@ class Profile:
 
     natives_expire: bool = False
     """The lease check removes native clients too. In no release; mutant m-cleaner-drops-native."""
+    owner_ring: OwnerRing = OwnerRing.SKIPPING
+    """Every release: ALIVE (B15). While everybody believes everybody alive, all three name the same owner."""
+
+    health_changes_revision: bool = True
+    """The revision of an ip:port client follows its health and its expiry too. No release from 2.1.2 on (B06)."""
+
+    hands_over: bool = True
+    """Who accepts a change of an ip:port client announces it, owner or not by then, and refuses from a peer what it
+    has replaced until that peer has heard. Every release asks who is the owner when the event is handled (B22)."""
+
+    creates_atomically: bool = True
+    """Two first requests of an ip:port client create it once. Not in 2.0.0-2.0.2 (B30)."""
+
+    verify_renews_beats: bool = True
+    """An accepted verify of an ip:port client counts as a beat. All releases; mutant m-ipport-verify-no-beat-renew."""
+
+    verify_renews_owners_beats: bool = False
+    """It does so at an owner too, whoever verifies: two owners keep a dead client alive for each other. True in every
+    release (known-bugs.md section 5, last line)."""
+
+    verify_lists_owned: bool = False
+    """A verify round also lists all that the sender owns, and what it should own and does not is deleted. Nacos 1.x
+    (v1-checksum-dual-owner-delete)."""
+
+    loads_ranges: bool = False
+    """A load asks each member for what that one owns, instead of the first for everything. r-nacos before 0.4.0
+    (snapshot-range-after-jitter)."""
+
+    waits_for_second_member: bool = False
+    """A node that knows no other member never completes its load. Every release (single-member-never-initialised)."""
+
+    sends_to_members_that_left: bool = False
+    """A task for a node that has left the member list is executed all the same. 2.0.0-2.0.1 (B37)."""
+
+    matches_parts_of_addresses: bool = False
+    """A node counts as a member when its address is a part of a member's. Every release (B37, D13)."""
+
+    new_members_start_down: bool = True
+    """A node that appears in the member list is DOWN until it was heard of. Not from 2.0.1 on (B36)."""
+
+    list_resets_states: bool = False
+    """Reading the member list makes every member UP. Before 1.4.2 (B36)."""
 
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
@@ -188,6 +238,10 @@ class Profile:
     verify_interval_ms: int = 5000
     lease_ms: int = 180_000
     """A synced copy not renewed for longer than this is removed by the cleaner (6.7)."""
+    beat_timeout_ms: int = 15_000
+    """An ip:port instance is unhealthy when its last beat is longer ago than this (6.7)."""
+    beat_delete_ms: int = 30_000
+    """... and is removed when it is longer ago than this."""
     lease_check_ms: int = 5000
     health_check_ms: int = 5000
     """A connection to a peer is tested when nothing has shown for longer than this that it works (2.5)."""

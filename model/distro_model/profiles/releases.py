@@ -4,8 +4,9 @@ The base is `_ALWAYS`, what every release has and `strict` has not; a `Release` 
 defects of the catalogue that it repaired and those that it brought. A release that changed nothing that this model can
 tell is not listed; `span` says how far an entry reaches. Sources: wire-protocol.md 6.9 and 6.10, known-bugs.md.
 
-Two defects are known here as mutants only, and no release has their switches: B05, a torn apply or read, would make
-every search many times as large, and B32 is a first load that comes before any peer is known, where a run begins later.
+Some defects are known here as mutants only, and no release has their switches: B05, a torn apply or read, would make
+every search many times as large; B32 is a first load that comes before any peer is known, where a run begins later;
+and a node that is alone and never completes its load is one in cluster mode, where a run of one node is standalone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from distro_model.profiles.profile import Profile, TakesRevision
+from distro_model.profiles.profile import OwnerRing, Profile, TakesRevision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,10 @@ _ALWAYS = Profile(
     rechecks_transport=False,
     overflow_overtakes=True,
     audits_index=False,
+    owner_ring=OwnerRing.ALIVE,
+    hands_over=False,
+    verify_renews_owners_beats=True,
+    matches_parts_of_addresses=True,
     records_answer_before_counting=False,
     keeps_metadata_of_published=False,
 )
@@ -62,6 +67,8 @@ RELEASES = (
             "sends_only_to_up_members": False,
             "acknowledges_failed_applies": True,
             "queue_per_event_class": True,
+            "creates_atomically": False,
+            "sends_to_members_that_left": True,
             "releases_in_order": False,
             "sending_counts_as_activity": True,
             "sync_delay_ms": 2000,
@@ -72,12 +79,23 @@ RELEASES = (
         },
         broke=("B02", "B08", "B13", "B16", "B30", "B31", "B32", "B35", "B37"),
     ),
-    Release(name="nacos-2.0.1", span="2.0.1", changed={"sending_counts_as_activity": False}, fixed=("B35",)),
-    Release(name="nacos-2.0.2", span="2.0.2", changed={"queue_per_event_class": False}, fixed=("B08", "B37")),
+    Release(
+        name="nacos-2.0.1",
+        span="2.0.1",
+        changed={"sending_counts_as_activity": False, "new_members_start_down": False},
+        fixed=("B35",),
+        broke=("B36",),
+    ),
+    Release(
+        name="nacos-2.0.2",
+        span="2.0.2",
+        changed={"queue_per_event_class": False, "sends_to_members_that_left": False},
+        fixed=("B08", "B37"),
+    ),
     Release(
         name="nacos-2.0.4",
         span="2.0.3 to 2.1.0",
-        changed={"lease_ms": 180_000, "refuses_unknown_client": False},
+        changed={"lease_ms": 180_000, "refuses_unknown_client": False, "creates_atomically": True},
         fixed=("B30", "B31"),
         broke=("B12",),
     ),
@@ -96,6 +114,7 @@ RELEASES = (
             "revision_zero_passes": True,
             "takes_revision": TakesRevision.AT_CREATION,
             "batch_bumps_revision": False,
+            "health_changes_revision": False,
         },
         fixed=("B02",),
         broke=("B06", "B10", "B18"),

@@ -17,6 +17,7 @@ from distro_model.events import CallEnded, LoadDue, LoadInterrupted, Send
 from distro_model.messages import CallResult, Snapshot
 from distro_model.node import NodeState, Step
 from distro_model.profiles import Profile
+from distro_model.rules.ip_clients import is_superseded
 from distro_model.rules.receive import is_poisoned, is_refused, with_copy
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import is_reachable
@@ -24,6 +25,8 @@ from distro_model.rules.sync import is_reachable
 
 @rule("load", source="wire-protocol.md 6.8; DistroLoadDataTask")
 def on_load_due(node: NodeState, event: LoadDue, profile: Profile) -> Step:
+    if not node.others and profile.waits_for_second_member:
+        return Step(replace(node, loaded=False, load_at_ms=event.at_ms + profile.load_retry_ms))
     if node.loaded or node.asking is not None:
         return Step(node)
     if node.load_at_ms is None and not profile.first_load_asks:
@@ -48,8 +51,12 @@ def on_snapshot_ended(node: NodeState, event: CallEnded, profile: Profile) -> St
         if is_poisoned(node, copy, profile):  # it aborts the rest of the snapshot (wire-protocol.md 6.4)
             node = _missing_one(node, profile)
             return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
-        if not is_refused(node, copy.client, profile):
+        if not is_refused(node, copy.client, profile) and not is_superseded(node, event.target, copy):
             node = with_copy(node, copy, event.at_ms, profile)
+    if profile.loads_ranges:
+        further = tuple(peer for peer in node.others if peer > event.target and is_reachable(node, peer, profile))
+        if further:
+            return _ask_next(node, further, event.at_ms, profile)
     return Step(_loaded(node))
 
 

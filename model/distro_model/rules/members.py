@@ -6,11 +6,15 @@ a link that is broken in one direction makes a member flap (D16).
 
 from __future__ import annotations
 
-from distro_model.events import CallEnded, Reply, ReportDue, RequestReceived, Send
+from dataclasses import replace
+
+from distro_model.events import CallEnded, MembersListed, Reply, ReportDue, RequestReceived, Send
 from distro_model.messages import SUCCESS, CallResult, Report
-from distro_model.node import Member, MemberState, NodeState, Step
+from distro_model.node import Action, Member, MemberState, NodeState, Step, Task
 from distro_model.profiles import Profile
+from distro_model.rules.owners import is_ip_client, is_responsible
 from distro_model.rules.rule import rule
+from distro_model.rules.sync import queued
 
 
 @rule("member report", source="wire-protocol.md 4.3; ServerMemberManager.MemberInfoReportTask")
@@ -27,6 +31,8 @@ def reported_member(node: NodeState, at_ms: int, profile: Profile) -> str:
 @rule("report received", source="wire-protocol.md 4.3; real-nacos.md 5 (failures are kept); MemberReportHandler")
 def on_report(node: NodeState, event: RequestReceived) -> Step:
     """The reporter is UP. Its count of failures stays, so that its next failure may lead straight to DOWN."""
+    if event.source not in node.others:
+        return Step(node, (Reply(SUCCESS),))
     reporter = node.member(event.source)
     return Step(node.with_member(Member(reporter.name, MemberState.UP, reporter.failures)), (Reply(SUCCESS),))
 
@@ -34,6 +40,8 @@ def on_report(node: NodeState, event: RequestReceived) -> Step:
 @rule("report ended", source="wire-protocol.md 4.3; MemberUtil.onSuccess, MemberUtil.onFail")
 def on_report_ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
     """Success clears the target, failure makes it suspicious and in the end DOWN; a time-out says nothing (D15)."""
+    if event.target not in node.others:
+        return Step(node)
     target = node.member(event.target)
     match event.answer.result:
         case CallResult.SUCCESS:
@@ -44,3 +52,29 @@ def on_report_ended(node: NodeState, event: CallEnded, profile: Profile) -> Step
             return Step(node.with_member(Member(target.name, state, failures)))
         case _:
             return Step(node)
+
+
+@rule("member list read", source="wire-protocol.md 4.1; ServerMemberManager.memberChange")
+def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
+    """Whoever is new has to be heard of first; of the others the list says nothing but that they are members (B36)."""
+    others = tuple(sorted(event.others))
+    members = tuple(_listed(node, name, profile) for name in others)
+    superseded = tuple(each for each in node.superseded if each.peer in others)
+    after = replace(node, others=others, members=members, superseded=superseded)
+    return Step(_told(after, node, event.at_ms, profile) if profile.hands_over else after)
+
+
+def _told(after: NodeState, before: NodeState, at_ms: int, profile: Profile) -> NodeState:
+    """Who was responsible for an ip:port client tells those who join, for one of them may be its owner now (B22)."""
+    for client in before.clients:
+        if is_ip_client(client.name) and is_responsible(before, client, profile):
+            for other in (other for other in after.others if other not in before.others):
+                after = queued(after, Task(client.name, other, Action.CHANGE, at_ms, profile.sync_delay_ms))
+    return after
+
+
+def _listed(node: NodeState, name: str, profile: Profile) -> Member:
+    if name not in node.others:
+        down = Member(name, MemberState.DOWN, profile.failures_until_down + 1)
+        return down if profile.new_members_start_down else Member(name)
+    return Member(name) if profile.list_resets_states else node.member(name)

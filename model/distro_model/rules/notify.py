@@ -25,6 +25,7 @@ from distro_model.messages import Content
 from distro_model.node import Action, Client, NodeState, Step, Task
 from distro_model.profiles import Profile
 from distro_model.rules.index import corrections, indexed, pushed, unindexed
+from distro_model.rules.owners import is_responsible
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import announced, queued
 
@@ -56,7 +57,7 @@ def handled(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) ->
             return announced(node, client, Action.DELETE, at_ms, profile) if native else node
         case ClientVerifyFailed(client, target):
             held = node.client(client)
-            owned = held is not None and held.native
+            owned = held is not None and is_responsible(node, held, profile)
             return queued(node, Task(client, target, Action.CHANGE, at_ms, 0)) if owned else node
         case ServiceRegistered(client, service):
             return _registered(node, client, service, at_ms, profile)
@@ -106,9 +107,18 @@ def operated(
 
 @rule("client upgraded", source="wire-protocol.md 6.1, 6.4; DistroClientDataProcessor.upgradeClient")
 def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profile: Profile) -> NodeState:
-    """A peer's doing brought the client up to date: say what differs to the index, and to Distro if it is native."""
-    if client.native and client.content != before:
+    """A peer's doing brought the client up to date: say what differs to the index, and to Distro if it is an own one.
+
+    An ip:port client is so only where acceptance does not count: whoever accepted the change has told everybody.
+    """
+    own = client.native or (not profile.hands_over and is_responsible(node, client, profile))
+    if own and client.content != before:
         node = published(node, ClientChanged(client.name), at_ms, profile)
+    return reindexed(node, client, before, at_ms, profile)
+
+
+def reindexed(node: NodeState, client: Client, before: Content, at_ms: int, profile: Profile) -> NodeState:
+    """Say to the index what differs between this client and its content before."""
     if not profile.keeps_index:
         return node
     for service, _ in sorted(set(client.content) - set(before)):
@@ -121,11 +131,12 @@ def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profi
 @rule("client removed", source="wire-protocol.md 6.1, 6.4; ConnectionBasedClientManager.clientDisconnected")
 def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
     """Take the client out of the table and say so: its connection ended, a DELETE arrived or its lease did."""
+    own = is_responsible(node, client, profile)
     node = node.without_client(client.name)
     if profile.keeps_index and profile.releases_in_order:
         node = published(node, ClientReleased(client.name), at_ms, profile)
-    if client.native or (profile.keeps_index and not profile.releases_in_order):
-        node = published(node, ClientRemoved(client.name, client.native), at_ms, profile)
+    if own or (profile.keeps_index and not profile.releases_in_order):
+        node = published(node, ClientRemoved(client.name, own), at_ms, profile)
     return node
 
 

@@ -15,14 +15,16 @@ from distro_model.events import HandlingRaised, Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
 from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile, TakesRevision
+from distro_model.rules.ip_clients import is_superseded
 from distro_model.rules.notify import removed, upgraded
+from distro_model.rules.owners import is_ip_client, is_responsible
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import copy_of
 
 
 @rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    if is_refused(node, change.client, profile):
+    if is_refused(node, change.client, profile) or is_superseded(node, event.source, change):
         return Step(node, (Reply(FAIL),))
     if is_poisoned(node, change, profile):
         return raised(node, profile)
@@ -58,7 +60,8 @@ def on_snapshot(node: NodeState, profile: Profile) -> Step:
     """Answers with everything it holds, own clients and copies; a release even when not loaded itself (D14)."""
     if profile.refuses_before_load and not node.loaded:
         return Step(node, (Reply(FAIL),))
-    copies = tuple(copy_of(client, profile) for client in node.clients)
+    given = [client for client in node.clients if not profile.loads_ranges or is_responsible(node, client, profile)]
+    copies = tuple(copy_of(client, profile) for client in given)
     if profile.largest_snapshot is not None and len(copies) > profile.largest_snapshot:
         return Step(node, (Reply(Answer(CallResult.ERROR)),))
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
@@ -66,27 +69,40 @@ def on_snapshot(node: NodeState, profile: Profile) -> Step:
 
 @rule("copy applied", source="wire-protocol.md 6.4; DistroClientDataProcessor.upgradeClient")
 def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> NodeState:
-    """Create or bring up to date what is held of a client; a native one that really changed is announced again."""
+    """Create or bring up to date what is held of a client; an own one that really changed is announced again.
+
+    An ip:port client is so only where acceptance does not count: whoever accepted the change has told everybody.
+    """
     held = node.client(copy.client)
     if held is None:
         client = Client(copy.client, profile.replicas_are_native, copy.revision, copy.content, at_ms)
     else:
         revision = copy.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
         renewed_ms = at_ms if profile.sync_renews_lease else held.renewed_ms
-        client = Client(held.name, held.native, revision, copy.content, renewed_ms)
+        client = replace(held, revision=revision, content=copy.content, renewed_ms=renewed_ms)
+    if is_ip_client(client.name):
+        own = is_responsible(node, client, profile)
+        client = replace(client, beats=_beats(held, client, at_ms, renews=profile.sync_renews_lease and not own))
     before = () if held is None else held.content
     return upgraded(node.with_client(client), client, before, at_ms, profile)
+
+
+def _beats(before: Client | None, after: Client, at_ms: int, *, renews: bool) -> tuple[tuple[str, int], ...]:
+    """A new or changed instance begins with a beat; an old one keeps its own, unless a sync to a copy renews all."""
+    old, beats = (before.content, dict(before.beats)) if before is not None else ((), {})
+    keeps = set() if renews else set(old)
+    return tuple((pair[0], beats.get(pair[0], at_ms) if pair in keeps else at_ms) for pair in after.content)
 
 
 def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
     """Gone, known or not, and with tombstones remembered as gone, so that nothing late brings it back (B26, B27).
 
-    A connection id is never used twice, so nobody can miss it.
+    A connection id is never used twice, so nobody can miss it; an ip:port client may well come back.
     """
     held = node.client(name)
     if held is not None:
         node = removed(node, held, at_ms, profile)
-    return node.with_gone(name, at_ms) if profile.tombstones else node
+    return node.with_gone(name, at_ms) if profile.tombstones and not is_ip_client(name) else node
 
 
 def is_refused(node: NodeState, name: str, profile: Profile) -> bool:

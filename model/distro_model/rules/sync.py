@@ -7,6 +7,8 @@ one worker); the model executes every due task at once and therefore has no head
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from distro_model.events import CallEnded, Send, TaskDue
 from distro_model.messages import CallResult, Change, Delete
 from distro_model.node import Action, Client, MemberState, NodeState, Step, Task
@@ -43,6 +45,8 @@ def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     if task is None:
         return Step(node)
     node = node.without_task(task)
+    if not (has_member(node, event.target, profile) or profile.sends_to_members_that_left):
+        return Step(node)
     request = _request_for(node, task, profile)
     if request is None:
         return Step(node)  # "null data to sync, skip": no call, no callback, no retry
@@ -55,9 +59,22 @@ def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
 def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
     """Everything but resultCode 200 is a failure, and every failure is retried."""
     result = event.answer.result
-    if result is CallResult.SUCCESS or (result is CallResult.ERROR and not profile.retries_unreadable):
+    if result is CallResult.SUCCESS:
+        return Step(_heard(node, event.target, request) if node.superseded else node)
+    if result is CallResult.ERROR and not profile.retries_unreadable:
         return Step(node)
     return Step(retried(node, request, event.target, event.at_ms, profile))
+
+
+def _heard(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
+    """The peer has taken what was sent: it can still hold that revision of the client, and no earlier one."""
+    revision = request.revision if isinstance(request, Change) else None
+    kept = tuple(
+        each
+        for each in node.superseded
+        if (each.client, each.peer) != (request.client, peer) or each.revision == revision
+    )
+    return replace(node, superseded=kept)
 
 
 def copy_of(client: Client, profile: Profile) -> Change:
@@ -67,7 +84,23 @@ def copy_of(client: Client, profile: Profile) -> Change:
 
 def is_reachable(node: NodeState, target: str, profile: Profile) -> bool:
     """From 2.1.1 a node talks only to members that it believes UP (wire-protocol.md 6.3)."""
-    return not profile.sends_only_to_up_members or node.member(target).state is MemberState.UP
+    if not profile.sends_only_to_up_members:
+        return True
+    return target in node.others and node.member(target).state is MemberState.UP
+
+
+@rule("membership test", source="wire-protocol.md 6.3, 6.10 D13; ServerMemberManager.hasMember")
+def has_member(node: NodeState, target: str, profile: Profile) -> bool:
+    """B37: a test for a part of an address takes 10.0.0.1:8848 for a member while 110.0.0.1:8848 is one."""
+    if not profile.matches_parts_of_addresses:
+        return target in node.others
+    return any(address_of(target) in address_of(member) for member in node.others)
+
+
+def address_of(node: str) -> str:
+    """Where the nodes of the model listen: that of b is a part of that of c, of d of that of e, and so on."""
+    number = ord(node[-1]) - ord("a")
+    return f"{'1' if number % 2 == 0 else ''}10.0.0.{(number + 1) // 2}:8848"
 
 
 def _request_for(node: NodeState, task: Task, profile: Profile) -> Change | Delete | None:

@@ -13,6 +13,7 @@ from distro_model.events import ApplyDue, ReadDue, Reply, RequestReceived, Send,
 from distro_model.messages import FAIL, SUCCESS, Change, Content
 from distro_model.node import Client, NodeState, Step, Task
 from distro_model.profiles import Profile, TakesRevision
+from distro_model.rules.ip_clients import is_superseded
 from distro_model.rules.notify import upgraded
 from distro_model.rules.receive import is_poisoned, is_refused, raised
 from distro_model.rules.rule import rule
@@ -23,7 +24,7 @@ from distro_model.work import Apply, Read
 @rule("CHANGE begun", source="wire-protocol.md 6.4; B05; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
     """The client is created if it is unknown; everything else is left to the steps. There is no reply yet."""
-    if is_refused(node, change.client, profile):
+    if is_refused(node, change.client, profile) or is_superseded(node, event.source, change):
         return Step(node, (Reply(FAIL),))
     if is_poisoned(node, change, profile):
         return raised(node, profile)

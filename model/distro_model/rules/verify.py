@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from distro_model.events import CallEnded, LeaseCheckDue, Reply, RequestReceived, Send, VerifyDue
 from distro_model.local_events import ClientVerifyFailed
-from distro_model.messages import FAIL, SUCCESS, CallResult, Verify
+from distro_model.messages import FAIL, SUCCESS, CallResult, OwnedList, Verify
 from distro_model.node import Client, NodeState, Step
 from distro_model.profiles import Profile
+from distro_model.rules.ip_clients import verified
 from distro_model.rules.notify import audited, published, removed
+from distro_model.rules.owners import is_ip_client, is_responsible, owner_of
 from distro_model.rules.rule import rule
 from distro_model.rules.sync import is_reachable
 
@@ -23,16 +25,27 @@ def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
     node = audited(node, event.at_ms, profile)
     if not node.loaded or not profile.verifies:
         return Step(node)
-    return Step(
-        node,
-        tuple(
-            Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
-            for client in node.clients
-            if client.native
-            for target in node.others
-            if event.only in (None, target) and is_reachable(node, target, profile)
-        ),
+    owned = [client for client in node.clients if is_responsible(node, client, profile)]
+    targets = [target for target in node.others if event.only in (None, target) and is_reachable(node, target, profile)]
+    verifies = tuple(
+        Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
+        for client in owned
+        for target in targets
     )
+    if profile.verify_lists_owned:
+        names = tuple(client.name for client in owned if is_ip_client(client.name))
+        verifies += tuple(Send(target, OwnedList(names)) for target in targets)
+    return Step(node, verifies)
+
+
+@rule("list of owned clients received", source="wire-protocol.md 6.9, known-bugs.md 3, v1-checksum-dual-owner-delete")
+def on_owned_list(node: NodeState, event: RequestReceived, owned: OwnedList, profile: Profile) -> Step:
+    """Whatever this node attributes to the sender, and the sender does not name, is gone."""
+    for client in node.clients:
+        unnamed = is_ip_client(client.name) and client.name not in owned.clients
+        if unnamed and owner_of(node, client.name, profile) == event.source:
+            node = removed(node, client, event.at_ms, profile)
+    return Step(node, (Reply(SUCCESS),))
 
 
 @rule("VERIFY received", source="wire-protocol.md 6.5; ConnectionBasedClientManager.verifyClient")
@@ -43,6 +56,8 @@ def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: 
         return Step(node.with_client(created), (Reply(FAIL),))
     if held is None or not is_confirmed(held, verify, profile):
         return Step(node, (Reply(FAIL),))
+    if is_ip_client(held.name):
+        return Step(node.with_client(verified(node, held, event.source, event.at_ms, profile)), (Reply(SUCCESS),))
     if held.native or held.renewed_ms == event.at_ms:
         return Step(node, (Reply(SUCCESS),))
     return Step(node.with_client(replace(held, renewed_ms=event.at_ms)), (Reply(SUCCESS),))
@@ -59,7 +74,7 @@ def is_confirmed(held: Client, verify: Verify, profile: Profile) -> bool:
 def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: Profile) -> Step:
     """Only a typed failure counts, and only while the node still owns the client: then it is synced with delay 0."""
     held = node.client(verify.client)
-    if event.answer.result is not CallResult.FAIL or held is None or not held.native:
+    if event.answer.result is not CallResult.FAIL or held is None or not is_responsible(node, held, profile):
         return Step(node)
     for target in (event.target,) if profile.repairs_only_the_failed else node.others:
         node = published(node, ClientVerifyFailed(verify.client, target), event.at_ms, profile)
@@ -92,8 +107,10 @@ def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
 
 
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
-    """Strictly longer than the lease without a renewal; a native client never expires this way."""
-    return (profile.natives_expire or not client.native) and at_ms - client.renewed_ms > profile.lease_ms
+    """Strictly longer than the lease without a renewal. Not native clients; ip:port clients have their own check."""
+    if is_ip_client(client.name) or (client.native and not profile.natives_expire):
+        return False
+    return at_ms - client.renewed_ms > profile.lease_ms
 
 
 def is_forgotten(since_ms: int, at_ms: int, profile: Profile) -> bool:

@@ -1,0 +1,146 @@
+"""What is looked at in every state about clients of the HTTP API: one owner, one content, and an end when they end.
+
+*Settled* is what it is in `checks.py`. In addition INV-DEAD waits until no beat check would find anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import combinations
+
+from distro_model.bounded.checks import Looks, Nodes, before_settled, settled_looks, stable, together
+from distro_model.bounded.draft import STALE, Function, Layout, ip_column, node_column
+from distro_model.bounded.ghosts import Stale
+from distro_model.bounded.values import IpLife
+from distro_model.events import BeatCheckDue
+from distro_model.messages import Content, text_of
+from distro_model.node import NodeState
+from distro_model.profiles import Profile
+from distro_model.rules.owners import is_responsible, owner_of
+from distro_model.search.system import Alternative, Finding, Lookup
+from distro_model.step import step
+
+
+def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
+    """What all nodes together hold of one ip:port client, in settled states."""
+
+    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+        found = function(layout.profile)
+        for client in layout.ip_clients:
+            read = Lookup("as it should be", found, ("all nodes", ip_column(client)), ("found",))
+            yield (*before_settled(layout), *settled_looks(layout), read)
+
+    return looks
+
+
+def of_all_nodes_and_ip_clients(function: Function) -> Looks:
+    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+        for client in layout.ip_clients:
+            read = Lookup("as it should be", function, ("all nodes", ip_column(client)), ("found",))
+            yield (*together(layout.nodes), read)
+
+    return looks
+
+
+def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    if not layout.bounds.watches_members:
+        return
+    for client in layout.ip_clients:
+        reads = ("all nodes", ip_column(client), STALE)
+        yield (*together(layout.nodes), Lookup("as it should be", _misowned(layout.profile), reads, ("found",)))
+
+
+@cache
+def _misowned(profile: Profile) -> Function:
+    """Somebody owns it once nobody can still believe a stopped node alive; just one does when all beliefs are fresh."""
+
+    def found(nodes: Nodes, life: IpLife, stale: Stale) -> Sequence[Alternative]:
+        running = [node for node in nodes if node is not None]
+        lists = {tuple(sorted((node.name, *node.others))) for node in running}
+        names = {node.name for node in running}
+        if not life.published or len(lists) != 1 or any(node in names and other not in names for node, other in stale):
+            return ()
+        owners = [node.name for node in running if _owns(node, life.client, profile)]
+        fresh = all(node not in names for node, _ in stale)
+        if not owners or (fresh and len(owners) > 1):
+            return ((Finding("INV-OWNER", f"{life.client} is owned by {' and '.join(owners) or 'nobody'}"),),)
+        return ()
+
+    return found
+
+
+def _owns(node: NodeState, client: str, profile: Profile) -> bool:
+    held = node.client(client)
+    return owner_of(node, client, profile) == node.name if held is None else is_responsible(node, held, profile)
+
+
+@cache
+def ip_diverged(property_id: str) -> Callable[[Profile], Function]:
+    def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+        shown = _shown(nodes, life.client)
+        if not stable(nodes) or not life.published or life.silence or len(set(shown.values())) < 2:
+            return ()
+        return ((Finding(property_id, f"{life.client}: {_said(shown)}"),),)
+
+    return lambda _: found
+
+
+def unshown(_: Profile) -> Function:
+    return _unshown
+
+
+def _unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+    """What the client was last told to be registered is what everybody shows. (Deregistered: see INV-RESURRECT.)"""
+    shown = _shown(nodes, life.client)
+    claimed = life.published and life.sure and not life.silence and stable(nodes)
+    if not claimed or set(shown.values()) == {life.published}:
+        return ()
+    what = f"{life.client} was answered for {text_of(life.published)}: {_said(shown)}"
+    return ((Finding("INV-CLIENTACK", what),),)
+
+
+@cache
+def undead(profile: Profile) -> Function:
+    """It has been silent for longer than both time-outs, no check is due, and it is still shown."""
+
+    def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+        holders = [name for name, content in _shown(nodes, life.client).items() if content]
+        if not stable(nodes) or life.silence < 2 or life.left_to_lease or not holders:
+            return ()
+        if any(node is not None and step(node, BeatCheckDue(0), profile).node != node for node in nodes):
+            return ()
+        return ((Finding("INV-DEAD", f"{life.client} is long silent and still shown by {', '.join(holders)}"),),)
+
+    return found
+
+
+def of_equal_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """INV-REV for ip:port clients, whose revisions are hashes: who has the same revision has the same content."""
+    for client in layout.ip_clients:
+        for one, other in combinations(layout.nodes, 2):
+            yield (Lookup("equal", _misrevised(client), (node_column(one), node_column(other)), ("found",)),)
+
+
+@cache
+def _misrevised(client: str) -> Function:
+    def found(one: NodeState | None, other: NodeState | None) -> Sequence[Alternative]:
+        held = None if one is None else one.client(client)
+        copy = None if other is None else other.client(client)
+        if one is None or other is None or held is None or copy is None:
+            return ()
+        if held.revision != copy.revision or held.content == copy.content or not held.revision:
+            return ()
+        shown = {one.name: held.content, other.name: copy.content}
+        return ((Finding("INV-REV", f"{client} at one revision: {_said(shown)}"),),)
+
+    return found
+
+
+def _shown(nodes: Nodes, client: str) -> dict[str, Content]:
+    held = {node.name: node.client(client) for node in nodes if node is not None}
+    return {name: () if each is None else each.content for name, each in held.items()}
+
+
+def _said(shown: dict[str, Content]) -> str:
+    return ", ".join(f"{name} shows {text_of(content)}" for name, content in shown.items())

@@ -1,0 +1,76 @@
+"""Who answers for a client: the node of its connection, or, for a client of the HTTP API, the one that the hash names.
+
+The id of an ip:port client is `10.0.0.1:80#true`; what stands before the `#` is its tag. Every node computes the owner
+from the tag and from what it believes of the members, so nodes that believe different things name different owners
+(known-bugs.md section 4). Sources: wire-protocol.md 6.6; DistroMapper, DistroUtils.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from distro_model.messages import Content, text_of
+from distro_model.node import Client, MemberState, NodeState
+from distro_model.profiles import OwnerRing, Profile
+
+MODULUS = 2147483647
+
+
+@cache
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java: a signed 32-bit integer, over UTF-16 code units."""
+    data = text.encode("utf-16-le")
+    value = 0
+    for low, high in zip(data[::2], data[1::2], strict=True):
+        value = (31 * value + (high << 8) + low) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def place(tag: str, size: int) -> int:
+    """The index of a tag's owner among `size` members in ascending order."""
+    return abs(java_hash(tag)) % MODULUS % size
+
+
+def is_ip_client(client: str) -> bool:
+    return "#" in client
+
+
+def tag_of(client: str) -> str:
+    return client.partition("#")[0]
+
+
+def content_revision(client: str, content: Content) -> int:
+    """The revision of an ip:port client: a hash of its id and content, never the wildcard 0.
+
+    Any non-zero value that changes with the content will do, for nobody else recomputes it (wire-protocol.md 6.5).
+    """
+    return java_hash(f"{client} {text_of(content)}") or 1
+
+
+def owner_of(node: NodeState, client: str, profile: Profile) -> str:
+    """The owner of an ip:port client as this node sees it."""
+    order = preference(node, client)
+    if profile.owner_ring is OwnerRing.CONFIGURED:
+        return order[0]
+    alive = [name for name in order if is_alive(node, name)]
+    if profile.owner_ring is OwnerRing.ALIVE:
+        ascending = sorted(alive)
+        return ascending[place(tag_of(client), len(ascending))]
+    return alive[0]
+
+
+def preference(node: NodeState, client: str) -> tuple[str, ...]:
+    """The configured list, ascending, as a ring that begins at the place of the client."""
+    members = sorted((node.name, *node.others))
+    first = place(tag_of(client), len(members))
+    return (*members[first:], *members[:first])
+
+
+def is_alive(node: NodeState, name: str) -> bool:
+    """UP or SUSPICIOUS, and always so itself."""
+    return name == node.name or node.member(name).state is not MemberState.DOWN
+
+
+def is_responsible(node: NodeState, client: Client, profile: Profile) -> bool:
+    """The node verifies and announces this client."""
+    return client.native or (is_ip_client(client.name) and owner_of(node, client.name, profile) == node.name)

@@ -1,0 +1,58 @@
+"""The history of releases: a bug shows where a release brought it, and goes where one repaired it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from distro_model import PROFILES, explore
+from distro_model.mutants import MUTANTS
+from distro_model.profiles import RELEASES
+
+NOT_SHOWN = {
+    "B32": "a first load that never asks: neither the timed model nor the reference node starts that way",
+    "B37": "the form of 2.0.0 is an exception in the sender, the entry's other form is in every release",
+}
+"""Facts about releases that no switch of their profiles carries, and why."""
+
+HIDDEN_BY_OTHERS = frozenset({"B08", "B32"})
+"""Repairs that no property sees, since other bugs of the same release break all that the entry broke."""
+
+BEFORE = dict(zip((release.name for release in RELEASES[1:]), RELEASES, strict=False))
+
+
+def of(bug):
+    """The mutants of a catalogue entry: itself and its variants."""
+    return [mutant for mutant in MUTANTS.values() if mutant.id == bug or mutant.id.startswith(f"{bug}-")]
+
+
+@cache
+def broken(profile, mutant_id):
+    """Those properties of the mutant that the profile, without the mutant, breaks within the mutant's bounds."""
+    mutant = MUTANTS[mutant_id]
+    found = explore(mutant.bounds, PROFILES[profile])
+    return frozenset(result.name for result in found.results if result.holds is False) & frozenset(mutant.breaks)
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize(
+    ("release", "bug"),
+    [(release.name, bug) for release in RELEASES for bug in release.broke if bug not in NOT_SHOWN],
+)
+def test_what_a_release_brought_shows_in_it(release, bug):
+    assert any(broken(release, mutant.id) for mutant in of(bug))
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize(
+    ("release", "bug"),
+    [
+        (release.name, bug)
+        for release in RELEASES
+        for bug in release.fixed
+        if bug not in NOT_SHOWN and bug not in HIDDEN_BY_OTHERS
+    ],
+)
+def test_what_a_release_repaired_shows_no_longer(release, bug):
+    assert any(broken(release, mutant.id) < broken(BEFORE[release].name, mutant.id) for mutant in of(bug))
