@@ -74,7 +74,7 @@ def main() -> None:
     plain, recorded, echo = [], [], []
     for seed in range(ROUNDS):
         echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
-        options = HuntOptions(seconds=seconds, seed=seed, runs_max=arguments.runs)
+        options = HuntOptions(seconds=seconds, seed=seed, runs_max=arguments.runs, rare_starts=False)
         plain.append(lockstep_steps_per_s(options))
         with tempfile.TemporaryDirectory() as directory:
             recorded.append(lockstep_steps_per_s(replace(options, record_into=Path(directory))))

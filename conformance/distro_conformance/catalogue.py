@@ -73,7 +73,7 @@ def _mutants() -> tuple[Entry, ...]:
         text = MODEL_MUTANTS[name].sentence if name in MODEL_MUTANTS else NODE_MUTANTS[name].text
         details = {"levels": ", ".join(levels)}
         if name in MODEL_MUTANTS:
-            details["breaks"] = ", ".join(MODEL_MUTANTS[name].breaks) or "nothing that a bounded cluster can show"
+            details["breaks"] = ", ".join(MODEL_MUTANTS[name].breaks)
             details["within"] = str(MODEL_MUTANTS[name].bounds)
         entries.append(Entry(name, text, details))
     return tuple(entries)

@@ -69,6 +69,10 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("simulate", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
         (("simulate", "--out", str(ROOT)), "is not empty, and recordings are never overwritten"),
         (("simulate", "--duration-s", "1", "--out", "/proc/nowhere"), "/proc/nowhere"),
+        (("mutants", "run", "--level", "moon"), "there is no level 'moon'; there are model, node, trace"),
+        (("mutants", "run", "--mutant", "B99"), "unknown mutant 'B99' at the level model; known: "),
+        (("mutants", "run", "--level", "node", "--mutant", "B43"), "unknown mutant 'B43' at the level node; known: "),
+        (("mutants", "run", "--level", "trace", "--mutant", "B43"), "unknown mutant 'B43' at the level trace; known: "),
         (("serve", "--profile", "nacos-9"), "no profile 'nacos-9'"),
         (("serve", "--set", "nacos.core.unknown=1"), "no setting 'nacos.core.unknown'"),
         (("serve", "--port", "64000", "--nodes", "99"), "need ports above 65535"),
@@ -186,7 +190,7 @@ def test_serve_says_where_its_nodes_are_and_ends_when_interrupted() -> None:
             server.kill()
 
 
-@pytest.mark.parametrize("verb", [("gate",), ("check", ".")])
+@pytest.mark.parametrize("verb", [("gate",), ("check", "."), ("mutants", "run", "--level", "trace")])
 def test_without_java_one_sentence_says_so_before_anything_starts(verb: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     (tmp_path / "java").chmod(0o755)

@@ -6,18 +6,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
+from distro_conformance.lockstep.rare_starts import STARTS, rare_starts
 from distro_conformance.scenario.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_impl.client_manager import ClientManager
 from distro_impl.data_processor import DistroClientDataProcessor
 from distro_impl.load_task import LoadTask
 from distro_impl.push import PushService
-from distro_model.actions import Advance, Connect, Register, Swallow
+from distro_model.actions import Action, Advance, Connect, Hold, Register, Release, Swallow
 from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 60
@@ -161,3 +163,35 @@ def test_a_node_that_breaks_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(DistroClientDataProcessor, "data_of", breaks)
         with pytest.raises(DivergedError, match="out of order"):
             lockstep.perform(Advance(1_100))
+
+
+@pytest.mark.wire
+def test_some_runs_go_on_from_a_rare_state_and_some_begin_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[list[Action]] = []
+    start, perform = Lockstep.__init__, Lockstep.perform
+
+    def starting(self: Lockstep, *arguments: Any) -> None:
+        runs.append([])
+        start(self, *arguments)
+        runs[-1].clear()  # the prologue
+
+    def noting(self: Lockstep, action: Action) -> None:
+        runs[-1].append(action)
+        perform(self, action)
+
+    monkeypatch.setattr(Lockstep, "__init__", starting)
+    monkeypatch.setattr(Lockstep, "perform", noting)
+    result = hunt(HuntOptions(runs_max=6, seed=2))
+    assert result.failure is None, result.failure
+    beginnings = [list(each) for each in rare_starts("strict", seed=2)]
+    begun = [run for run in runs if any(run[: len(each)] == each for each in beginnings)]
+    assert 0 < len(begun) < len(runs)
+    for run in begun:
+        held, released = (sum(isinstance(action, kind) for action in run) for kind in (Hold, Release))
+        assert held == released, "what a beginning holds is released, at the latest in the calm end"
+
+
+def test_the_seed_chooses_the_rare_states() -> None:
+    assert rare_starts("strict", seed=1) == rare_starts("strict", seed=1)
+    assert rare_starts("strict", seed=1) != rare_starts("strict", seed=2)
+    assert len(rare_starts("nacos-2.0.4", seed=1)) == STARTS

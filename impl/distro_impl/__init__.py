@@ -5,7 +5,8 @@ a node behaves like, mutants break it on purpose. The reading of wire-protocol.m
 
 Left out so far: the HTTP API with heartbeats and DistroFilter (and with it ip:port clients), batch and persistent
 instances, the connection ejector and connection limits, TLS and server identity, configuration services,
-the collection of empty services after 60 s, changes of the member list while the node runs.
+the collection of empty services after 60 s, changes of the member list while the node runs. A snapshot is one message,
+as in every release, so one above the message limit can never be loaded (B11).
 """
 
 from distro_impl.clock import Clock, SystemClock, TimerHandle

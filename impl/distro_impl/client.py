@@ -105,6 +105,8 @@ def read_sync_data(data: Mapping[str, Any]) -> SyncData:
         revision = (data["attributes"].get("clientAttributes") or {}).get("revision", 0)
         if (data.get("batchInstanceData") or {}).get("serviceNames"):
             raise MalformedSyncDataError("batchInstanceData is not empty; this node does not know batch instances")
+        if not isinstance(data["clientId"], str):
+            raise MalformedSyncDataError(f"clientId {data['clientId']!r} is not a string")
         if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
             raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
         services = map(Service, data["namespaces"], data["groupNames"], data["serviceNames"])

@@ -16,7 +16,7 @@ from distro_impl.events import NodeEventKind, Watch
 from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, ServiceChanged, ServiceSubscribed
 from distro_impl.profiles import Profile
 
-LEASE = "lease"
+LEASE, CONNECTED = "lease", "connected"
 MISSED_TURN = 2
 """The cleaner has missed a turn when its last one is longer ago than so many periods."""
 
@@ -42,7 +42,11 @@ class ClientManager:
         return iter(tuple(self._clients.values()))
 
     def client_connected(self, client_id: str) -> None:
-        """A naming connection of ours was set up."""
+        """A naming connection of ours was set up. Whose id it has is decided by who is connected, not by a peer."""
+        if client_id in self._clients:
+            if not self._profile.connection_replaces_copy:
+                return
+            self._remove(client_id, NodeEventKind.REPLICA_REMOVED, CONNECTED)
         client = self._clients[client_id] = Client(client_id, native=True, renewed_ms=self._clock.now_ms())
         self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
 

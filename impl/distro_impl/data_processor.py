@@ -90,7 +90,9 @@ class DistroClientDataProcessor:
 
     def _is_verified(self, client: Client, revision: int) -> bool:
         """2.0.0 - 2.1.1 only ask whether the client exists (B02); from 2.1.2 on revision 0 always passes (D11)."""
-        return not self._profile.verify_tests_revision or revision in (0, client.revision)
+        if not self._profile.verify_tests_revision or (revision == 0 and not self._profile.zero_is_a_revision):
+            return True
+        return revision == client.revision
 
     def _revision_at_creation(self, sync: SyncData) -> int:
         return 0 if self._profile.revision_taken_over is RevisionTakenOver.NEVER else sync.revision

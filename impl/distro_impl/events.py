@@ -21,7 +21,7 @@ class NodeEventKind(StrEnum):
     CLIENT_CHANGED = "client_changed"  # its own connection registered or deregistered
     CLIENT_DISCONNECTED = "client_disconnected"  # its connection ended and it was removed
     REPLICA_APPLIED = "replica_applied"  # a message of a peer was applied; reason: CHANGE, ADD or SNAPSHOT
-    REPLICA_REMOVED = "replica_removed"  # reason: DELETE or lease
+    REPLICA_REMOVED = "replica_removed"  # reason: DELETE, lease or connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

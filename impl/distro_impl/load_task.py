@@ -32,19 +32,32 @@ class LoadTask:
         """Alone there is nobody to ask."""
 
     async def run(self) -> None:
-        """One round over all members; sets a timer for the next one when it fails."""
+        """One round over all members; sets a timer for the next one when it fails.
+
+        An exception that nobody foresaw is a defect and goes to the clock, which tells; the load need not end with it.
+        """
+        try:
+            self.finished_initial = self.finished_initial or await self._round()
+        except Exception:
+            if self._profile.load_outlives_exception:
+                self._try_again_later()
+            raise
+        if not self.finished_initial:
+            self._try_again_later()
+
+    async def _round(self) -> bool:
+        """Whether the load is complete."""
         replies = set()
         for peer in self._peers:
             reply = await self._load_from(peer)
             if reply is DistroReply.SUCCESS:
-                self.finished_initial = True
-                return
+                return True
             replies.add(reply)
-        if self._profile.snapshot_needs_load and replies == {DistroReply.FAIL}:
-            self.finished_initial = True
-        elif self._peers:
-            retry_ms = self._clock.now_ms() + self._profile.load_retry_delay_ms
-            self._clock.call_at(retry_ms, self.run, "initial load")
+        return self._profile.snapshot_needs_load and replies == {DistroReply.FAIL}
+
+    def _try_again_later(self) -> None:
+        retry_ms = self._clock.now_ms() + self._profile.load_retry_delay_ms
+        self._clock.call_at(retry_ms, self.run, "initial load")
 
     async def _load_from(self, peer: str) -> DistroReply:
         reply, elements = await self._agent.load_snapshot(peer)

@@ -53,6 +53,8 @@ class Profile:
     revision_sent: bool = True
     """In ClientSyncData and in VERIFY; otherwise VERIFY carries 0."""
     verify_tests_revision: bool = True
+    zero_is_a_revision: bool = False
+    """A VERIFY with revision 0 is compared like any other; in releases that compare it passes (D11)."""
     revision_taken_over: RevisionTakenOver = RevisionTakenOver.ALWAYS
 
     # Receiving (5.4, 6.4).
@@ -62,6 +64,9 @@ class Profile:
     """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27)."""
     snapshot_needs_load: bool = False
     """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody complete it (B33)."""
+    load_outlives_exception: bool = False
+    """A load that an exception ended is tried again later. In every release it is over for good, and the node never
+    verifies (`load-exception-no-retry`)."""
     pause_is_forgiven: bool = False
     """A cleaner that missed a turn was suspended; it removes nothing and lets every lease begin again (B23)."""
     sync_renews_lease: bool = False
@@ -81,6 +86,9 @@ class Profile:
 
     # Connections and naming (2.2, 3.2).
     ability_negotiation: bool = False
+    connection_replaces_copy: bool = False
+    """A connection whose id a synced copy has gets a client of its own. In every release a client is created only
+    where there is none, and the connection goes without (`native-connect-onto-synced`)."""
     missing_client_is_error: bool = False
     """Registering on a connection without naming client is answered with -401."""
     instance_id_generated: bool = False
@@ -122,9 +130,11 @@ PROFILES: dict[str, Profile] = {
             sync_delay_ms=1_000,
             sync_retry_delay_ms=3_000,
             load_retry_delay_ms=30_000,
+            zero_is_a_revision=True,
             native_untouched_by_peers=True,
             deleted_stays_deleted=True,
             snapshot_needs_load=True,
+            load_outlives_exception=True,
             pause_is_forgiven=True,
             sync_renews_lease=True,
             equality_sees_cluster=True,
@@ -133,6 +143,7 @@ PROFILES: dict[str, Profile] = {
             missing_client_is_deleted=True,
             pending_delete_survives_retry=True,
             ability_negotiation=True,
+            connection_replaces_copy=True,
             missing_client_is_error=True,
             instance_id_generated=True,
         ),

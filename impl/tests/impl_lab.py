@@ -136,6 +136,8 @@ class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
         self.cut = False
         self.mute = False
         self.unanswered: set[str] = set()
+        self.breaks_at: set[str] = set()
+        """Operations at which something in the sender itself raises."""
         self.answers: dict[str, tuple[str, Json]] = {}
         """Operation -> what the sender gets to hear; the receiver never hears of the request."""
 
@@ -150,6 +152,8 @@ class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
             client = body.get("distroData", {}).get("distroKey", {}).get("resourceKey", "")
             now_ms = self._links.clock.now_ms()
             self._links.sent.append(Sent(now_ms, self._sender, self._peer, operation, client))
+            if operation in self.breaks_at:
+                raise RuntimeError("the sender broke down")
             if operation in self.answers:
                 return encode(*self.answers[operation])
         if self.mute or operation in self.unanswered:

@@ -97,6 +97,46 @@ async def test_the_end_of_a_connection_removes_its_client(lab: Lab) -> None:
     assert await (await lab.naming(run.cluster.nodes[0])).ports("web") == []
 
 
+@pytest.mark.parametrize(("profile", "owned"), [(NACOS_2_2_4, False), (STRICT, True)], ids=["nacos-2.2.4", "strict"])
+async def test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_strict(
+    lab: Lab, profile: Profile, owned: bool
+) -> None:
+    """`native-connect-onto-synced`: a release creates a client only where there is none."""
+    run = await lab.cluster(profile, size=2)
+    node = run.cluster.nodes[0]
+    client = lab.raw(node.config.sdk_target, module="naming", source="sdk")
+    await client.check()  # names the connection before it is set up
+    await (await lab.member(node)).change(client.id, 7, web=80)
+    await client.connect()
+    assert await client.ports("web") == ([] if owned else [80])
+    kept = ["replica_applied"]
+    assert run.kinds(0, client.id) == (["replica_applied", "replica_removed", "client_connected"] if owned else kept)
+    await client.register("api", 90)
+    event = run.last(0, client.id)
+    assert (event.native, event.revision) == ((True, 1) if owned else (False, 8))
+    assert (await client.ports("api"), await client.ports("web")) == ([90], [] if owned else [80])
+    await run.clock.advance(5500)
+    assert (run.links.operations(client.id) != []) is owned
+    await lab.leave(run, 0, client)
+    reader = await lab.naming(node)
+    assert (await reader.ports("api"), await reader.ports("web")) == ([], [])
+
+
+async def test_whoever_subscribes_hears_that_a_copy_went_when_its_connection_came(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    node = run.cluster.nodes[0]
+    client = lab.raw(node.config.sdk_target, module="naming", source="sdk")
+    await client.check()
+    await (await lab.member(node)).change(client.id, 7, web=80)
+    subscriber = await lab.naming(node)
+    await subscriber.subscribe("web")
+    await run.clock.advance(500)
+    await subscriber.acknowledge(await subscriber.next_request())
+    await client.connect()
+    await run.clock.advance(500)
+    assert (await subscriber.next_request()).body["serviceInfo"]["hosts"] == []
+
+
 async def test_a_client_that_completes_its_stream_stays_while_its_transport_does(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])

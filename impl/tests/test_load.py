@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, STRICT, Lab, Run, sync_data
 
-from distro_impl import Profile
+from distro_impl import Profile, WorkFailedError
 from distro_impl.transport_agent import decode_content, encode_content
 
 pytestmark = pytest.mark.wire
@@ -70,6 +70,8 @@ async def test_a_snapshot_holds_native_and_synced_clients(lab: Lab) -> None:
 REFUSAL = ("DistroDataResponse", {"resultCode": 500, "errorCode": 500})
 NO_CLIENT = encode_content({"clientSyncDataList": [{"clientId": "c1"}]})
 NOT_UNDERSTOOD = ("DistroDataResponse", {"resultCode": 200, "errorCode": 0, "distroData": {"content": NO_CLIENT}})
+NO_NAME = encode_content({"clientSyncDataList": [sync_data("c1", 1) | {"clientId": ["c1"]}]})
+NOT_A_NAME = ("DistroDataResponse", {"resultCode": 200, "errorCode": 0, "distroData": {"content": NO_NAME}})
 
 
 async def is_loaded(lab: Lab, run: Run, node: int) -> bool:
@@ -110,8 +112,14 @@ async def test_b33_whoever_loads_from_it_goes_on_to_the_next_member(
 
 @pytest.mark.parametrize(
     ("answer", "loaded"),
-    [(REFUSAL, True), (LOST_BUT_ACKNOWLEDGED, False), (NOT_UNDERSTOOD, False), (("ErrorResponse", {}), False)],
-    ids=["refused", "no data", "not understood", "error"],
+    [
+        (REFUSAL, True),
+        (LOST_BUT_ACKNOWLEDGED, False),
+        (NOT_UNDERSTOOD, False),
+        (NOT_A_NAME, False),
+        (("ErrorResponse", {}), False),
+    ],
+    ids=["refused", "no data", "not understood", "no name", "error"],
 )
 async def test_only_refusals_by_all_are_a_complete_load(
     lab: Lab, answer: tuple[str, dict[str, int]], loaded: bool
@@ -148,6 +156,23 @@ async def test_nodes_that_restart_together_do_not_wait_for_each_other_for_ever(l
     assert [await is_loaded(lab, run, node) for node in range(3)] == [False, False, True]
     await run.clock.advance(30_000)
     assert [await is_loaded(lab, run, node) for node in range(3)] == [True, True, True]
+
+
+@pytest.mark.parametrize(("profile", "verifies"), [(NACOS_2_2_4, False), (STRICT, True)])
+async def test_an_exception_in_the_load_ends_it_for_good_but_not_in_strict(
+    lab: Lab, profile: Profile, verifies: bool
+) -> None:
+    """`load-exception-no-retry`: nothing that a member answered, but the loader itself breaks down."""
+    run = await lab.cluster(profile, size=2)
+    await run.cluster.crash(1)
+    run.link(1, 0).breaks_at = {"SNAPSHOT"}
+    await run.cluster.restart(1)
+    with pytest.raises(WorkFailedError, match=r"initial load of .* failed: RuntimeError"):
+        await run.clock.settle()
+    client = await lab.naming(run.cluster.nodes[1])
+    run.link(1, 0).breaks_at = set()
+    await run.clock.advance(35_000)
+    assert ("VERIFY" in run.links.operations(client.id)) is verifies
 
 
 async def test_a_release_takes_refusals_for_failures(lab: Lab) -> None:

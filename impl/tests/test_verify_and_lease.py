@@ -90,17 +90,25 @@ async def test_a_subscriber_exists_on_every_peer_after_one_verify_round(lab: Lab
 
 @pytest.mark.parametrize(
     ("profile", "accepted"),
-    [(NACOS_2_0_4, {1, 2, 9, 0}), (NACOS_2_2_4, {1, 0}), (STRICT, {2, 0})],
+    [(NACOS_2_0_4, {1, 2, 9, 0}), (NACOS_2_2_4, {1, 0}), (STRICT, {2})],
     ids=lambda value: getattr(value, "name", None),
 )
 async def test_which_revisions_pass_after_a_second_change(lab: Lab, profile: Profile, accepted: set[int]) -> None:
-    """2.2.4 keeps the revision with which the copy was created (B10)."""
+    """2.2.4 keeps the revision with which the copy was created (B10), and takes 0 for any (D11)."""
     run = await lab.cluster(profile, size=2)
     peer = await lab.member(run.cluster.nodes[0])
     await peer.change("c1", 1, web=80)
     await peer.change("c1", 2, web=81)
     assert {revision for revision in (0, 1, 2, 9) if await peer.verify("c1", revision)} == accepted
     assert not await peer.verify("unknown", 0)
+
+
+@pytest.mark.parametrize("profile", [NACOS_2_0_4, NACOS_2_2_4, STRICT], ids=lambda profile: profile.name)
+async def test_the_revision_of_a_client_that_never_published_is_zero_everywhere(lab: Lab, profile: Profile) -> None:
+    run = await lab.cluster(profile, size=1)
+    peer = await lab.member(run.cluster.nodes[0])
+    await peer.change("c1", 0)
+    assert await peer.verify("c1", 0)
 
 
 @pytest.mark.parametrize("renewed", [True, False])

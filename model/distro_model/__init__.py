@@ -17,12 +17,13 @@ With choices instead of a clock
     `bounded/` the cluster as a system of columns, and who makes which transitions; `transitions` their names;
     `search/` what is done with the reachable states of such a system, whatever the protocol is;
     `properties` what must hold and what must be reachable; `explorer` the search told in the words of the protocol;
-    `timing` a run of the explorer as actions on a clock.
+    `clockwork` choices done on a clock; `timing` a counterexample as actions on it, `walks` any other walk.
 
 Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
 
 from distro_model.bounded.bounds import Bounds
+from distro_model.clockwork import NoTimesError
 from distro_model.cluster import (
     ClusterState,
     IllegalActionError,
@@ -40,7 +41,7 @@ from distro_model.profiles import PROFILES, Profile, UnknownProfileError, profil
 from distro_model.properties import PROPERTIES, Property, UnknownPropertyError, property_named
 from distro_model.search.system import Kind
 from distro_model.step import step
-from distro_model.timing import Expectation, NoTimesError, TimedRun, as_timed
+from distro_model.timing import Expectation, TimedRun, as_timed
 from distro_model.turn import Traffic
 
 __all__ = [

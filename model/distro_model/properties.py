@@ -212,6 +212,12 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 lambda bounds: bounds.index > 0 and bounds.clients > 0,
             ),
             Property(
+                "INV-DELAY",
+                Kind.ALWAYS,
+                "A fresh change is due after the sync delay, whatever retry is queued for the same peer.",
+                applies=lambda bounds: bounds.retry_waits > 0 and _replicates(bounds),
+            ),
+            Property(
                 "INV-AIM",
                 Kind.ALWAYS,
                 "The end of a call to one member queues nothing for another.",

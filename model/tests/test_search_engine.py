@@ -216,6 +216,7 @@ def in_small_chunks(monkeypatch):
     monkeypatch.setattr(engine, "CHUNK", 97)
     monkeypatch.setattr("distro_model.search.expander.WORTH_A_THREAD", 10)
     monkeypatch.setattr("distro_model.search.expander.FIRST_CAPACITY", 4)
+    monkeypatch.setattr("distro_model.search.expander.LATELY", 2)
     monkeypatch.setattr("distro_model.search.expander.MISSES_AT_ONCE", 3)
     monkeypatch.setattr("distro_model.search.tables.LEAST_BITS", 0)
     monkeypatch.setattr("distro_model.search.tables.DENSE_BITS", 3)
@@ -439,6 +440,34 @@ def test_a_lookup_is_asked_once_for_each_combination_of_values():
     assert found.distinct_states == 36
     assert sorted(asked) == [0, 1, 2, 3, 4, 5]
     assert found.function_calls == 6
+
+
+def test_a_check_that_has_found_something_is_asked_no_longer():
+    asked = []
+
+    def is_two(value):
+        asked.append(value)
+        return [(FULL,)] if value == 2 else []
+
+    up = Chain("up", "up", (Lookup("at most", below(5), ("a",), ("more",)),), {"a": "more"})
+    check = Check("FULL", Kind.ALWAYS, (Lookup("never", is_two, ("a",), ("found",)),), "found")
+    found = search(System(("a",), (0,), (up,), (check,)))
+    assert found.distinct_states == 6
+    assert found.runs["FULL"].rows == ((0,), (1,), (2,))
+    assert set(asked) == {0, 1, 2}
+
+
+def test_the_latest_of_several_choices_is_taken_first():
+    """Two look-ups with three alternatives each, the second one refuses some: like nested loops, in their order."""
+    three = Lookup("never", lambda _: [(1,), (2,), (3,)], ("a",), ("b",))
+    three_again = Lookup("it was 2", lambda b: [(10 * b + c,) for c in (1, 2, 3)] if b != 2 else [], ("b",), ("c",))
+    start = Lookup("begun", lambda a: [()] if a == 0 else [], ("a",), ())
+    choose = Chain("choose", "choose", (start, three, three_again), {"a": "c"}, lambda end: end["c"])
+    system = System(("a",), (0,), (choose,))
+    found = search(system)
+    assert found.distinct_states == 7
+    assert found.refused == {"choose": (6, 0, 1)}
+    same(found, search_readably(system))
 
 
 def test_a_lookup_that_writes_what_it_did_not_promise_is_named():

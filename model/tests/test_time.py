@@ -20,9 +20,9 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.profiles import NACOS_2_2_4, STRICT
-from distro_model.timing import prologue
 from distro_model.turn import Traffic
 
 WEB_1 = "10.0.0.1:80 v=1"

@@ -33,14 +33,13 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """The kill matrix: exit 0 when every mutant is killed, 1 when one lives."""
-    from distro_conformance.mutation.levels import Kill
+    from distro_conformance.mutation.kill import Kill
     from distro_conformance.mutation.matrix import run_mutants
 
     def told(kill: Kill) -> None:
         on_progress(f"mutants: {kill.mutant} {'killed' if kill.killed else 'lives'}")
         if not json:
-            what = f"{', '.join(kill.killed_by)} in {kill.steps} steps" if kill.killed else f"lives: {kill.reason}"
-            row("killed" if kill.killed else "lives", f"{kill.mutant:<34} {kill.seconds:6.1f} s  {what}")
+            row("killed" if kill.killed else "lives", f"{kill.mutant:<34} {kill.seconds:6.1f} s  {kill}")
 
     with progress() as on_progress:
         matrix = run_mutants(level, mutant or (), max_seconds, told)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,9 +19,12 @@ from distro_conformance.cli.options import (
     SeedOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.lockstep.hunt import STEPS_PER_RUN, HuntOptions, hunt, save_failure
+from distro_conformance.lockstep.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
+
+if TYPE_CHECKING:
+    from distro_conformance.lockstep.tours import TourReport
 
 
 @test.command()
@@ -60,25 +65,51 @@ def cluster(
     profile: ProfileOption = "strict",
     mutant: MutantOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
-    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs.")] = None,
+    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
     seed: SeedOption = 0,
+    tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
 ) -> None:
-    """Drive three nodes with random actions and faults; after each, the model must allow what they hold and said."""
+    """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
+    said."""
     if target != "embedded":
         raise UsageError(f"'test cluster' drives embedded nodes; '{target}' is recorded by 'gate --target {target}'")
-    options = HuntOptions(
-        profile=profile, mutant=mutant, seconds=seconds, seed=seed, runs_max=examples, steps_per_run=steps
-    )
     with progress() as on_progress:
-        result = hunt(options, on_progress)
+        if tours:
+            from distro_conformance.lockstep.tours import TourOptions, tour
+
+            report = tour(TourOptions(profile=profile, mutant=mutant, seconds=seconds, walks_max=examples), on_progress)
+            done = _Done("tours", report, report.walks, _tours_document(report), _tours_text(report))
+        else:
+            options = HuntOptions(
+                profile=profile, mutant=mutant, seconds=seconds, seed=seed, runs_max=examples, steps_per_run=steps
+            )
+            result = hunt(options, on_progress)
+            done = _Done("lockstep", result, result.runs, {}, f", seed {seed}")
+    _tell(done, profile, mutant, seed, out, json=json)
+    raise typer.Exit(done.result.verdict.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A search that has ended, and what is said of it besides what is said of every search."""
+
+    name: str
+    result: Hunt | TourReport
+    runs: int
+    document: dict[str, Any]
+    text: str
+
+
+def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *, json: bool) -> None:
+    result = done.result
     failure: dict[str, Any] | None = None
     if result.failure:
-        scenario, pytest = save_failure(result.failure, out / "failures", f"lockstep-{mutant or profile}-{seed}")
+        scenario, pytest = save_failure(result.failure, out / "failures", f"{done.name}-{mutant or profile}-{seed}")
         failure = {
-            "requirement": "LOCKSTEP",
+            "requirement": done.name.upper(),
             "message": result.failure.message,
             "steps": result.failure.steps,
             "steps_until_found": result.failure.steps_until_found,
@@ -87,11 +118,43 @@ def cluster(
             "pytest": str(pytest),
         }
     if json:
-        figures = {"steps": result.steps, "runs": result.runs, "seconds": round(result.seconds, 3), "seed": seed}
-        print_json("test cluster", {"verdict": result.verdict, **figures, "requirements": [], "failure": failure})
+        figures = {"steps": result.steps, "runs": done.runs, "seconds": round(result.seconds, 3), "seed": seed}
+        document = {"verdict": result.verdict, **figures, "requirements": [], "failure": failure, **done.document}
+        print_json("test cluster", document)
     else:
-        row(result.verdict, f"{result.steps} steps in {result.runs} runs, {result.seconds:.1f} s, seed {seed}")
+        row(result.verdict, f"{result.steps} steps in {done.runs} runs, {result.seconds:.1f} s{done.text}")
         if result.failure and failure:
             say(result.failure.scenario.render())
             say(f"replay: distrocheck replay {failure['replay']}\ntest:   pytest {failure['pytest']}")
-    raise typer.Exit(result.verdict.exit_code)
+
+
+def _tours_document(report: TourReport) -> dict[str, Any]:
+    return {
+        "tours": {
+            "edges": report.edges,
+            "covered": report.covered,
+            "walks": report.walks,
+            "whole": report.whole,
+            "left_out": report.left_out,
+            "cut_short": dict(report.cut_short),
+            "graphs": [
+                {
+                    "name": each.name,
+                    "bounds": str(each.bounds),
+                    "states": each.states,
+                    "edges": each.edges,
+                    "covered": each.covered,
+                    "walks_planned": each.walks_planned,
+                }
+                for each in report.tours
+            ],
+        }
+    }
+
+
+def _tours_text(report: TourReport) -> str:
+    lines = [f"{each.name}: {each.covered} of {each.edges} transitions ({each.bounds})" for each in report.tours]
+    if report.cut_short:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in report.cut_short.items())
+        lines.append(f"walks that a clock does not follow to their end, by what it does not do next: {kinds}")
+    return "".join(f"\n    {line}" for line in lines)

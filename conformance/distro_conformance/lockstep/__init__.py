@@ -1,1 +1,1 @@
-"""Several reference nodes and the model side by side, driven by Hypothesis: run, oracle, machine, search."""
+"""Several reference nodes and the model side by side, driven by Hypothesis or by tours: run, oracle, machine."""

@@ -7,7 +7,7 @@ own. Seed and commit reproduce a search on embedded nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
+from distro_conformance.lockstep.beginnings import beginning_with
 from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
-from distro_conformance.lockstep.machine import NODES, machine
+from distro_conformance.lockstep.machine import NODES, Machine, machine
 from distro_conformance.scenario.text import ExpectModel, Scenario, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_model.actions import Action
@@ -42,6 +43,8 @@ class HuntOptions:
     steps_per_run: int = STEPS_PER_RUN
     shrink_seconds: float = SHRINK_SECONDS
     record_into: Path | None = None
+    rare_starts: bool = True
+    """Every third run goes on from a state to which random runs seldom come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,26 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
             return None
         return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs))
 
+    beginnings = _beginnings(options)
+
+    def machine_class() -> Machine:
+        plain = machine(start, tally.ended)
+        return beginning_with(plain, beginnings) if beginnings else plain
+
     round_number = 0
     while tally.failing is None and not tally.is_enough(options) and time.monotonic() - began_s < options.seconds:
         seed = options.seed * 1_000 + round_number
-        _round(hypothesis.seed(seed)(machine(start, tally.ended)), options, tally)
+        _round(hypothesis.seed(seed)(machine_class()), options, tally)
         round_number += 1
     return Hunt(options, tally.steps, tally.runs, time.monotonic() - began_s, _failure(options, tally))
+
+
+def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
+    if not options.rare_starts:
+        return ()
+    from distro_conformance.lockstep.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
+
+    return rare_starts(options.profile, options.seed)
 
 
 def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
@@ -158,14 +175,16 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
     if tally.failing is None or tally.first_failure is None:
         return None
     actions, error = tally.failing
-    scenario = build(
-        [*actions, ExpectModel()],
-        nodes=NODES,
-        profile=options.profile,
-        mutant=options.mutant,
-        comment=f"Found by lockstep, seed {options.seed}: {error}",
-    )
+    comment = f"Found by lockstep, seed {options.seed}: {error}"
+    scenario = failing_scenario(actions, NODES, options.profile, options.mutant, comment)
     return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
+
+
+def failing_scenario(
+    actions: Iterable[Action], nodes: Sequence[str], profile: str, mutant: str | None, comment: str
+) -> Scenario:
+    """Actions in which nodes and model part, as a text to keep."""
+    return build([*actions, ExpectModel()], nodes=nodes, profile=profile, mutant=mutant, comment=comment)
 
 
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:

@@ -16,10 +16,10 @@ from distro_conformance.lockstep.service_lists import PUSHED_WITHIN_MS, projecti
 from distro_conformance.node.player import RefusedError
 from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance
+from distro_model.clockwork import prologue
 from distro_model.cluster import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import profile_named
-from distro_model.timing import prologue
 from distro_traces.ndjson import Recorder
 
 LONG_MS = 2_000

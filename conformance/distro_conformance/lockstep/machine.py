@@ -25,6 +25,7 @@ from distro_model.actions import (
     Drop,
     Heal,
     Register,
+    Release,
     Restart,
     Swallow,
 )
@@ -85,6 +86,7 @@ def machine(
             self.connected_ever = 0
             self.up = list(NODES)
             self.cut: list[tuple[str, str]] = []
+            self.held: list[tuple[str, str]] = []  # by a beginning (`beginnings.py`); no rule here holds
             self.orphans = False
             self.outlasted_lease = False
 
@@ -272,6 +274,8 @@ def machine(
                 on_end(self.done, self.failure)
 
         def _come_to_rest(self, lockstep: Lockstep) -> None:
+            while self.held:
+                self.perform(Release(*self.held.pop()))
             while self.cut:
                 self.perform(Heal(*self.cut.pop()))
             for name in sorted(set(NODES) - set(self.up)):

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
 from distro_conformance.lockstep.hunt import HuntOptions, hunt
+from distro_conformance.mutation.kill import Kill
+from distro_conformance.mutation.traces import mutants_in_traces, trace_bench
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.scenario.exploration import Explored, explore_profile
+from distro_conformance.verdict import Verdict
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """One mutant at one level. `steps`: of the shortest run that shows it; `reason`: why it lives, if it does."""
-
-    mutant: str
-    level: str
-    killed_by: tuple[str, ...]
-    seconds: float
-    steps: int | None
-    reason: str = ""
-
-    @property
-    def killed(self) -> bool:
-        return bool(self.killed_by)
+Judge = Callable[[str, float], Kill]
+"""Puts the mutant of that id to the test, for about so many seconds."""
 
 
 def kill_in_model(mutant_id: str, seconds_max: float) -> Kill:
@@ -56,24 +48,31 @@ def _broken(found: Explored) -> dict[str, int]:
 
 
 def kill_on_node(mutant_id: str, seconds_max: float) -> Kill:
-    """Drive three reference nodes that have the mutant, in lockstep with the model of `strict`."""
+    """Hold one reference node that has the mutant against the requirements, and drive three in lockstep with `strict`.
+
+    `seconds_max` is for the lockstep.
+    """
     began = time.monotonic()
+    report = run_node_conformance("embedded", "strict", mutant=mutant_id)
     found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
-    seconds = time.monotonic() - began
-    if found.failure is None:
-        return Kill(mutant_id, "node", (), seconds, None, f"no divergence in {found.steps} steps")
-    return Kill(mutant_id, "node", ("lockstep",), seconds, found.failure.steps_until_found)
+    failed = tuple(each.requirement.id for each in report.results if each.counted is Verdict.VIOLATES)
+    steps = None if found.failure is None else found.failure.steps_until_found
+    killed_by = failed if found.failure is None else ("lockstep", *failed)
+    reason = "" if killed_by else f"no requirement fails, and no divergence in {found.steps} steps"
+    return Kill(mutant_id, "node", killed_by, time.monotonic() - began, steps, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     mutants: Callable[[], tuple[str, ...]]
-    kill: Callable[[str, float], Kill]
+    judge: Callable[[], AbstractContextManager[Judge]]
+    """What it needs is there while this is entered."""
     seconds_max: float
     """For one mutant, unless the caller says otherwise."""
 
 
 LEVELS: Mapping[str, Level] = {
-    "model": Level(lambda: tuple(MODEL_MUTANTS), kill_in_model, 60.0),
-    "node": Level(lambda: tuple(NODE_MUTANTS), kill_on_node, 60.0),
+    "model": Level(lambda: tuple(MODEL_MUTANTS), lambda: nullcontext(kill_in_model), 60.0),
+    "node": Level(lambda: tuple(NODE_MUTANTS), lambda: nullcontext(kill_on_node), 60.0),
+    "trace": Level(mutants_in_traces, trace_bench, 20.0),
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from distro_conformance.mutation.levels import LEVELS, Kill
+from distro_conformance.mutation.kill import Kill
+from distro_conformance.mutation.levels import LEVELS
 from distro_conformance.verdict import UsageError, Verdict
 
 
@@ -38,7 +39,8 @@ def run_mutants(
     if unknown:
         raise UsageError(f"unknown mutant '{unknown[0]}' at the level {level}; known: {', '.join(sorted(known))}")
     kills = []
-    for name in mutants or known:
-        kills.append(chosen.kill(name, chosen.seconds_max if seconds_max is None else seconds_max))
-        on_kill(kills[-1])
+    with chosen.judge() as judge:
+        for name in mutants or known:
+            kills.append(judge(name, chosen.seconds_max if seconds_max is None else seconds_max))
+            on_kill(kills[-1])
     return Matrix(tuple(kills))

@@ -14,6 +14,7 @@ from distro_conformance.known_failures import known_break
 from distro_conformance.scenario.text import Expect, ExpectModel, Scenario, Step, build
 from distro_conformance.verdict import Verdict, worst
 from distro_model.bounded.bounds import Bounds
+from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
 from distro_model.mutants import with_mutant
 from distro_model.profiles import Profile, profile_named
@@ -22,7 +23,7 @@ from distro_model.search.automatic import search_automatically
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits, Progress, Search, Watch
 from distro_model.search.system import System
-from distro_model.timing import NoTimesError, TimedRun, as_timed
+from distro_model.timing import TimedRun, as_timed
 
 
 def _compiled(system: System, limits: Limits, watch: Watch) -> Search:

@@ -14,11 +14,11 @@ from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
 from distro_conformance.scenario.text import Expect, ExpectModel, Line, Scenario, ScenarioError, parse
 from distro_conformance.verdict import UsageError, Verdict, worst
 from distro_model.actions import Action, Advance
+from distro_model.clockwork import prologue
 from distro_model.cluster import observe, start
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
 from distro_model.profiles import profile_named
-from distro_model.timing import prologue
 
 WITHIN_STEP_MS = 100
 DEFAULT_PROFILE = "strict"

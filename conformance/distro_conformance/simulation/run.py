@@ -117,7 +117,8 @@ class _Run:
         self.agenda = Agenda(self.random)
         self.names = tuple("abcdefghijklmnopqrstuvwxyz"[: options.nodes])
         target = "model" if options.mutant is None else f"model+{options.mutant}"
-        name = f"simulate-{options.profile}-{options.seed}-{number:06d}"
+        mutant = "" if options.mutant is None else f"{options.mutant}-"
+        name = f"simulate-{options.profile}-{options.seed}-{mutant}{number:06d}"
         header = Header(run=name, profile=options.profile, target=target, clock="virtual", nodes=self.names)
         self.writer = RunWriter(options.out, header)
         self.rules = rules

@@ -83,6 +83,8 @@ class Bounds:
     """Times that an ip:port client is silent for longer than a time-out of its beats. For runs without periods."""
     races: int = 0
     """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
+    retry_waits: int = 0
+    """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000

@@ -46,6 +46,7 @@ def bounded_cluster(
         lease_ms=lease_ms,
         event_queue=bounds.event_queue,
         keeps_index=bounds.index > 0,
+        retry_delay_ms=profile.retry_delay_ms if bounds.retry_waits else 0,
         sending_counts_as_activity=profile.sending_counts_as_activity and bounds.half_open > 0,
     )
     if bounds.periods:  # a time-out of beats is one period, and two remove the instance

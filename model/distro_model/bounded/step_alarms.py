@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_model.events import CallEnded, Event, HandlingRaised, LeaseCheckDue, LoadDue, RequestReceived, TaskDue
+from distro_model.events import (
+    CallEnded,
+    Event,
+    HandlingRaised,
+    InstanceDeregistered,
+    InstanceRegistered,
+    LeaseCheckDue,
+    LoadDue,
+    RequestReceived,
+    TaskDue,
+)
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.node import Action, MemberState, NodeState, Task
 from distro_model.search.system import Finding
@@ -29,9 +39,22 @@ def alarm(
         or _of_call(before, event, after)
         or _of_load(before, event, after)
         or task_alarm(before, event, after, sent)
+        or _late(event, after)
         or _unready(before, event, answer, sent)
         or spoken_for(before, event, after, sent)
     )
+
+
+def _late(event: Event, after: NodeState) -> Finding | None:
+    """A fresh change is due when the sync delay is over, and here there is none; a queued retry does not hold it up."""
+    if not isinstance(event, InstanceRegistered | InstanceDeregistered):
+        return None
+    for target in after.others:
+        task = after.task(event.client, target)
+        if task is not None and task.delay_ms > 0:
+            what = f"{after.name} lets the change of {event.client} wait for {target} as long as the retry before it"
+            return Finding("INV-DELAY", what)
+    return None
 
 
 def _of_request(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:

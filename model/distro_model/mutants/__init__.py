@@ -17,17 +17,14 @@ from distro_model.mutants.load import LOAD
 from distro_model.mutants.members import MEMBERS
 from distro_model.mutants.mutant import Mutant
 from distro_model.mutants.receive import RECEIVE
-from distro_model.mutants.sync import SYNC, TIMED
+from distro_model.mutants.sync import SYNC
 from distro_model.mutants.verify import VERIFY
 from distro_model.profiles import Profile
 
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(
-    {
-        mutant.id: mutant
-        for mutant in (*SYNC, *TIMED, *RECEIVE, *VERIFY, *LOAD, *BATCHES, *CONNECTIONS, *INSIDE, *MEMBERS)
-    }
+    {mutant.id: mutant for mutant in (*SYNC, *RECEIVE, *VERIFY, *LOAD, *BATCHES, *CONNECTIONS, *INSIDE, *MEMBERS)}
 )
 
 

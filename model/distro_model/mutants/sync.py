@@ -8,17 +8,14 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.mutants.mutant import Mutant
 from distro_model.profiles import RetryAction
 
-TIMED = (
+SYNC = (
     Mutant(
         "m-merge-keeps-max-delay",
         "A change that meets a queued retry waits as long as the retry: where syncs fail, fresh changes are late.",
-        # No bounded cluster tells one delay from another; a test of the timed cluster does.
         lambda profile: replace(profile, fresh_change_waits_for_retry=True),
-        (),
+        ("INV-DELAY",),
+        Bounds(swallows=0, retry_waits=1),
     ),
-)
-
-SYNC = (
     Mutant(
         "B24",
         "The retry of a failed CHANGE replaces a queued DELETE, and finding no client to send ends silently.",

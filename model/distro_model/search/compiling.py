@@ -1,4 +1,4 @@
-"""How the loops of this folder are compiled: the decorators, and two instructions that Python has no word for.
+"""How the loops of this folder are compiled: the decorators, and instructions that Python has no word for.
 
 The first run compiles (some seconds) and stores the machine code beside the sources, or in the user's cache directory
 where that is not writable; every later one loads it.
@@ -59,8 +59,19 @@ def _lowest_bit(_: Any, word: Any) -> Any:
     return types.int64(word), generated
 
 
+def _scalar(_: Any) -> Any:
+    def generated(context: Any, builder: Any, _: Any, __: Any) -> Any:
+        builder.function.attributes.add("noimplicitfloat")
+        return context.get_dummy_value()
+
+    return types.void(), generated
+
+
 fetch = cast(Callable[[Words, Int], None], intrinsic(_fetch))
 """Ask for the cache line of `array[index]` without waiting for it."""
+
+scalar = cast(Callable[[], None], intrinsic(_scalar))
+"""Compile the kernel in which this stands without vector instructions: its loops are too short to gain from them."""
 
 lowest_bit = cast(Callable[[np.uint64], int], intrinsic(_lowest_bit))
 """The position of the lowest bit that is set in a 64-bit word that is not 0."""

@@ -67,7 +67,7 @@ class _Engine:
         self.levels = [1]
         self.expanded = 0
         self.taken = np.zeros(len(self.program.strands), np.int64)
-        self.passed = np.zeros(len(self.program.strands), np.int64)
+        self.walked = np.zeros(len(self.program.strands), np.int64)
         self.refused = np.zeros(len(self.program.steps), np.int64)
         self.runs: dict[str, Run] = {}
 
@@ -117,7 +117,7 @@ class _Engine:
             return Stopped.MEMORY
         self.expanded += len(rows)
         self.taken += expansion.taken
-        self.passed += expansion.passed
+        self.walked += expansion.walked
         self.refused += expansion.refused
         self.note_alarms(expansion, first)
         new = self.settle(expansion.rows, expansion.prints, expansion.order)
@@ -155,7 +155,7 @@ class _Engine:
 
     def check(self, rows: Ints, first: int) -> None:
         """Ask the checks of states about new rows, numbered from `first` on."""
-        if len(self.program.strands) == self.program.chains:
+        if not self.expander.checks.any():
             return
         expansion = self.expander.checks_of(rows, self.known.arrays())
         for property_id, state, _ in self.found(expansion, first):
@@ -190,6 +190,7 @@ class _Engine:
     def note(self, finding: Finding, path: list[Transition]) -> None:
         rows = (self.system.initial, *(transition.after for transition in path))
         self.runs[finding.property_id] = Run(finding, rows, tuple(path))
+        self.expander.answered(finding.property_id)
 
     def progress(self) -> Progress:
         transitions_made = int(self.taken[: self.program.chains].sum())
@@ -202,7 +203,7 @@ class _Engine:
             taken[strand.name] = int(self.taken[number])
             counts = self.refused[strand.first : strand.last].tolist()
             if counts:
-                counts[0] = self.expanded - int(self.passed[number])
+                counts[0] += self.expanded - int(self.walked[number])
             refused[strand.name] = tuple(counts)
         pairs = self.known.size * (self.known.size - 1)
         collision = 0.0 if self.known.exact else min(1.0, self.tables.permutations * pairs / 2**65)

@@ -18,6 +18,7 @@ from distro_model.search.known import Reserve
 from distro_model.search.layout import (
     ASIDE,
     KEPT,
+    LEAST_WIDTH,
     MISSES,
     NEXT,
     Candidates,
@@ -53,7 +54,7 @@ class Expansion:
     """Which of the transitions of its row."""
     order: Longs
     taken: Longs
-    passed: Longs
+    walked: Longs
     refused: Longs
     found: Longs
     """(property, 2): row and ordinal of its first finding."""
@@ -102,24 +103,32 @@ class Expander:
             list(self.pool.map(work, range(threads)))
 
     def transitions_of(self, rows: Ints, known: Known) -> Expansion:
-        return _Round(self, rows, known, self.transitions).expansion()
+        return _Round(self, rows, known, self.transitions, has_results=True).expansion()
 
     def checks_of(self, rows: Ints, known: Known) -> Expansion:
-        return _Round(self, rows, known, self.checks).expansion()
+        return _Round(self, rows, known, self.checks, has_results=False).expansion()
+
+    def answered(self, property_id: str) -> None:
+        """A check that has found something is asked no longer."""
+        program = self.tables.program
+        for strand in range(program.chains, len(program.strands)):
+            if program.strands[strand].name == property_id:
+                self.checks &= ~_bits(len(program.strands), strand, strand + 1)
 
 
 class _Round:
     """One chunk."""
 
-    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words) -> None:
+    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words, has_results: bool) -> None:
         self.expander = expander
         self.rows = rows
         self.known = known
         self.asked = asked
+        self.has_results = has_results
         self.threads = expander.threads_for(len(rows))
         program = expander.tables.program
         self.taken = np.zeros((self.threads, len(program.strands)), np.int64)
-        self.passed = np.zeros((self.threads, len(program.strands)), np.int64)
+        self.walked = np.zeros((self.threads, len(program.strands)), np.int64)
         self.refused = np.zeros((self.threads, len(program.steps)), np.int64)
         self.reports = np.zeros((self.threads, 4), np.int64)
         self.found = np.zeros((self.threads, 0, 2), np.int64)
@@ -151,7 +160,7 @@ class _Round:
             candidates.ordinals.reshape(-1),
             order,
             self.taken.sum(axis=0),
-            self.passed.sum(axis=0),
+            self.walked.sum(axis=0),
             self.refused.sum(axis=0),
             self.found[first, np.arange(len(first))],
         )
@@ -171,11 +180,11 @@ class _Round:
                 expand(
                     tables.layout,
                     self.known,
-                    Job(self.rows, shares[thread], self.asked, lately[thread]),
+                    Job(self.rows, shares[thread], self.asked, self.has_results, lately[thread]),
                     Candidates(*(each[thread] for each in candidates)),
                     Tally(
                         self.taken[thread],
-                        self.passed[thread],
+                        self.walked[thread],
                         self.refused[thread],
                         self.expander.misses[thread],
                         aside[thread],
@@ -220,14 +229,10 @@ class _Round:
 
 
 def _scratch_for(program: Program, permutations: int) -> Scratch:
-    columns, steps = len(program.column_domains), len(program.steps)
     return Scratch(
-        registers=np.zeros(program.registers, np.int64),
-        alternatives=np.zeros(steps, np.int64),
-        left=np.zeros(steps, np.int64),
+        registers=np.zeros(program.registers + LEAST_WIDTH, np.int32),
+        choices=np.zeros((len(program.steps), 3), np.int64),
         row_prints=np.zeros(permutations, np.uint64),
-        plus=np.zeros(columns, np.int64),
-        minus=np.zeros(columns, np.int64),
         asked_lately=np.zeros(MISSES_LATELY, np.uint64),
     )
 

@@ -14,18 +14,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from distro_model.search.compiling import allocating_kernel, fetch, kernel, lowest_bit, part_of_kernel
+from distro_model.search.compiling import allocating_kernel, fetch, kernel, lowest_bit, part_of_kernel, scalar
 from distro_model.search.layout import (
     ASIDE,
     BASE,
+    COLUMN,
+    COLUMN_BASE,
     FUNCTION,
+    HASHED,
     KEPT,
+    LEAST_WIDTH,
     MISSES,
     NEXT,
     READ_0,
     READ_1,
     READ_2,
     REFUSED,
+    REGISTER,
     SHIFT_0,
     SHIFT_1,
     UNASKED,
@@ -40,6 +45,7 @@ from distro_model.search.layout import (
     Known,
     Layout,
     Longs,
+    Place,
     Scratch,
     Tally,
     Words,
@@ -79,7 +85,7 @@ def file_entries(layout: Layout, entries: Ints, begin: Int, end: Int) -> None:
     """Put look-ups (function, three numbers, value) into the dense or the hashed table, and mark the first guards."""
     for entry in range(begin, end):
         function, one, two, three, value = entries[entry]
-        base, shift_0, shift_1, reads = layout.functions[function]
+        base, shift_0, shift_1 = layout.functions[function]
         if base >= 0:
             layout.dense[base + (np.int64(one) << shift_0) + (np.int64(two) << shift_1) + three] = value
         else:
@@ -89,13 +95,12 @@ def file_entries(layout: Layout, entries: Ints, begin: Int, end: Int) -> None:
             layout.hashed[slot, 0] = high
             layout.hashed[slot, 1] = low
             layout.hashed[slot, 2] = value
-        if reads == 1 and value == REFUSED:
+        if value == REFUSED:
             for opening in range(layout.openings.shape[0]):
-                if layout.openings[opening, 1] == function:
-                    strand = layout.openings[opening, 0]
-                    layout.refused[layout.openings[opening, 2] + one, strand >> 6] |= np.uint64(1) << np.uint64(
-                        strand & 63
-                    )
+                strand, opened, shift, base = layout.openings[opening]
+                if opened == function:
+                    place = base + (np.int64(one) << shift) + two
+                    layout.refused[place] |= np.uint64(1) << np.uint64(strand & 63)
 
 
 @part_of_kernel
@@ -111,12 +116,6 @@ def same(layout: Layout, stored: Ints, row: Ints) -> bool:
         if equal:
             return True
     return False
-
-
-@part_of_kernel
-def home(prints: Words, fingerprint: np.uint64) -> Int:
-    """The first slot of a fingerprint's bucket."""
-    return np.int64(fingerprint & np.uint64((prints.size >> 3) - 1)) * SLOTS
 
 
 @part_of_kernel
@@ -142,17 +141,33 @@ def is_known(layout: Layout, known: Known, fingerprint: np.uint64, row: Ints) ->
 
 
 @part_of_kernel
-def filter_candidates(layout: Layout, known: Known, lately: Words, out: Candidates, begin: Int, end: Int) -> Int:
-    """Drop candidates that are known, or were seen lately; returns the end of what is left."""
+def was_lately(lately: Words, fingerprint: np.uint64) -> bool:
+    """Was there a candidate with this fingerprint not long ago? Remembers it if not."""
+    if lately.size == 0:
+        return False
+    place = (fingerprint >> np.uint64(20)) & np.uint64(lately.size - 1)
+    if lately[place] == fingerprint:
+        return True
+    lately[place] = fingerprint
+    return False
+
+
+@part_of_kernel
+def forget(lately: Words, out: Candidates, begin: Int, end: Int) -> None:
+    """These candidates are taken back."""
+    if lately.size > 0:
+        for candidate in range(begin, end):
+            place = (out.prints[candidate] >> np.uint64(20)) & np.uint64(lately.size - 1)
+            if lately[place] == out.prints[candidate]:
+                lately[place] = 0
+
+
+@part_of_kernel
+def filter_candidates(layout: Layout, known: Known, out: Candidates, begin: Int, end: Int) -> Int:
+    """Drop candidates that are known; returns the end of what is left."""
     kept = begin
-    recent = np.uint64(lately.size - 1)
     for candidate in range(begin, end):
         fingerprint = out.prints[candidate]
-        if lately.size > 0:
-            place = (fingerprint >> np.uint64(20)) & recent
-            if lately[place] == fingerprint:
-                continue
-            lately[place] = fingerprint
         if is_known(layout, known, fingerprint, out.rows[candidate]):
             continue
         if kept != candidate:
@@ -166,15 +181,15 @@ def filter_candidates(layout: Layout, known: Known, lately: Words, out: Candidat
 
 
 @part_of_kernel
-def remembered(layout: Layout, registers: Longs, step: Int) -> Int:
+def remembered(layout: Layout, registers: Ints, step: Int) -> Int:
     """What is known of this look-up with what the registers hold now."""
-    one = registers[layout.steps[step, READ_0]]
-    two = registers[layout.steps[step, READ_1]]
-    three = registers[layout.steps[step, READ_2]]
-    base = np.int64(layout.steps[step, BASE])
-    if base >= 0:
+    one = np.int64(registers[layout.steps[step, READ_0]])
+    two = np.int64(registers[layout.steps[step, READ_1]])
+    three = np.int64(registers[layout.steps[step, READ_2]])
+    base = layout.steps[step, BASE]
+    if base != HASHED:
         place = base + (one << layout.steps[step, SHIFT_0]) + (two << layout.steps[step, SHIFT_1]) + three
-        return np.int64(layout.dense[place])
+        return np.int64(layout.dense[np.uint64(place)])
     high = np.int64(layout.steps[step, FUNCTION]) << 32 | one
     return np.int64(layout.hashed[hashed_slot(layout.hashed, high, two << 32 | three), 2])
 
@@ -196,31 +211,51 @@ def note_miss(tally: Tally, report: Longs, lately: Words, function: Int, one: In
 
 
 @part_of_kernel
-def changes(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, strand: Int, sign: Int) -> tuple[Int, bool]:
-    """Fill `plus` and `minus`; returns how many, and whether each of them has a fingerprint."""
-    count = 0
-    complete = True
-    for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
-        column = np.int64(layout.result_columns[result])
-        new = scratch.registers[layout.result_registers[result]]
-        old = scratch.registers[column]
-        if new != old:
-            base = np.int64(layout.column_bases[column])
-            scratch.plus[count] = base + new
-            scratch.minus[count] = base + old
-            count += 1
-            if layout.numbers[base + new, 0] == 0:
-                complete = False
-                if sign == 1:
-                    note_miss(tally, report, scratch.asked_lately, -1 - column, new, 0, 0)
-    return count, complete
+def note_missed_lookup(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, step: Int) -> None:
+    registers, steps = scratch.registers, layout.steps
+    one = np.int64(registers[steps[step, READ_0]])
+    two = np.int64(registers[steps[step, READ_1]])
+    three = np.int64(registers[steps[step, READ_2]])
+    note_miss(tally, report, scratch.asked_lately, np.int64(steps[step, FUNCTION]), one, two, three)
 
 
 @part_of_kernel
-def note_alarms(layout: Layout, tally: Tally, registers: Longs, strand: Int, row: Int, ordinal: Int) -> None:
+def note_missed_prints(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, strand: Int) -> None:
+    for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
+        new = np.int64(scratch.registers[layout.results[result, REGISTER]])
+        if layout.numbers[layout.results[result, COLUMN_BASE] + new, 0] == 0:
+            column = np.int64(layout.results[result, COLUMN])
+            note_miss(tally, report, scratch.asked_lately, -1 - column, new, 0, 0)
+
+
+@part_of_kernel
+def print_after(layout: Layout, scratch: Scratch, strand: Int) -> tuple[np.uint64, Int, bool]:
+    """Of the row that a chain leads to: the least of the fingerprints of its renamed rows, 0 if nothing changes (in
+    the second place), and whether each of its values has a fingerprint.
+    """
+    fingerprint = np.uint64(0)
+    changed = np.int32(0)
+    complete = True
+    for permutation in range(scratch.row_prints.size):
+        total = scratch.row_prints[permutation]
+        for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
+            base = np.int64(layout.results[result, COLUMN_BASE])
+            new = scratch.registers[layout.results[result, REGISTER]]
+            old = scratch.registers[layout.results[result, COLUMN]]
+            number = layout.numbers[np.uint64(base + new), permutation]
+            changed |= new ^ old
+            complete &= number != 0
+            total += number - layout.numbers[np.uint64(base + old), permutation]
+        if permutation == 0 or total < fingerprint:
+            fingerprint = total
+    return max(fingerprint, np.uint64(1)), changed, complete
+
+
+@part_of_kernel
+def note_alarms(layout: Layout, tally: Tally, registers: Ints, strand: Int, row: Int, ordinal: Int) -> None:
     for alarm in range(layout.first_alarms[strand], layout.first_alarms[strand + 1]):
-        place = layout.alarm_bases[alarm] + registers[layout.alarm_registers[alarm]]
-        found = layout.properties[place] - 1
+        place = np.int64(layout.alarms[alarm, 1]) + registers[layout.alarms[alarm, 0]]
+        found = layout.properties[np.uint64(place)] - 1
         if found >= 0 and row < tally.found[found, 0]:
             tally.found[found, 0] = row
             tally.found[found, 1] = ordinal
@@ -228,71 +263,89 @@ def note_alarms(layout: Layout, tally: Tally, registers: Longs, strand: Int, row
 
 @part_of_kernel
 def write_candidate(
-    layout: Layout, known: Known, out: Candidates, scratch: Scratch, strand: Int, count: Int, end: Int
+    layout: Layout, known: Known, out: Candidates, scratch: Scratch, strand: Int, fingerprint: np.uint64, end: Int
 ) -> None:
-    """The row after a transition with `count` changes, and the least of the fingerprints of its renamed rows."""
-    fingerprint = np.uint64(0)
-    for permutation in range(scratch.row_prints.size):
-        total = scratch.row_prints[permutation]
-        for change in range(count):
-            total += layout.numbers[scratch.plus[change], permutation]
-            total -= layout.numbers[scratch.minus[change], permutation]
-        if permutation == 0 or total < fingerprint:
-            fingerprint = total
-    fingerprint = max(fingerprint, np.uint64(1))
     fetch(known.prints, slot_of(fingerprint, 0, known.prints.size))
     out.prints[end] = fingerprint
     for column in range(out.rows.shape[1]):
         out.rows[end, column] = scratch.registers[column]
     for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
-        out.rows[end, layout.result_columns[result]] = scratch.registers[layout.result_registers[result]]
+        out.rows[end, layout.results[result, COLUMN]] = scratch.registers[layout.results[result, REGISTER]]
 
 
 @part_of_kernel
-def enter(
-    layout: Layout, tally: Tally, report: Longs, scratch: Scratch, strand: Int, step: Int, sign: Int, state: Int
-) -> tuple[bool, Int]:
-    """Begin a step; returns whether there are alternatives, and the new state of the row."""
-    value = remembered(layout, scratch.registers, step)
-    if value == UNASKED:
-        if sign == 1:
-            registers, steps = scratch.registers, layout.steps
-            one, two, three = steps[step, READ_0], steps[step, READ_1], steps[step, READ_2]
-            function = np.int64(steps[step, FUNCTION])
-            lately = scratch.asked_lately
-            note_miss(tally, report, lately, function, registers[one], registers[two], registers[three])
-        return False, (MISSED if state == FREE else state)
-    if value == REFUSED:
-        if state == FREE:
-            tally.refused[step] += sign
-        return False, state
-    if step == layout.first_steps[strand] and state == FREE:
-        tally.passed[strand] += sign
-    scratch.left[step] = layout.heap[value]
-    scratch.alternatives[step] = value + 1
-    return True, state
+def take(layout: Layout, registers: Ints, step: Int, alternative: Int) -> None:
+    """Write an alternative into the registers of a step.
+
+    Four numbers at least: it takes no loop, and what is written too much belongs to later steps, or to nobody.
+    """
+    begin = np.uint64(alternative)
+    write = np.uint64(layout.steps[step, WRITE])
+    for position in range(np.uint64(LEAST_WIDTH)):
+        registers[write + np.uint64(position)] = layout.heap[begin + np.uint64(position)]
+    for position in range(LEAST_WIDTH, np.int64(layout.steps[step, WIDTH])):
+        registers[write + np.uint64(position)] = layout.heap[begin + np.uint64(position)]
 
 
 @part_of_kernel
-def take_next(layout: Layout, scratch: Scratch, step: Int) -> None:
-    """Write the next alternative of a step into its registers."""
-    scratch.left[step] -= 1
-    begin = scratch.alternatives[step]
-    width = layout.steps[step, WIDTH]
-    for position in range(width):
-        scratch.registers[layout.steps[step, WRITE] + position] = layout.heap[begin + position]
-    scratch.alternatives[step] = begin + width
-
-
-@part_of_kernel
-def load(layout: Layout, rows: Ints, row: Int, scratch: Scratch) -> None:
+def load(layout: Layout, job: Job, row: Int, scratch: Scratch) -> None:
+    rows = job.rows
     for column in range(rows.shape[1]):
         scratch.registers[column] = rows[row, column]
-    for permutation in range(scratch.row_prints.size):
-        total = np.uint64(0)
-        for column in range(rows.shape[1]):
-            total += layout.numbers[layout.column_bases[column] + scratch.registers[column], permutation]
-        scratch.row_prints[permutation] = total
+    if job.has_results:
+        for permutation in range(scratch.row_prints.size):
+            total = np.uint64(0)
+            for column in range(rows.shape[1]):
+                place = np.int64(layout.column_bases[column]) + scratch.registers[column]
+                total += layout.numbers[np.uint64(place), permutation]
+            scratch.row_prints[permutation] = total
+
+
+@part_of_kernel
+def strands_to_walk(layout: Layout, job: Job, registers: Ints, word: Int) -> np.uint64:
+    """Those of a word that are asked and not known to be refused by their first look-up, a bit each."""
+    bits = np.uint64(job.asked[word])
+    if bits != 0:
+        for guard in range(layout.first_guards[word], layout.first_guards[word + 1]):
+            if layout.guarded[guard] & job.asked[word] != 0:
+                one = np.int64(registers[layout.guards[guard, 0]])
+                place = layout.guards[guard, 3] + (one << layout.guards[guard, 2]) + registers[layout.guards[guard, 1]]
+                bits &= ~layout.refused[np.uint64(place)]
+    return bits
+
+
+@part_of_kernel
+def arrive(
+    layout: Layout,
+    known: Known,
+    job: Job,
+    out: Candidates,
+    tally: Tally,
+    report: Longs,
+    scratch: Scratch,
+    at: Place,
+    end: Int,
+) -> tuple[Int, Int]:
+    """At the end of a chain: write down the row that it leads to, if it still counts and is another one."""
+    fingerprint, changed, complete = print_after(layout, scratch, at.strand)
+    state = at.state
+    if not complete:
+        if at.sign == 1:
+            note_missed_prints(layout, tally, report, scratch, at.strand)
+        if state == FREE:
+            state = MISSED
+    # Not `end`: what was seen lately may differ when the row is walked again, and that must stop at the same point.
+    if state == FREE and at.begin + at.ordinal >= out.prints.size:
+        state = NO_SPACE
+    if state == FREE:
+        tally.taken[at.strand] += at.sign
+        note_alarms(layout, tally, scratch.registers, at.strand, at.row, at.ordinal)
+        if changed != 0 and not was_lately(job.lately, fingerprint):
+            write_candidate(layout, known, out, scratch, at.strand, fingerprint, end)
+            out.parents[end] = at.row
+            out.ordinals[end] = at.ordinal
+            end += 1
+    return end, state
 
 
 @part_of_kernel
@@ -310,47 +363,59 @@ def walk_row(
 ) -> tuple[Int, Int]:
     """Walk every asked strand, depth first; returns the end of the candidates, and what kept it from counting.
 
-    Registers are written once in a chain, so going back to an earlier step needs no restoring.
+    A look-up with several alternatives leaves a choice behind, and from the end of the chain the walk goes on at the
+    latest of them. Registers are written once in a chain, so that needs no restoring.
     """
-    load(layout, job.rows, row, scratch)
+    load(layout, job, row, scratch)
+    begin = end
+    registers, choices = scratch.registers, scratch.choices
     ordinal = 0
     state: Int = FREE
     for word in range(job.asked.size):
-        bits = job.asked[word]
-        for column in range(job.rows.shape[1]):
-            bits &= ~layout.refused[layout.column_bases[column] + scratch.registers[column], word]
+        bits = strands_to_walk(layout, job, registers, word)
         while bits != 0:
             strand = (word << 6) + lowest_bit(bits)
             bits &= bits - np.uint64(1)
-            first = np.int64(layout.first_steps[strand])
+            if state == FREE:
+                tally.walked[strand] += sign
             last = np.int64(layout.first_steps[strand + 1])
-            step: Int = first
-            forward = True
-            while step >= first:
-                if forward and step == last:
-                    count, complete = changes(layout, tally, report, scratch, strand, sign)
-                    if state == FREE and not complete:
-                        state = MISSED
-                    if state == FREE and count > 0 and end == out.prints.size:
-                        state = NO_SPACE
-                    if state == FREE:
-                        tally.taken[strand] += sign
-                        note_alarms(layout, tally, scratch.registers, strand, row, ordinal)
-                        if count > 0:
-                            write_candidate(layout, known, out, scratch, strand, count, end)
-                            out.parents[end] = row
-                            out.ordinals[end] = ordinal
-                            end += 1
-                    ordinal += 1
-                    forward = False
-                elif forward:
-                    forward, state = enter(layout, tally, report, scratch, strand, step, sign, state)
-                if forward or (step < last and scratch.left[step] > 0):
-                    take_next(layout, scratch, step)
+            step = np.int64(layout.first_steps[strand])
+            choice = -1
+            while True:
+                value: Int = REFUSED
+                while step < last:
+                    value = remembered(layout, registers, step)
+                    if value <= REFUSED:
+                        break
+                    alternatives = layout.heap[np.uint64(value)]
+                    if alternatives > 1:
+                        choice += 1
+                        choices[choice, 0] = step
+                        choices[choice, 1] = value + 1
+                        choices[choice, 2] = alternatives
+                    take(layout, registers, step, value + 1)
                     step += 1
-                    forward = True
-                else:
-                    step -= 1
+                if step == last:
+                    at = Place(strand, row, ordinal, begin, sign, state)
+                    end, state = arrive(layout, known, job, out, tally, report, scratch, at, end)
+                    ordinal += 1
+                elif value == UNASKED:
+                    if sign == 1:
+                        note_missed_lookup(layout, tally, report, scratch, step)
+                    if state == FREE:
+                        state = MISSED
+                elif state == FREE:
+                    tally.refused[step] += sign
+                if choice < 0:
+                    break
+                step = choices[choice, 0]
+                alternative = choices[choice, 1] + np.int64(layout.steps[step, WIDTH])
+                choices[choice, 1] = alternative
+                choices[choice, 2] -= 1
+                if choices[choice, 2] == 1:
+                    choice -= 1
+                take(layout, registers, step, alternative)
+                step += 1
     return end, state
 
 
@@ -363,6 +428,7 @@ def expand(
     A row that needs a look-up which nobody has asked yet is put aside, and leaves no trace in any count: it is walked
     again with `sign` -1 up to the same point. Stops early when there is no space for candidates.
     """
+    scalar()
     number = report[NEXT]
     filtered = end = report[KEPT]
     sign = 1
@@ -371,6 +437,7 @@ def expand(
         begin = end
         end, state = walk_row(layout, known, job, out, tally, report, scratch, row, sign, begin)
         if state != FREE:
+            forget(job.lately, out, begin, end)
             end = begin
             sign = -sign
             if sign == -1:
@@ -383,9 +450,9 @@ def expand(
         if state != NO_SPACE:
             number += 1
         if state == NO_SPACE or end - filtered >= FILTERED_EVERY:
-            filtered = end = filter_candidates(layout, known, job.lately, out, filtered, end)
+            filtered = end = filter_candidates(layout, known, out, filtered, end)
     report[NEXT] = number
-    report[KEPT] = filter_candidates(layout, known, job.lately, out, filtered, end)
+    report[KEPT] = filter_candidates(layout, known, out, filtered, end)
 
 
 @kernel

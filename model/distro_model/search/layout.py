@@ -22,23 +22,34 @@ UNASKED, REFUSED = 0, 1
 NEXT, KEPT, ASIDE, MISSES = range(4)
 """What `expand` reports: the next row, the candidates, rows put aside, look-ups that nobody has asked yet."""
 READ_0, READ_1, READ_2, SHIFT_0, SHIFT_1, BASE, FUNCTION, WRITE, WIDTH, STEP_SIZE = range(10)
+COLUMN, REGISTER, COLUMN_BASE = range(3)
+HASHED = 0xFFFFFFFF
+"""The base of a look-up that has no dense table."""
+LEAST_WIDTH = 4
+"""So many registers are written by any look-up; there is space behind the last ones."""
 
 
 class Layout(NamedTuple):
     """Everything that is known of the look-ups, and where it stands. "Place" is column base + number of the value."""
 
-    steps: Ints
-    """(step, `STEP_SIZE`): three registers, two shifts, base in `dense` or -1, function, first write, how many."""
+    steps: Indices
+    """(step, `STEP_SIZE`): three registers, two shifts, base in `dense`, function, first write, how many."""
     first_steps: Ints
     """Where each strand begins; one more at the end."""
     first_results: Ints
-    result_columns: Ints
-    result_registers: Ints
+    results: Indices
+    """(result, 3): column, register, column base."""
     first_alarms: Ints
-    alarm_registers: Ints
-    alarm_bases: Ints
+    alarms: Indices
+    """(alarm, 2): register, domain base."""
+    first_guards: Ints
+    """Where the guards of each word begin; one more at the end. A word is 64 strands, a bit each."""
+    guards: Indices
+    """(guard, 4): two registers, shift, base in `refused`. What strands that begin with the same columns share."""
+    guarded: Words
+    """Guard -> the strands of its word that share it."""
     openings: Ints
-    """(strand, function, column base) of strands that begin with a look-up on one column."""
+    """(n, 4): strand, function, shift, base in `refused`, for strands that begin with a look-up on columns."""
     column_bases: Ints
     numbers: Words
     """(place, permutation): what it adds to the fingerprint; 0 where nobody has asked yet."""
@@ -47,11 +58,11 @@ class Layout(NamedTuple):
     image_columns: Ints
     """(permutation, column)."""
     refused: Words
-    """(place, word): the strands whose first look-up refuses this value, a bit each."""
+    """Guard base + (number << shift) + number -> the strands whose first look-up refuses these values."""
     properties: Ints
     """Domain base + number -> 1 + the number of the property whose finding it is, or 0."""
     functions: Ints
-    """(function, 4): base, two shifts, how many it reads."""
+    """(function, 3): base (-1: hashed), two shifts."""
     dense: Ints
     hashed: Longs
     """(slot, 3): two words of key, value. An empty slot has value 0."""
@@ -71,8 +82,24 @@ class Job(NamedTuple):
     which: Ints
     asked: Words
     """The strands to walk, a bit each."""
+    has_results: bool
+    """Do any of them lead to another row?"""
     lately: Words
     """A direct-mapped cache of fingerprints; empty: not used."""
+
+
+class Place(NamedTuple):
+    """Where a walk is: at the end of this strand, from this row, in its transition number `ordinal`."""
+
+    strand: Int
+    row: Int
+    ordinal: Int
+    begin: Int
+    """The first candidate of this row."""
+    sign: Int
+    """-1 if counts are to be taken back."""
+    state: Int
+    """May the walk still count?"""
 
 
 class Candidates(NamedTuple):
@@ -84,10 +111,10 @@ class Candidates(NamedTuple):
 
 class Tally(NamedTuple):
     taken: Longs
-    passed: Longs
-    """Strand -> how often its first look-up had alternatives."""
+    walked: Longs
+    """Strand -> how many rows walked it; the others are known to be refused by its first look-up."""
     refused: Longs
-    """Step -> refusals; those of first look-ups are incomplete, see `passed`."""
+    """Step -> refusals while a strand was walked."""
     misses: Ints
     """(n, 4): function and three numbers, or -1 - column and the number of a value that has no fingerprint yet."""
     aside: Ints
@@ -98,14 +125,9 @@ class Tally(NamedTuple):
 class Scratch(NamedTuple):
     """What one `expand` keeps while it walks a row."""
 
-    registers: Longs
-    alternatives: Longs
-    """Step -> where the next of its alternatives stands in the heap."""
-    left: Longs
-    """Step -> how many of them are left."""
+    registers: Ints
+    choices: Longs
+    """(n, 3): a step with several alternatives, where the latest stands in the heap, how many there are from it on."""
     row_prints: Words
     """Permutation -> the fingerprint of the renamed row."""
-    plus: Longs
-    minus: Longs
-    """The places that a transition adds and removes."""
     asked_lately: Words

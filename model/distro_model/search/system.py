@@ -99,7 +99,7 @@ class Check:
     kind: Kind
     lookups: tuple[Lookup, ...] = ()
     found: str | None = None
-    """The register with the `Finding`, for every check that has look-ups."""
+    """The register with the `Finding` of this property, for every check that has look-ups."""
 
     @property
     def is_of_rows(self) -> bool:

@@ -13,26 +13,26 @@ from itertools import accumulate
 import numpy as np
 
 from distro_model.search.kernels import file_entries
-from distro_model.search.layout import REFUSED, STEP_SIZE, Ints, Layout, Words
+from distro_model.search.layout import HASHED, LEAST_WIDTH, REFUSED, STEP_SIZE, Indices, Ints, Layout, Words
 from distro_model.search.program import Program
 from distro_model.search.system import ContradictionError, Finding, Row, System, Value
 
 DENSE_BITS = 20
 """A look-up with at most 2**20 combinations of inputs gets 4 MiB of its own."""
-LEAST_BITS = 6
+LEAST_BITS = 1
 
 Miss = tuple[int, int, int, int]
 
 
 class Array:
-    """A growing int32 matrix."""
+    """A growing int32 matrix, with `LEAST_WIDTH` rows of space at the end."""
 
     def __init__(self, width: int) -> None:
         self.rows = np.zeros((256, width), np.int32)
         self.size = 0
 
     def extend(self, rows: list[tuple[int, ...]]) -> None:
-        while self.size + len(rows) > len(self.rows):
+        while self.size + len(rows) + LEAST_WIDTH > len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         if rows:
             self.rows[self.size : self.size + len(rows)] = rows
@@ -163,24 +163,25 @@ class Tables:
         column_sizes = [sizes[domain] for domain in program.column_domains]
         column_bases = np.array([0, *accumulate(column_sizes)], np.int32)
         functions, dense_size, hashed_size = self.function_tables()
-        words = len(program.strands) // 64 + 1
+        first_guards, guards, guarded, openings, refused_size = self.guard_tables()
         alarms = [alarm for strand in program.strands for alarm in strand.alarms]
         results = [result for strand in program.strands for result in strand.results]
         layout = Layout(
             steps=self.step_table(functions),
             first_steps=np.array([*(strand.first for strand in program.strands), len(program.steps)], np.int32),
             first_results=_starts([len(strand.results) for strand in program.strands]),
-            result_columns=np.array([column for column, _ in results], np.int32),
-            result_registers=np.array([register for _, register in results], np.int32),
+            results=_indices([(column, register, column_bases[column]) for column, register in results], 3),
             first_alarms=_starts([len(strand.alarms) for strand in program.strands]),
-            alarm_registers=np.array([register for register, _ in alarms], np.int32),
-            alarm_bases=np.array([domain_bases[domain] for _, domain in alarms], np.int32),
-            openings=self.opening_table(column_bases),
+            alarms=_indices([(register, domain_bases[domain]) for register, domain in alarms], 2),
+            first_guards=first_guards,
+            guards=guards,
+            guarded=guarded,
+            openings=openings,
             column_bases=column_bases,
             numbers=np.zeros((column_bases[-1], self.permutations), np.uint64),
             images=np.zeros((column_bases[-1], self.permutations), np.int32),
             image_columns=self.image_columns,
-            refused=np.zeros((column_bases[-1], words), np.uint64),
+            refused=np.zeros(refused_size, np.uint64),
             properties=np.zeros(domain_bases[-1], np.int32),
             functions=functions,
             dense=np.zeros(dense_size, np.int32),
@@ -200,8 +201,8 @@ class Tables:
         return layout
 
     def function_tables(self) -> tuple[Ints, int, int]:
-        """For each function base (-1: hashed), two shifts, number of inputs; the size of both kinds of table."""
-        rows = np.zeros((len(self.program.functions), 4), np.int32)
+        """For each function base (-1: hashed) and two shifts; the size of both kinds of table."""
+        rows = np.zeros((len(self.program.functions), 3), np.int32)
         dense_size = 0
         asked = np.bincount(self.entries.rows[: self.entries.size, 0], minlength=len(rows))
         self.hashed_entries = 0
@@ -210,30 +211,62 @@ class Tables:
             total = sum(bits)
             shifts = (bits[1] + bits[2], bits[2])
             if total <= DENSE_BITS or len(function.reads) == 1:
-                rows[number] = (dense_size, *shifts, len(function.reads))
+                rows[number] = (dense_size, *shifts)
                 dense_size += 1 << total
             else:
-                rows[number] = (-1, *shifts, len(function.reads))
+                rows[number] = (-1, *shifts)
                 self.hashed_entries += int(asked[number])
         return rows, dense_size, max(16, 1 << (4 * self.hashed_entries).bit_length())
 
-    def step_table(self, functions: Ints) -> Ints:
+    def step_table(self, functions: Ints) -> Indices:
         nothing = len(self.system.columns)
-        rows = np.zeros((len(self.program.steps), STEP_SIZE), np.int32)
+        rows = np.zeros((len(self.program.steps), STEP_SIZE), np.uint32)
         for number, step in enumerate(self.program.steps):
-            base, shift_0, shift_1, _ = functions[step.function]
+            base, shift_0, shift_1 = functions[step.function]
             reads = (*step.reads, nothing, nothing)[:3]
             width = len(self.program.functions[step.function].writes)
-            rows[number] = (*reads, shift_0, shift_1, base, step.function, step.first_write, width)
+            rows[number] = (
+                *reads,
+                shift_0,
+                shift_1,
+                base if base >= 0 else HASHED,
+                step.function,
+                step.first_write,
+                width,
+            )
         return rows
 
-    def opening_table(self, column_bases: Ints) -> Ints:
-        rows = []
-        for number, strand in enumerate(self.program.strands):
-            for step in self.program.steps[strand.first : min(strand.first + 1, strand.last)]:
-                if len(step.reads) == 1 and step.reads[0] < len(self.system.columns):
-                    rows.append((number, step.function, column_bases[step.reads[0]]))
-        return np.array(rows, np.int32).reshape(-1, 3)
+    def guard_tables(self) -> tuple[Ints, Indices, Words, Ints, int]:
+        """See `Layout`: first_guards, guards, guarded, openings; and the size of `refused`."""
+        program = self.program
+        nothing = len(self.system.columns)
+        words = len(program.strands) // 64 + 1
+        guards: list[dict[tuple[int, ...], tuple[int, int]]] = [{} for _ in range(words)]
+        guarded: list[dict[tuple[int, ...], int]] = [{} for _ in range(words)]
+        openings: list[tuple[int, ...]] = []
+        size = 0
+        for number, strand in enumerate(program.strands):
+            if strand.first == strand.last:
+                continue
+            step = program.steps[strand.first]
+            bits = [self.bits[domain] for domain in program.functions[step.function].reads]
+            if len(bits) > 2 or sum(bits) > DENSE_BITS:
+                continue
+            # A look-up that reads one column is filed with a second number, which is 0.
+            reads, shift = (step.reads, bits[1]) if len(bits) == 2 else ((*step.reads, nothing), 0)
+            word = number // 64
+            if reads not in guards[word]:
+                guards[word][reads] = (shift, size)
+                size += 1 << sum(bits)
+            guarded[word][reads] = guarded[word].get(reads, 0) | 1 << number % 64
+            openings.append((number, step.function, *guards[word][reads]))
+        return (
+            _starts([len(each) for each in guards]),
+            _indices([(*reads, *place) for each in guards for reads, place in each.items()], 4),
+            np.array([bits for each in guarded for bits in each.values()], np.uint64),
+            np.array(openings, np.int32).reshape(-1, 4),
+            size,
+        )
 
     def mark_findings(self, layout: Layout, begin: int) -> None:
         bases = [0, *accumulate(1 << bits for bits in self.bits)]
@@ -252,6 +285,10 @@ class Tables:
 
 def _starts(sizes: list[int]) -> Ints:
     return np.array([0, *accumulate(sizes)], np.int32)
+
+
+def _indices(rows: list[tuple[int, ...]], width: int) -> Indices:
+    return np.array(rows, np.uint32).reshape(-1, width)
 
 
 def fingerprints_of(columns: Ints, numbers: Ints) -> Words:

@@ -6,7 +6,8 @@ violation, and its signature says which kind:
 
 * `stale stamp`: it is the content of a later revision; the replica took the content over and not the revision (B10);
 * `stale content`: it is the content of an earlier revision; something old was written over the new (B05);
-* `reused revision`: the owner itself changed its content without moving on (B18);
+* `reused revision`: the owner itself changed its content without moving on (B18). What a former owner took over after
+  a restart, when the client is not its own any more, is a replica like any other;
 * `foreign content`: the owner is not known to have held it.
 
 Up to 2.1.1 there are no revisions, the field is always 0 (wire-protocol.md section 6.9): such runs are not judged.
@@ -43,7 +44,11 @@ def one_content_per_revision(trace: Trace) -> DataFrame:
     offenders = (
         judged.where("digest != expected")
         .groupBy("run", "profile", "client", "revision", "node", "digest", "expected", "first_event")
-        .agg(F.min_by("event", "seq").alias("last_event"), F.count("*").alias("rows"))
+        .agg(
+            F.min_by("event", "seq").alias("last_event"),
+            F.coalesce(F.max("owned"), F.lit(True)).alias("own"),  # messages do not tell
+            F.count("*").alias("rows"),
+        )
     )
     contents = (
         judged.where("digest = expected")
@@ -51,7 +56,7 @@ def one_content_per_revision(trace: Trace) -> DataFrame:
         .agg(F.min("revision").alias("earliest"), F.max("revision").alias("latest"))
     )
     signature = (
-        F.when(F.col("node") == F.col("first_event.node"), "reused revision")
+        F.when(F.col("own") & (F.col("node") == F.col("first_event.node")), "reused revision")
         .when(F.col("latest") > F.col("revision"), "stale stamp")
         .when(F.col("earliest") < F.col("revision"), "stale content")
         .otherwise("foreign content")

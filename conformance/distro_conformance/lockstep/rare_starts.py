@@ -1,0 +1,66 @@
+"""Where random runs may begin: states that they would seldom come to by themselves.
+
+Of the rows of a small state graph, those that an even random walk visits least often; the shortest way to each, given
+times, is a beginning. The graph is one of two nodes. Beside a third node, which sees no fault, the same actions lead
+those two to the same state: only the owner of a client speaks of it, and to each peer by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import groupby
+from random import Random
+
+from distro_model.actions import Action, Advance
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.clockwork import NoTimesError
+from distro_model.profiles import profile_named
+from distro_model.search.graph import state_graph
+from distro_model.search.results import Run
+from distro_model.search.tours import rarest
+from distro_model.walks import Clock, whole
+
+BOUNDS = Bounds(changes=2, drops=1, swallows=1, in_flight=1)
+RARE = 100
+"""So many rows count as rare; of these a seed chooses."""
+
+STARTS = 8
+"""Beginnings that one search draws from: each is drawn often enough to be gone on from in different ways."""
+
+
+def rare_starts(profile: str, seed: int) -> tuple[tuple[Action, ...], ...]:
+    """Up to STARTS beginnings, the same for the same seed. Raises UnknownProfileError."""
+    runs = list(_rarest(profile))
+    Random(seed).shuffle(runs)
+    found: dict[tuple[Action, ...], None] = {}
+    for actions in _timed(profile, runs):
+        found[actions] = None
+        if len(found) == STARTS:
+            break
+    return tuple(found)
+
+
+@cache
+def _rarest(profile: str) -> tuple[Run, ...]:
+    return tuple(rarest(state_graph(bounded_cluster(BOUNDS, profile_named(profile), ())), RARE))
+
+
+def _timed(profile: str, runs: list[Run]) -> Iterator[tuple[Action, ...]]:
+    """Of the runs that a clock follows to their end, the actions."""
+    clock = Clock(BOUNDS, profile_named(profile))
+    for run in runs:
+        try:
+            yield tuple(_joined(whole(clock.timed(run)).actions))
+        except NoTimesError:
+            continue
+
+
+def _joined(actions: Iterable[Action]) -> Iterator[Action]:
+    """Times that follow each other as one: on the way to a beginning nobody looks."""
+    for waits, group in groupby(actions, lambda action: isinstance(action, Advance)):
+        if waits:
+            yield Advance(sum(action.ms for action in group if isinstance(action, Advance)))
+        else:
+            yield from group

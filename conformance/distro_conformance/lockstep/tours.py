@@ -1,0 +1,227 @@
+"""Every transition of small clusters, done on the nodes: the tours of their state graphs in lockstep with the model.
+
+Chance comes again and again to the same states; a tour comes to each transition once. Its walks are the untimed
+model's, so each is given times first (`distro_model.walks`), as far as a clock can follow it, and what is done is
+counted by transition. What no clock does next (a verify round before a task that has been due for seconds) is counted
+by its kind. Walks are chosen greedily: a short budget is spent where it takes most that was not taken before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from distro_conformance.lockstep.hunt import FoundFailure, failing_scenario
+from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
+from distro_conformance.verdict import Verdict
+from distro_model.actions import Action, Advance
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.clockwork import NoTimesError
+from distro_model.profiles import Profile, profile_named
+from distro_model.search.graph import StateGraph, state_graph
+from distro_model.search.results import Run
+from distro_model.search.system import Finding
+from distro_model.search.tours import transition_tours
+from distro_model.walks import Clock, TimedWalk
+
+TOURS: Mapping[str, Bounds] = {
+    "faults": Bounds(changes=2, drops=1, swallows=1, in_flight=1),
+    "crash": Bounds(changes=1, crashes=1, drops=0, swallows=0, in_flight=1),
+}
+"""With two calls on a link at once there are six times as many transitions, and of most of them a clock does not do the
+second: whoever waits for a reply has it before the next timer of seconds."""
+
+LONGEST = 40
+"""Transitions in a walk: what it takes to find times for it grows with them."""
+
+CALM_MS = 6_000
+"""What follows each walk: a verify round, in which a wrong copy shows itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TourOptions:
+    """What is driven and how long; `bounds` by name, the walks of all of them share the time."""
+
+    profile: str = "strict"
+    mutant: str | None = None
+    seconds: float = 20.0
+    walks_max: int | None = None
+    bounds: Mapping[str, Bounds] = field(default_factory=lambda: TOURS)
+
+
+@dataclass(frozen=True, slots=True)
+class Toured:
+    """One state graph. `covered`: its transitions that were done on nodes, and compared."""
+
+    name: str
+    bounds: Bounds
+    states: int
+    edges: int
+    covered: int
+    walks_planned: int
+
+
+@dataclass(frozen=True, slots=True)
+class TourReport:
+    """`steps` counts actions on the nodes, `walks` those that were begun there, `whole` those done to their end.
+
+    `cut_short`: of the walks that were given times, why a clock followed them no farther, and how many.
+    `left_out`: walks of which whatever has times was done before.
+    """
+
+    options: TourOptions
+    tours: tuple[Toured, ...]
+    walks: int
+    whole: int
+    left_out: int
+    steps: int
+    seconds: float
+    cut_short: Mapping[str, int]
+    failure: FoundFailure | None
+
+    @property
+    def edges(self) -> int:
+        return sum(each.edges for each in self.tours)
+
+    @property
+    def covered(self) -> int:
+        return sum(each.covered for each in self.tours)
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.VIOLATES if self.failure else Verdict.CONFORMS if self.walks else Verdict.INCONCLUSIVE
+
+
+def tour(options: TourOptions, on_progress: Callable[[str], None] = lambda _: None) -> TourReport:
+    """Until every walk was done, the time is used, or nodes and model part.
+
+    Raises the look-up errors of profiles and mutants, and what is no divergence as it is.
+    """
+    return _Touring(options, on_progress).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A walk of one tour, as edges of its graph."""
+
+    tour: _Tour
+    edges: tuple[int, ...]
+
+
+class _Tour:
+    """One state graph, and which of its edges were tried and done."""
+
+    def __init__(self, name: str, bounds: Bounds, profile: Profile) -> None:
+        self.name = name
+        self.bounds = bounds
+        self.graph: StateGraph = state_graph(bounded_cluster(bounds, profile, ()))
+        self.planned = [_Planned(self, walk) for walk in transition_tours(self.graph, longest=LONGEST).walks]
+        self.covered: set[int] = set()
+        self.tried: set[int] = set()
+        self._profile = profile
+
+    @cached_property
+    def clock(self) -> Clock:
+        return Clock(self.bounds, self._profile)
+
+    def run(self, edges: tuple[int, ...]) -> Run:
+        return self.graph.run(edges, Finding("TOUR", self.name))
+
+    def summary(self) -> Toured:
+        return Toured(self.name, self.bounds, self.graph.states, self.graph.edges, len(self.covered), len(self.planned))
+
+
+class _Touring:
+    def __init__(self, options: TourOptions, on_progress: Callable[[str], None]) -> None:
+        self.options = options
+        self.on_progress = on_progress
+        self.began_s = time.monotonic()
+        self.tours = [_Tour(name, bounds, profile_named(options.profile)) for name, bounds in options.bounds.items()]
+        self.walks = self.whole = self.left_out = self.steps = 0
+        self.cut_short: Counter[str] = Counter()
+        self.failure: FoundFailure | None = None
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began_s
+
+    def run(self) -> TourReport:
+        for planned in self.chosen():
+            timed = self.timed(planned)
+            if timed is None:
+                continue
+            self.on_nodes(planned, timed)
+            edges, covered = sum(each.graph.edges for each in self.tours), sum(len(t.covered) for t in self.tours)
+            self.on_progress(f"tours: {self.walks} walks, {self.steps} steps, {covered} of {edges} transitions")
+        return TourReport(
+            self.options,
+            tuple(each.summary() for each in self.tours),
+            self.walks,
+            self.whole,
+            self.left_out,
+            self.steps,
+            self.seconds,
+            dict(self.cut_short.most_common()),
+            self.failure,
+        )
+
+    def chosen(self) -> Iterator[_Planned]:
+        """The walk that would try most, again and again while there is time and one that would take anything new."""
+        left = [planned for each in self.tours for planned in each.planned]
+        while left and self.failure is None and self.seconds < self.options.seconds:
+            if self.options.walks_max is not None and self.walks >= self.options.walks_max:
+                return
+            best = max(left, key=_promise)
+            left.remove(best)
+            if _promise(best) == (0, 0):
+                self.left_out += 1 + len(left)
+                return
+            yield best
+
+    def timed(self, planned: _Planned) -> TimedWalk | None:
+        """None when a clock cannot follow it to anything new."""
+        tour_ = planned.tour
+        run = tour_.run(planned.edges)
+        tour_.tried.update(planned.edges)
+        try:
+            timed = tour_.clock.timed(run)
+            transitions = timed.transitions
+        except NoTimesError:
+            timed, transitions = None, 0
+        if transitions < len(run.transitions):
+            self.cut_short[run.transitions[transitions].chain.kind] += 1
+        if timed is None or tour_.covered.issuperset(planned.edges[:transitions]):
+            self.left_out += 1
+            return None
+        return timed
+
+    def on_nodes(self, planned: _Planned, timed: TimedWalk) -> None:
+        """Every action compared. What a walk takes counts as done when the action after which it is done was right."""
+        options, done = self.options, list[Action]()
+        self.walks += 1
+        try:
+            with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant) as lockstep:
+                for action, taken in zip(timed.actions, timed.taken, strict=True):
+                    done.append(action)
+                    self.steps += 1
+                    lockstep.perform(action)
+                    planned.tour.covered.update(planned.edges[:taken])
+                done.append(Advance(CALM_MS))
+                self.steps += 1
+                lockstep.perform(done[-1])
+            self.whole += timed.stopped_at is None
+        except DivergedError as error:
+            comment = f"Found by a tour of all transitions ({planned.tour.bounds}): {error}"
+            names = planned.tour.bounds.node_names
+            scenario = failing_scenario(done, names, options.profile, options.mutant, comment)
+            self.failure = FoundFailure(scenario, str(error), len(done), self.steps, self.seconds)
+
+
+def _promise(planned: _Planned) -> tuple[int, int]:
+    """How many of its transitions nobody has tried, and how many nobody has done."""
+    edges = frozenset(planned.edges)
+    return len(edges - planned.tour.tried), len(edges - planned.tour.covered)

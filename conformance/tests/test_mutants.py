@@ -1,0 +1,84 @@
+"""The kill matrix: a mutant is killed where it shows, lives where it does not, and is never taken for `strict`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from distro_conformance.mutation.kill import Kill
+from distro_conformance.mutation.levels import kill_on_node
+from distro_conformance.mutation.matrix import Matrix, run_mutants
+from distro_conformance.mutation.traces import Circumstances, broken_by, trace_bench
+from distro_conformance.verdict import Verdict
+from distro_spark.result import EventReference, Violation
+
+COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
+
+
+def violation(invariant: str, run: str) -> Violation:
+    event = EventReference("a", 1, 0, "client_changed", None)
+    return Violation(invariant, run, "strict", "c1", "a", event, event, {}, "", None)
+
+
+def test_what_strict_breaks_in_the_same_simulation_is_no_kill() -> None:
+    found = [
+        violation("INV-REV", "simulate-strict-0-000001"),
+        violation("INV-CONV", "simulate-strict-0-B02-000001"),
+        violation("INV-REV", "simulate-strict-0-B02-000002"),
+    ]
+    assert broken_by("B02", found) == ("INV-CONV",)
+    assert broken_by("B02", found[:1]) == ()
+
+
+def test_a_matrix_conforms_when_every_mutant_is_killed_and_says_how() -> None:
+    dead = Kill("B02", "trace", ("INV-CONV", "INV-REV"), 1.0, 4189)
+    refused = Kill("B07", "node", ("DISTRO-OWNER-001",), 1.0, None)
+    alive = Kill("B10", "model", (), 1.0, None, "no property breaks within its bounds")
+    assert (Matrix((dead, refused)).verdict, Matrix((dead, refused)).score) == (Verdict.CONFORMS, 1.0)
+    assert (Matrix((dead, alive)).verdict, Matrix((dead, alive)).score) == (Verdict.VIOLATES, 0.5)
+    assert Matrix(()).verdict is Verdict.VIOLATES
+    assert [str(kill) for kill in (dead, refused, alive)] == [
+        "INV-CONV, INV-REV in 4189 events",
+        "DISTRO-OWNER-001",
+        "lives: no property breaks within its bounds",
+    ]
+
+
+def test_the_model_kills_a_mutant_within_its_bounds() -> None:
+    (kill,) = run_mutants("model", ["B07"]).kills
+    assert kill.killed_by
+    assert kill.steps is not None
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+def test_a_broken_node_fails_a_requirement_and_parts_from_the_model() -> None:
+    kill = kill_on_node("B07", seconds_max=60)
+    assert {"lockstep", "DISTRO-OWNER-001"} <= set(kill.killed_by)
+    assert kill.steps is not None
+
+
+@pytest.mark.spark
+@pytest.mark.quality
+def test_a_mutant_shows_in_traces_where_something_provokes_it_and_nowhere_else() -> None:
+    with trace_bench() as kill:
+        found = kill("B02", 0)
+        assert (found.killed_by, found.level) == (("INV-CONV",), "trace")
+        calm = kill("B02", 0, Circumstances(duration_s=30, clients=2))
+        assert not calm.killed
+        assert calm.reason.startswith("no invariant breaks in ")
+
+
+@pytest.mark.spark
+@pytest.mark.quality
+def test_the_command_tells_what_was_killed_by_what() -> None:
+    arguments = ("mutants", "run", "--level", "trace", "--mutant", "B07", "--json")
+    ran = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    found = json.loads(ran.stdout)
+    assert (ran.returncode, found["schema"], found["score"]) == (0, "distrocheck/mutants-run/1", 1.0)
+    (row,) = found["mutants"]
+    assert (row["id"], row["level"], row["killed"]) == ("B07", "trace", True)
+    assert "INV-OWNER" in row["killed_by"]

@@ -1,0 +1,122 @@
+"""Tours on the nodes: healthy ones stay in the model on each transition, a broken one is found without any chance."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.lockstep.hunt import save_failure
+from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
+from distro_conformance.lockstep.tours import TOURS, TourOptions, tour
+from distro_conformance.scenario.replay import replay
+from distro_conformance.scenario.text import parse
+from distro_conformance.verdict import Verdict
+from distro_impl.data_processor import DistroClientDataProcessor
+from distro_model.actions import Action, Connect, Register
+from distro_model.bounded.bounds import Bounds
+
+COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
+CALM = {"calm": Bounds(changes=1, drops=0, swallows=0, in_flight=1)}
+
+OVERTAKEN = """
+profile strict
+nodes a b
+connect c1 a
+advance 4.5s
+hold b->a
+crash b
+restart b
+advance 4.4s
+hold a->b
+advance 100ms
+register c1 web 10.0.0.1:80 v=1
+release b->a
+disconnect c1
+release a->b
+expect model agrees
+"""
+
+pytestmark = pytest.mark.wire
+
+
+def test_healthy_nodes_follow_the_model_through_every_transition_that_has_times() -> None:
+    report = tour(TourOptions(bounds=CALM, seconds=60))
+    (calm,) = report.tours
+    assert report.verdict is Verdict.CONFORMS, report.failure
+    assert (calm.edges, calm.covered) == (68, 55)
+    assert report.walks + report.left_out == calm.walks_planned
+    assert sum(report.cut_short.values()) == calm.walks_planned - report.whole
+
+
+@pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "strict"])
+def test_every_profile_has_tours_with_faults_and_with_a_crash(profile: str) -> None:
+    report = tour(TourOptions(profile=profile, walks_max=12, seconds=60))
+    assert report.verdict is Verdict.CONFORMS, report.failure
+    assert report.walks == 12
+    assert [each.name for each in report.tours] == list(TOURS)
+    assert report.covered > 90
+    assert report.steps > report.walks
+
+
+@pytest.mark.parametrize("mutant", ["B02", "B07"])
+def test_a_broken_node_is_found_by_the_tours_alone(mutant: str, tmp_path: Path) -> None:
+    report = tour(TourOptions(mutant=mutant, seconds=60))
+    assert report.verdict is Verdict.VIOLATES
+    assert report.failure is not None
+    assert report.failure.steps_until_found == report.steps
+    assert replay(report.failure.scenario, target="embedded").reproduced
+    assert not replay(report.failure.scenario, target="model").reproduced, "the model itself has no such bug"
+    scenario, test = save_failure(report.failure, tmp_path, "tours")
+    assert scenario.read_text() == report.failure.scenario.render()
+    assert "Found by a tour of all transitions" in test.read_text()
+
+
+@pytest.mark.parametrize(("nobody_may", "covered"), [(Connect, 0), (Register, 5)])
+def test_a_transition_counts_when_it_was_done_and_was_right(
+    nobody_may: type[Action], covered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever comes after it in the walk was never done, and so was what it should have done itself."""
+    perform = Lockstep.perform
+
+    def refusing(self: Lockstep, action: Action) -> None:
+        if isinstance(action, nobody_may):
+            raise DivergedError(action, self.now_ms(), "refused")
+        perform(self, action)
+
+    monkeypatch.setattr(Lockstep, "perform", refusing)
+    report = tour(TourOptions(bounds=CALM, seconds=60))
+    assert report.failure is not None
+    assert report.failure.message.endswith("refused")
+    assert report.covered == covered
+
+
+def test_what_the_tours_found_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verify that was sent before the first registration, and arrives at a copy of what came after it (D11)."""
+    assert replay(parse(OVERTAKEN), target="embedded").verdict is Verdict.CONFORMS
+    passes = DistroClientDataProcessor._is_verified
+    monkeypatch.setattr(
+        DistroClientDataProcessor, "_is_verified", lambda self, *about: about[1] == 0 or passes(self, *about)
+    )
+    again = replay(parse(OVERTAKEN), target="embedded")
+    assert "VERIFY a->b c1 revision 0: success is made, the model has not made" in again.steps[-1].outcome
+
+
+def test_the_command_reports_the_transitions(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [*COMMAND, "test", "cluster", "--tours", "--examples", "3", "--json", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert (found["schema"], found["verdict"], found["failure"]) == ("distrocheck/test-cluster/1", "conforms", None)
+    tours = found["tours"]
+    assert tours["walks"] == found["runs"] == 3
+    assert tours["edges"] == sum(each["edges"] for each in tours["graphs"]) > 2_000
+    assert 20 < tours["covered"] < 200

@@ -1,0 +1,156 @@
+"""Walks of the bounded cluster on a clock: as far as it follows, and at each transition in the state of the walk."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_model import Bounds, NoTimesError, PossibleStates, observe, profile_named, start
+from distro_model.actions import Advance, Crash, Hold, Register, Release, Swallow
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.bounded.view import situation_of
+from distro_model.clockwork import prologue
+from distro_model.search.graph import StateGraph, state_graph
+from distro_model.search.results import Run
+from distro_model.search.system import Finding
+from distro_model.search.tours import rarest, transition_tours
+from distro_model.walks import Clock, TimedWalk, whole
+
+STRICT = profile_named("strict")
+SMALL = Bounds(changes=1, in_flight=1)
+BUSY = Bounds(changes=0, swallows=0)
+CRASH = Bounds(changes=1, crashes=1, drops=0, swallows=0, in_flight=1)
+
+
+def graph_of(bounds: Bounds) -> StateGraph:
+    return state_graph(bounded_cluster(bounds, STRICT, ()))
+
+
+def walk(bounds: Bounds, *wanted: str) -> Run:
+    """The walk whose n-th transition says the n-th of these texts."""
+    graph, edges, row = graph_of(bounds), [], 0
+    for text in wanted:
+        labels = [str(each.label) for each in graph.transitions_of(row)]
+        edges.append(graph.edges_of(row)[labels.index(text)])
+        row = int(graph.target[edges[-1]])
+    return graph.run(edges, Finding("TEST", "a walk"))
+
+
+def repeated(bounds: Bounds, timed: TimedWalk, run: Run) -> None:
+    """Without a look at how the times were found: every outcome shows, after each action, the row that it says."""
+    possible = PossibleStates.of(start(bounds.node_names, STRICT))
+    for action in prologue(bounds.node_names, STRICT):
+        possible = possible.after(action)
+    for action, taken in zip(timed.actions, timed.taken, strict=True):
+        possible = possible.after(action)
+        views = situation_of(run.rows[taken], bounds).views(STRICT)
+        assert all(observe(state) == views for state in possible.states), f"after {action}"
+
+
+@pytest.mark.parametrize("bounds", [SMALL, CRASH])
+def test_wherever_a_walk_counts_as_being_every_outcome_is(bounds: Bounds) -> None:
+    graph, clock = graph_of(bounds), Clock(bounds, STRICT)
+    done = set()
+    tours = transition_tours(graph)
+    for edges, run in list(zip(tours.walks, tours.runs(graph), strict=True))[::4]:
+        timed = clock.timed(run)
+        repeated(bounds, timed, run)
+        done |= {str(graph.chain_of(edge).kind) for edge in edges[: timed.transitions]}
+    kinds = {chain.kind for chain in graph.system.chains}
+    never = {"load"}  # a second load needs a first one that fails
+    assert done >= {str(kind) for kind in kinds} - never - {"fail"}, kinds - done
+
+
+def test_a_late_delivery_is_held_and_released() -> None:
+    run = walk(
+        SMALL,
+        "connect c1 a",
+        "register c1 web 10.0.0.1:80 v=1",
+        "a executes its CHANGE task of c1 for b",
+        "disconnect c1",
+        "a->b: CHANGE c1 revision 1 arrives and is answered",
+    )
+    timed = whole(Clock(SMALL, STRICT).timed(run))
+    assert [type(action) for action in timed.actions[2:]].count(Hold) == 1
+    assert isinstance(timed.actions[-1], Release)
+    assert timed.taken[-1] == 5
+
+
+def test_what_is_sent_and_answered_at_once_is_one_wait() -> None:
+    sent = ("a executes its CHANGE task of c1 for b", "a->b: CHANGE c1 revision 1 arrives and is answered")
+    run = walk(SMALL, "connect c1 a", "register c1 web 10.0.0.1:80 v=1", *sent)
+    timed = Clock(SMALL, STRICT).timed(run)
+    assert timed.actions[-1] == Advance(1_000)
+    assert timed.taken == (1, 2, 4)
+
+
+def test_a_request_that_is_swallowed_later_is_swallowed_when_it_is_sent() -> None:
+    run = walk(
+        SMALL,
+        "connect c1 a",
+        "register c1 web 10.0.0.1:80 v=1",
+        "a executes its CHANGE task of c1 for b",
+        "disconnect c1",
+        "a->b: CHANGE c1 revision 1 is acknowledged and not delivered",
+    )
+    timed = whole(Clock(SMALL, STRICT).timed(run))
+    assert Swallow("a", "b", "CHANGE") in timed.actions
+    assert timed.stopped_at is None
+
+
+def test_a_client_waits_so_that_its_task_comes_after_the_verify_round() -> None:
+    run = walk(
+        SMALL,
+        "connect c1 a",
+        "register c1 web 10.0.0.1:80 v=1",
+        "a starts a verify round",
+        "a->b: VERIFY c1 revision 1 arrives and is answered",
+    )
+    timed = whole(Clock(SMALL, STRICT).timed(run))
+    before = timed.actions[: timed.actions.index(Register("c1", "web", "10.0.0.1:80 v=1"))]
+    assert Advance(3_500) in before, "the round is after 4 s, the task is executed a second after the registration"
+
+
+def test_what_no_clock_does_next_ends_the_walk_there() -> None:
+    """A verify round comes every five seconds; a request that is lost has timed out long before the second one."""
+    run = walk(
+        BUSY,
+        "connect c1 a",
+        "a starts a verify round",
+        "a->b: VERIFY c1 revision 0 is lost",
+        "a starts a verify round",
+    )
+    timed = Clock(BUSY, STRICT).timed(run)
+    assert timed.transitions == 3
+    assert str(timed.stopped_at) == "a starts a verify round"
+    with pytest.raises(NoTimesError, match="no waiting times were found for transition 4: a starts a verify round"):
+        whole(timed)
+
+
+def test_a_walk_that_cannot_begin_is_refused_with_its_first_transition() -> None:
+    bounds = Bounds(changes=0, batches=1, drops=0, swallows=0)
+    run = walk(bounds, "connect c1 a", "register a batch c1 web batch of 10.0.0.1:80 v=1 and 10.0.0.1:8081 v=1")
+    clock = Clock(bounds, STRICT)
+    assert clock.timed(run).transitions == 1
+    alone = Run(run.finding, run.rows[1:], run.transitions[1:])
+    with pytest.raises(NoTimesError, match="no action registers a batch so far"):
+        clock.timed(alone)
+
+
+def test_a_crash_answers_at_once_what_was_on_its_way() -> None:
+    run = walk(
+        CRASH,
+        "connect c1 a",
+        "a starts a verify round",
+        "crash b",
+        "a->b: VERIFY c1 revision 0 finds no connection",
+        "restart b",
+        "b->a: SNAPSHOT arrives and is answered",
+    )
+    timed = whole(Clock(CRASH, STRICT).timed(run))
+    assert timed.taken[timed.actions.index(Crash("b"))] in (3, 4)
+    repeated(CRASH, timed, run)
+
+
+def test_a_rare_state_has_times_too() -> None:
+    graph, clock = graph_of(SMALL), Clock(SMALL, STRICT)
+    assert any(clock.timed(run).stopped_at is None for run in rarest(graph, 30))
