@@ -69,8 +69,6 @@ class Bounds:
     """Requests of clients that take two steps at their node, so that something may happen in between."""
     slow_setups: int = 0
     """Connections whose set-up takes two steps, likewise."""
-    retry_waits: int = 0
-    """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
     ip_clients: int = 0
     """Clients of the HTTP API, owned by hash. They make `changes` too."""
     flips: int = 0
@@ -85,6 +83,8 @@ class Bounds:
     """Times that an ip:port client is silent for longer than a time-out of its beats. For runs without periods."""
     races: int = 0
     """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
+    retry_waits: int = 0
+    """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
