@@ -84,16 +84,16 @@ def _profiles() -> tuple[Entry, ...]:
     entries, before = [], None
     for release in RELEASES:
         profile = MODEL_PROFILES[release.name]
-        details = {"releases": release.span}
-        if release.fixed:
-            details["fixed"] = ", ".join(release.fixed)
-        if release.broke:
-            details["broke"] = ", ".join(release.broke)
+        details = {}
         for key, value in release.changed.items():
             was = "" if before is None else f" (was {getattr(before, key)})"
             details[key] = f"{value}{was}"
         model_only = "" if release.name in NODE_PROFILES else " (model only)"
-        entries.append(Entry(release.name, f"behaves as release {release.name.partition('-')[2]}{model_only}", details))
+        history = [
+            f"{did} {', '.join(bugs)}" for did, bugs in (("fixed", release.fixed), ("broke", release.broke)) if bugs
+        ]
+        text = f"behaves as {release.span}{model_only}" + (f": {'; '.join(history)}" if history else "")
+        entries.append(Entry(release.name, text, details))
         before = profile
     strict = asdict(MODEL_PROFILES["strict"])
     last = {} if before is None else asdict(before)

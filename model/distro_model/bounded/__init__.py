@@ -9,8 +9,8 @@ The frame
     `cluster` puts it all together as a `search.System`; `symmetry` who is interchangeable; `view` rows for people.
 
 Who makes which transitions
-    `clients` connections and registrations; `ip_clients` clients of the HTTP API; `nodes` tasks, rounds, loads, crashes;
-    `inside` local events, half-done requests and the service index; `torn` changes that are applied in parts;
+    `clients` connections and registrations; `ip_clients` clients of the HTTP API; `nodes` tasks, verify rounds, loads,
+    crashes; `inside` local events, half-done requests and the service index; `torn` changes that are applied in parts;
     `links` what becomes of a call; `accidents` handlers that raise, ids that collide; `connections` silence and the
     connection check; `half_open` links that break silently; `members` the member list; `operator` metadata; `clock`
     verify periods. `ghosts` what becomes of the ghost state of ip:port clients.
