@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,8 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.symmetry import NoSymmetryError, symmetry_of
 from distro_model.profiles import PROFILES, STRICT
-from distro_model.search.system import transitions
+from distro_model.search.readable import search_readably
+from distro_model.search.system import orbit, transitions
 
 ROWS = 400
 
@@ -53,6 +55,18 @@ def test_renaming_and_then_moving_is_moving_and_then_renaming(bounds, size, prof
         for row in some_rows(system, ROWS // size):
             moved_first = Counter(renamed(system, each.after, permutation) for each in transitions(system, row))
             assert moved_first == Counter(each.after for each in transitions(system, renamed(system, row, permutation)))
+
+
+@pytest.mark.parametrize(
+    "bounds", [Bounds(nodes=3, changes=1, drops=0, swallows=0), Bounds(clients=2, changes=0, drops=0)], ids=str
+)
+def test_the_reduced_search_counts_the_orbits_of_the_full_one(bounds):
+    system = bounded_cluster(bounds, STRICT, symmetric=True)
+    full = some_rows(system, 10**6)
+    reduced = search_readably(system)
+    assert len(full) == search_readably(replace(system, symmetry=None)).distinct_states
+    assert reduced.distinct_states == len({orbit(system, row) for row in full}) < len(full)
+    assert set(reduced.runs) == set(search_readably(replace(system, symmetry=None)).runs)
 
 
 def test_the_identity_is_number_0():

@@ -17,7 +17,7 @@ from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
-from distro_model.explorer import Engine
+from distro_model.explorer import Counterexample, Engine
 from distro_model.search.results import Limits, Progress, Search, Watch
 from distro_model.search.system import NO_GUARD, System
 
@@ -156,6 +156,7 @@ def _document(found: Explored) -> dict[str, object]:
                 "kind": judged.result.kind,
                 "holds": judged.result.holds,
                 "steps": len(judged.result.counterexample.steps) if judged.result.counterexample else None,
+                "run": _run(judged.result.counterexample),
                 "verdict": judged.verdict,
                 "message": judged.message,
                 "known": judged.known,
@@ -172,8 +173,10 @@ def _document(found: Explored) -> dict[str, object]:
 def _print(found: Explored) -> None:
     for judged in found.judged:
         row(judged.verdict, f"{judged.result.name:<22} {judged.result.kind:<10} {judged.message}")
-    for scenario in found.scenarios.values():
-        say(f"\n{_text(scenario).rstrip()}")
+    for judged in found.judged:
+        counterexample = judged.result.counterexample
+        if counterexample is not None:
+            say(f"\n{counterexample}\n\n{_text(found.scenarios[judged.result.name]).rstrip()}")
     search = found.exploration.search
     say("\ntransitions taken: " + ", ".join(f"{kind} {count}" for kind, count in _coverage(found).most_common()))
     if never := _never_taken(found):
@@ -207,6 +210,14 @@ def _guards(found: Explored) -> dict[str, dict[str, int]]:
 def _never_taken(found: Explored) -> list[str]:
     """Kinds that the bounds allow for and that no state took; a guard that is always false is a mistake somewhere."""
     return [kind for kind, count in _coverage(found).items() if not count]
+
+
+def _run(counterexample: Counterexample | None) -> dict[str, object] | None:
+    """Each transition with the lines of the state that it takes away and adds; `loop_from`: where a loop begins."""
+    if counterexample is None:
+        return None
+    steps = [{"transition": str(step.transition), "changes": list(step.changes)} for step in counterexample.steps]
+    return {"steps": steps, "loop_from": counterexample.run.loop_from}
 
 
 def _text(scenario: Scenario | str) -> str:
