@@ -9,8 +9,15 @@ READY  := $(VENV)/.ready
 gate: $(READY)
 	@$(BIN)/distrocheck gate --budget quick
 
+# Two processes side by side: what is pure, and what opens ports, starts nodes or needs Spark.
+PURE_TESTS := model/tests protos/tests traces/tests
+OTHER_TESTS := impl/tests conformance/tests spark/tests
+
 test: $(READY)
-	@$(BIN)/python -m pytest -q
+	@mkdir -p distrocheck-out
+	@$(BIN)/python -m pytest -q -p no:cacheprovider $(PURE_TESTS) >distrocheck-out/pure-tests.txt 2>&1 & pure=$$!; \
+	$(BIN)/python -m pytest -q $(OTHER_TESTS); code=$$?; \
+	wait $$pure || code=1; cat distrocheck-out/pure-tests.txt; exit $$code
 
 lint: $(READY)
 	@$(BIN)/ruff check .
