@@ -40,10 +40,11 @@ def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSess
     is started.
     """
     require_java()
+    # The setting `spark.pyspark.python` is for spark-submit only; without this, tasks run on the first `python3`.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log4j = resources.files("distro_spark") / "log4j2-quiet.properties"
     java_options = [f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}", *(_SMALL_JAVA_OPTIONS if small else ())]
     settings = {
-        "spark.pyspark.python": sys.executable,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": " ".join(java_options),
