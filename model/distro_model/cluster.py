@@ -68,8 +68,8 @@ class ClusterState:
     def link(self, source: str, target: str) -> Link:
         return self.links[self.plan.index[source] * len(self.nodes) + self.plan.index[target]]
 
-    def turn(self, *, instant: bool = True) -> Turn:
-        return Turn(self.plan, self.now_ms, self.nodes, self.links, instant=instant)
+    def turn(self) -> Turn:
+        return Turn(self.plan, self.now_ms, self.nodes, self.links)
 
     def after(self, turn: Turn, *, now_ms: int | None = None) -> ClusterState:
         return ClusterState(
@@ -122,7 +122,7 @@ def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
         turns = advanced(state.turn(), until_ms)
         return tuple(Outcome(state.after(turn, now_ms=until_ms), tuple(turn.traffic)) for turn in turns)
     turn = state.turn()
-    after = replace(state, connections=connections_after(state, action))
+    after = replace(state, connections=_connections_after(state, action))
     _carry_out(state, turn, action)
     return (Outcome(after.after(turn), tuple(turn.traffic)),)
 
@@ -219,7 +219,7 @@ def _unless_distro(operation: str | None, excluded: set[Operation]) -> str | Non
     return None if operation is None or operation in allowed else f"{operation} is none of {', '.join(allowed)}"
 
 
-def connections_after(state: ClusterState, action: Action) -> tuple[Connection, ...]:
+def _connections_after(state: ClusterState, action: Action) -> tuple[Connection, ...]:
     """Whose connection begins or ends by this action."""
     match action:
         case Connect(client, node):
@@ -235,18 +235,18 @@ def connections_after(state: ClusterState, action: Action) -> tuple[Connection, 
 def _carry_out(state: ClusterState, turn: Turn, action: Action) -> None:
     match action:
         case Connect() | Register() | Deregister() | Disconnect():
-            tell_owner(state, turn, action)
+            _tell_owner(state, turn, action)
         case Crash(node):
-            crash(turn, state.plan.index[node])
+            _crash(turn, state.plan.index[node])
         case Restart(node):
-            restart(turn, state.plan.index[node])
+            _restart(turn, state.plan.index[node])
         case Advance():
             raise AssertionError("time is the schedule's")
         case _:
             _change_link(turn, state.plan.index[action.source], state.plan.index[action.target], action)
 
 
-def tell_owner(state: ClusterState, turn: Turn, action: Connect | Register | Deregister | Disconnect) -> None:
+def _tell_owner(state: ClusterState, turn: Turn, action: Connect | Register | Deregister | Disconnect) -> None:
     """A client's action reaches the node that holds its connection."""
     event: Event
     if isinstance(action, Connect):
@@ -268,7 +268,7 @@ def tell_owner(state: ClusterState, turn: Turn, action: Connect | Register | Der
     turn.tell(state.plan.index[owner], event)
 
 
-def crash(turn: Turn, position: int) -> None:
+def _crash(turn: Turn, position: int) -> None:
     """The node is gone; what was on its way to it fails, what it was waiting for vanishes."""
     turn.nodes[position] = None
     for other in range(turn.size):
@@ -280,7 +280,7 @@ def crash(turn: Turn, position: int) -> None:
             turn.refuse_all(other, position)
 
 
-def restart(turn: Turn, position: int) -> None:
+def _restart(turn: Turn, position: int) -> None:
     names = turn.plan.names
     others = [name for name in names if name != names[position]]
     turn.nodes[position] = fresh_node(names[position], others, turn.now_ms)

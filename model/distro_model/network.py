@@ -2,7 +2,7 @@
 
 A link is directed and carries requests; a reply belongs to the link of its request. Requests on one link are
 delivered in the order in which they were sent. That is narrower than reality, where the receiver's thread pool may
-reorder two requests (D3, B26): such runs are outside this model until links can reorder.
+reorder two requests (D3, B26): such runs are those of the bounded cluster, whose links can (`bounded/links.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ class Call:
 
     request: Request
     deadline_ms: int
-    lost: bool = False  # it, or its reply, is gone: only the time-out is left
-    sent_as: int = 0
-    """Ghost, read by INV-VERIFY alone: how many changes the client had made when a VERIFY was sent."""
+    lost: bool = False  # it is gone: only the time-out is left
 
 
 class Fate(StrEnum):

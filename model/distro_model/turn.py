@@ -1,14 +1,14 @@
 """A turn: one action being carried out on a cluster.
 
 Cluster states are immutable; a turn is the short-lived mutable copy of their columns (one entry per node, one per
-link) in which an action and everything that follows from it at once are worked out. Both modes use it. They differ in
-one thing: in the timed mode a request that nothing holds is delivered and answered at once (`instant`), in the bounded
-cluster it would stay on its link until the environment chooses what becomes of it.
+link) in which an action and everything that follows from it at once are worked out: a request that nothing holds is
+delivered and answered at once. The bounded cluster uses it where links are perfect (`bounded/checks.py`); there, what
+becomes of a request is otherwise a choice of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from distro_model.messages import (
     CallResult,
     Operation,
     Request,
-    Verify,
     revision_of,
     subject_of,
 )
@@ -73,7 +72,7 @@ class Plan:
 class Turn:
     """Mutable columns of one cluster; `link(source, target)` is `links[source * size + target]`."""
 
-    __slots__ = ("instant", "links", "nodes", "now_ms", "plan", "size", "traffic")
+    __slots__ = ("links", "nodes", "now_ms", "plan", "size", "traffic")
 
     def __init__(
         self,
@@ -81,8 +80,6 @@ class Turn:
         now_ms: int,
         nodes: tuple[NodeState | None, ...],
         links: tuple[Link, ...],
-        *,
-        instant: bool,
         traffic: tuple[Traffic, ...] = (),
     ) -> None:
         self.plan = plan
@@ -90,18 +87,10 @@ class Turn:
         self.now_ms = now_ms
         self.nodes = list(nodes)
         self.links = list(links)
-        self.instant = instant
         self.traffic = list(traffic)
 
     def fork(self) -> Turn:
-        return Turn(
-            self.plan,
-            self.now_ms,
-            tuple(self.nodes),
-            tuple(self.links),
-            instant=self.instant,
-            traffic=tuple(self.traffic),
-        )
+        return Turn(self.plan, self.now_ms, tuple(self.nodes), tuple(self.links), tuple(self.traffic))
 
     def tell(self, position: int, event: Event) -> Answer | None:
         """One input to one node, and everything that it says at once. A node that is down hears nothing."""
@@ -131,9 +120,9 @@ class Turn:
             if fault.fate is Fate.SWALLOW:
                 self.ended(source, target, request, SUCCESS)
             else:
-                self.links[at] = self.links[at].with_call(self._call(source, request, lost=True))
-        elif link.held or not self.instant:
-            self.links[at] = link.with_call(self._call(source, request, lost=False))
+                self.links[at] = self.links[at].with_call(self._call(request, lost=True))
+        elif link.held:
+            self.links[at] = link.with_call(self._call(request, lost=False))
         else:
             self._exchange(source, target, request)
 
@@ -141,25 +130,6 @@ class Turn:
         """A request on its way arrives and is answered."""
         self._take(source, target, call)
         self._exchange(source, target, call.request)
-
-    def deliver_without_reply(self, source: int, target: int, call: Call) -> None:
-        """A request on its way arrives and takes effect; its reply is lost."""
-        self._take(source, target, call)
-        self.tell(target, RequestReceived(self.now_ms, self.plan.names[source], call.request))
-        at = source * self.size + target
-        self.links[at] = self.links[at].with_call(replace(call, lost=True))
-
-    def lose(self, source: int, target: int, call: Call) -> None:
-        at = source * self.size + target
-        position = self.links[at].calls.index(call)
-        calls = self.links[at].calls
-        self.links[at] = self.links[at].with_calls(
-            (*calls[:position], replace(call, lost=True), *calls[position + 1 :])
-        )
-
-    def swallow(self, source: int, target: int, call: Call) -> None:
-        self._take(source, target, call)
-        self.ended(source, target, call.request, SUCCESS)
 
     def time_out(self, source: int, target: int, call: Call) -> None:
         self._take(source, target, call)
@@ -197,12 +167,7 @@ class Turn:
         at = source * self.size + target
         self.links[at] = self.links[at].without_call(call)
 
-    def _call(self, source: int, request: Request, *, lost: bool) -> Call:
+    def _call(self, request: Request, *, lost: bool) -> Call:
         profile = self.plan.profile
         wait_ms = profile.load_timeout_ms if request.operation is Operation.SNAPSHOT else profile.call_timeout_ms
-        return Call(request, self.now_ms + wait_ms, lost, self._changes_so_far(source, request))
-
-    def _changes_so_far(self, source: int, request: Request) -> int:
-        node = self.nodes[source]
-        client = node.client(request.client) if node is not None and isinstance(request, Verify) else None
-        return 0 if client is None else client.revision
+        return Call(request, self.now_ms + wait_ms, lost)

@@ -141,7 +141,7 @@ def is_at_rest(node: NodeState) -> bool:
 
 def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
     """The nodes after one verify round at each, over perfect links; None when the exchange does not come to rest."""
-    turn = Turn(plan, 0, nodes, (TimedLink(),) * len(nodes) ** 2, instant=True)
+    turn = Turn(plan, 0, nodes, (TimedLink(),) * len(nodes) ** 2)
     for position in range(turn.size):
         turn.tell(position, VerifyDue(0))
     for _ in range(ROUNDS_UNTIL_RESTLESS):

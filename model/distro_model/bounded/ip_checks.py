@@ -34,15 +34,6 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
     return looks
 
 
-def of_all_nodes_and_ip_clients(function: Function) -> Looks:
-    def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        for client in layout.ip_clients:
-            read = Lookup("as it should be", function, ("all nodes", ip_column(client)), ("found",))
-            yield (*together(layout.nodes), read)
-
-    return looks
-
-
 def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     if not layout.bounds.watches_members:
         return
