@@ -16,17 +16,13 @@ from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
 from distro_model.search.automatic import search_automatically
 from distro_model.search.results import Limits, Run, Search, Watch, never_stop
-from distro_model.search.system import Chain, Kind, System
+from distro_model.search.system import Kind, System
 from distro_model.transitions import OnLink, Transition
 
 Engine = Callable[[System, Limits, Watch], Search]
 
 LIVENESS_STATES = 300_000
 """Up to so many states the graph is built on which `eventually` is decided; a state takes some hundred bytes there."""
-
-TIMERS = frozenset({"verify round", "lease check", "period", "load"})
-"""What fires by itself is weakly fair: it happens if it stays possible. Every other fair transition is strongly fair:
-a queued task waits for room on its link, and in no cluster do verify rounds take that room for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +149,7 @@ def _with_liveness(system: System, search: Search, watch: Watch) -> tuple[Search
         graph = state_graph(replace(system, symmetry=None), LIVENESS_STATES, watch)
     except NoGraphError as reason:
         return search, str(reason)
-    return with_liveness(search, graph, strongly_fair), None
-
-
-def strongly_fair(chain: Chain) -> bool:
-    return chain.fair and chain.kind not in TIMERS
+    return with_liveness(search, graph), None
 
 
 def _result(checked: Property, search: Search, bounds: Bounds, lasting_undecided: str | None) -> Result:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
-from distro_model.search.system import Chain, Check, Finding, Kind, Lookup, System
+from distro_model.search.system import Chain, Check, Fairness, Finding, Kind, Lookup, System
 
 Doors = Mapping[int, tuple[int, ...]]
 """Place -> the places that lie behind its doors."""
 
 
-def maze(*, fair: Mapping[str, Doors] = {}, unfair: Mapping[str, Doors] = {}, goal: set[int] = frozenset()) -> System:
-    """Begins in place 0. The property GOAL is met in the places of `goal`."""
+def maze(
+    *,
+    fair: Mapping[str, Doors] = {},
+    unfair: Mapping[str, Doors] = {},
+    goal: set[int] = frozenset(),
+    strong: Set[str] = frozenset(),
+) -> System:
+    """Begins in place 0. The property GOAL is met in the places of `goal`. Fair is weakly fair, unless in `strong`."""
 
     def not_at_the_goal(place: int) -> list[tuple[Finding]]:
         return [] if place in goal else [(Finding("GOAL", f"place {place} is not the goal"),)]
 
-    chains = [_chain(name, doors, True) for name, doors in fair.items()]
-    chains += [_chain(name, doors, False) for name, doors in unfair.items()]
+    chains = [_chain(name, doors, Fairness.STRONG if name in strong else Fairness.WEAK) for name, doors in fair.items()]
+    chains += [_chain(name, doors, Fairness.NONE) for name, doors in unfair.items()]
     check = Check("GOAL", Kind.EVENTUALLY, (Lookup("at the goal", not_at_the_goal, ("place",), ("found",)),), "found")
     return System(("place",), (0,), tuple(chains), (check,))
 
 
-def _chain(name: str, doors: Doors, fair: bool) -> Chain:
+def _chain(name: str, doors: Doors, fair: Fairness) -> Chain:
     def through(place: int) -> list[tuple[int]]:
         return [(then,) for then in doors.get(place, ())]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from itertools import combinations
 
 import networkx as nx
@@ -15,7 +14,7 @@ from distro_model.search.graph import state_graph
 from distro_model.search.liveness import search_liveness, with_liveness
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Run
-from distro_model.search.system import Chain, Check, Finding, Kind, Lookup, System, transitions
+from distro_model.search.system import Chain, Check, Fairness, Finding, Kind, Lookup, System, transitions
 
 HOLDS = {
     "the goal is where one is": maze(goal={0}),
@@ -114,16 +113,15 @@ def test_a_fair_run_stays_away_from_the_goal(drawn):
 
 
 def test_strong_fairness_goes_through_a_door_that_is_open_now_and_then():
-    system = BROKEN["weak fairness does not help where the door is open now and then"][0]
-    graph = state_graph(system)
-    assert search_liveness(graph, lambda chain: chain.name == "round")
-    assert search_liveness(graph, lambda chain: chain.name == "out") == {}
+    doors = {"round": {0: (1,), 1: (0,)}, "out": {1: (2,)}}
+    assert search_liveness(state_graph(maze(fair=doors, goal={2}, strong={"round"})))
+    assert search_liveness(state_graph(maze(fair=doors, goal={2}, strong={"out"}))) == {}
 
 
 def test_strong_fairness_leaves_the_circle_that_avoids_the_door():
     """Round 0 and 1 a strongly fair door is open; but 1 leads also to 2 and 3, where it never is."""
-    drawn = maze(fair={"round": {0: (1,), 1: (0, 2), 2: (3,), 3: (2,)}, "out": {0: (9,)}}, goal={9})
-    run = search_liveness(state_graph(drawn), lambda chain: chain.name == "out")["GOAL"]
+    drawn = maze(fair={"round": {0: (1,), 1: (0, 2), 2: (3,), 3: (2,)}, "out": {0: (9,)}}, goal={9}, strong={"out"})
+    run = search_liveness(state_graph(drawn))["GOAL"]
     assert_is_fair_lasso(drawn, run)
     assert {row[0] for row in run.rows[run.loop_from :]} == {2, 3}
 
@@ -171,7 +169,7 @@ def test_a_chain_of_many_columns_is_taken_round_by_round():
 
     lamps = ("a", "b", "c")
     chains = tuple(
-        Chain(f"switch {lamp}", "switch", (Lookup("", switch, (lamp,), ("new",)),), {lamp: "new"}, fair=True)
+        Chain(f"switch {lamp}", "switch", (Lookup("", switch, (lamp,), ("new",)),), {lamp: "new"}, fair=Fairness.WEAK)
         for lamp in lamps
     )
     check = Check("LIT", Kind.EVENTUALLY, (Lookup("lit", dark, lamps, ("found",)),), "found")
@@ -199,12 +197,12 @@ def test_the_verdict_is_that_of_the_definition(fair, unfair, goal, strong):
         fair={f"fair {number}": doors for number, doors in enumerate(fair)},
         unfair={f"unfair {number}": doors for number, doors in enumerate(unfair)},
         goal=goal,
+        strong={f"fair {number}" for number in strong},
     )
-    strong_names = {f"fair {number}" for number in strong}
-    run = search_liveness(state_graph(system), lambda chain: chain.name in strong_names).get("GOAL")
+    run = search_liveness(state_graph(system)).get("GOAL")
     assert (run is not None) == may_stay_away(fair, unfair, goal, strong)
     if run is not None:
-        assert_is_fair_lasso(system, run, strong_names)
+        assert_is_fair_lasso(system, run)
 
 
 def may_stay_away(fair: list[dict], unfair: list[dict], goal: set[int], strong: set[int]) -> bool:
@@ -230,7 +228,7 @@ def _is_gone_round_fairly(visited: nx.MultiDiGraph, fair: list[dict], strong: se
     )
 
 
-def assert_is_fair_lasso(system: System, run: Run, strong: Set[str] = frozenset()) -> None:
+def assert_is_fair_lasso(system: System, run: Run) -> None:
     """Real transitions, a loop that closes, never at the goal in it, and each fair chain taken or impossible in it."""
     assert run.rows[0] == system.initial
     assert len(run.rows) == len(run.transitions) + 1
@@ -244,8 +242,8 @@ def assert_is_fair_lasso(system: System, run: Run, strong: Set[str] = frozenset(
     assert all(check.lookups[0].function(*row) for row in loop), "not at the goal"
     taken = {each.chain.name for each in run.transitions[run.loop_from :]}
     for chain in system.chains:
-        if chain.fair and chain.name not in taken:
-            enough = all if chain.name in strong else any
+        if chain.is_fair and chain.name not in taken:
+            enough = all if chain.fair is Fairness.STRONG else any
             assert enough(chain.name not in {each.chain.name for each in transitions(system, row)} for row in loop), (
                 f"{chain.name} is possible all the time, and never taken"
             )

@@ -16,7 +16,7 @@ from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import STRAY_CONTENT, STRAY_REVISION, Connection, Life
 from distro_model.events import LoadInterrupted, RequestReceived
 from distro_model.messages import Change, Delete, Operation
-from distro_model.search.system import Alternative, Chain
+from distro_model.search.system import Alternative, Chain, Fairness
 from distro_model.transitions import LoadIsInterrupted, Strays
 
 SNAPSHOT = frozenset({Operation.SNAPSHOT})
@@ -40,7 +40,7 @@ def _interrupted_load(layout: Layout, source: str, target: str) -> Chain:
     draft.look("no raises are left", spent("raises"), (BUDGET,), (BUDGET,))
     draft.look("never", interruption, ("call",), ("event",))
     draft.tell(source, "event")
-    return draft.chain(lambda _: LoadIsInterrupted(source), fair=False)
+    return draft.chain(lambda _: LoadIsInterrupted(source), fair=Fairness.NONE)
 
 
 def interruption(_: object) -> Sequence[Alternative]:
@@ -53,7 +53,7 @@ def _stray(layout: Layout, node: str, client: str, *, at_home: bool) -> Chain:
     draft.look(f"{client} is gone", claims, (client_column(client),), ("event",))
     draft.look("no strays are left", spent("strays"), (BUDGET,), (BUDGET,))
     draft.tell(node, "event")
-    return draft.chain(lambda value: _says(node, value("event")), fair=False)
+    return draft.chain(lambda value: _says(node, value("event")), fair=Fairness.NONE)
 
 
 @cache

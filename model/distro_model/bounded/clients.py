@@ -19,7 +19,7 @@ from distro_model.events import (
     InstanceRequest,
 )
 from distro_model.messages import Answer, CallResult, Content, batch_of
-from distro_model.search.system import Alternative, Chain
+from distro_model.search.system import Alternative, Chain, Fairness
 from distro_model.transitions import ClientActs
 
 SERVICES = ("web", "db", "cache")
@@ -40,7 +40,7 @@ def client_chains(layout: Layout) -> Iterator[Chain]:
             draft.tell(home, "event", "answer")
             if kind == "change":
                 draft.look("never", heard, (column, "event", "answer"), (column,))
-            yield draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+            yield draft.chain(lambda value: ClientActs(value("action")), fair=Fairness.NONE)  # type: ignore[arg-type]
         if layout.bounds.batches:
             yield _batch(layout, client, home)
 
@@ -52,7 +52,7 @@ def _batch(layout: Layout, client: str, home: str) -> Chain:
     draft.look(f"{client} is not connected", batches, (column,), (column, "action", "event"))
     draft.tell(home, "event", "answer")
     draft.look("never", heard, (column, "event", "answer"), (column,))
-    return draft.chain(lambda value: ClientActs(value("action")), fair=False)  # type: ignore[arg-type]
+    return draft.chain(lambda value: ClientActs(value("action")), fair=Fairness.NONE)  # type: ignore[arg-type]
 
 
 def after_request(content: Content, request: InstanceRequest) -> Content:

@@ -27,7 +27,7 @@ from distro_model.bounded.nodes import due_verify
 from distro_model.bounded.values import Clock, Connection, IpLife, Life, Link
 from distro_model.node import MemberState, NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Finding
+from distro_model.search.system import Alternative, Chain, Fairness, Finding
 from distro_model.transitions import PeriodPasses
 
 
@@ -52,7 +52,7 @@ def clock_chains(layout: Layout) -> Iterator[Chain]:
     for node in layout.nodes:
         for client in layout.clients:
             draft.alarm(_overdue(layout), (node_column(node), client_column(client), CLOCK))
-    yield draft.chain(lambda _: PeriodPasses(), fair=True)
+    yield draft.chain(lambda _: PeriodPasses(), fair=Fairness.WEAK)
 
 
 def is_empty(link: Link) -> Sequence[Alternative]:

@@ -16,7 +16,7 @@ from distro_model.bounded.values import Budget, Clock, Connection, Life
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Finding, Lookup
+from distro_model.search.system import Alternative, Chain, Fairness, Finding, Lookup
 from distro_model.step import step
 from distro_model.transitions import AnswerIsHandled, Answers, ChecksConnections, EndsConnectionCheck, FallsSilent
 
@@ -45,7 +45,7 @@ def _falls_silent(layout: Layout, client: str) -> Chain:
     draft = Draft(layout, "fall silent", client)
     draft.look("no silences are left", spent("silences"), (BUDGET,), (BUDGET,))
     draft.look(f"{client} is not connected", silenced, (client_column(client),), (client_column(client),))
-    return draft.chain(lambda _: FallsSilent(client), fair=False)
+    return draft.chain(lambda _: FallsSilent(client), fair=Fairness.NONE)
 
 
 def silenced(life: Life) -> Sequence[Alternative]:
@@ -59,7 +59,7 @@ def _check(layout: Layout, node: str) -> Chain:
         draft.look("never", found_idle, ("idle", client_column(client), BUDGET), ("idle", BUDGET))
     draft.look("no connection is idle", check_of, ("idle",), ("event",))
     draft.tell(node, "event")
-    return draft.chain(lambda value: ChecksConnections(node, _names(value("idle"))), fair=True)
+    return draft.chain(lambda value: ChecksConnections(node, _names(value("idle"))), fair=Fairness.STRONG)
 
 
 def nobody_yet(node: NodeState | None) -> Sequence[Alternative]:
@@ -94,7 +94,7 @@ def _answers(layout: Layout, client: str, home: str) -> Chain:
     draft = Draft(layout, "answer", client)
     draft.look(f"{client} was not asked", answer, (node_column(home), client_column(client)), ("event",))
     draft.tell(home, "event")
-    return draft.chain(lambda _: Answers(client), fair=True)
+    return draft.chain(lambda _: Answers(client), fair=Fairness.STRONG)
 
 
 def _is_handled(layout: Layout, client: str, home: str) -> Chain:
@@ -105,7 +105,7 @@ def _is_handled(layout: Layout, client: str, home: str) -> Chain:
     draft = Draft(layout, "answer handled", client)
     draft.look(f"{client} has not answered", half_done, (node_column(home),), ("event",))
     draft.tell(home, "event")
-    return draft.chain(lambda _: AnswerIsHandled(home, client), fair=True)
+    return draft.chain(lambda _: AnswerIsHandled(home, client), fair=Fairness.STRONG)
 
 
 def _check_ends(layout: Layout, node: str) -> Chain:
@@ -121,7 +121,7 @@ def _check_ends(layout: Layout, node: str) -> Chain:
         column = client_column(client)
         draft.alarm(_wrongly_ejected(node), ("ejected", column))
         draft.look("never", connection_closed, ("ejected", column, CLOCK), (column,))
-    return draft.chain(lambda _: EndsConnectionCheck(node), fair=True)
+    return draft.chain(lambda _: EndsConnectionCheck(node), fair=Fairness.STRONG)
 
 
 def under_way(node: NodeState | None) -> Sequence[Alternative]:

@@ -18,7 +18,7 @@ from distro_model.events import BeatCheckDue, Event, Reply, Send
 from distro_model.messages import Verify
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.search.system import Alternative, Chain, Lookup, Registers, Value
+from distro_model.search.system import Alternative, Chain, Fairness, Lookup, Registers, Value
 from distro_model.step import step
 
 Function = Callable[..., Sequence[Alternative]]
@@ -162,8 +162,12 @@ class Draft:
             link = link_column(node, other)
             self.look(f"in flight on {node}->{other}", self.layout.push[other], (link, calls), (link,))
 
-    def chain(self, says: Callable[[Callable[[str], object]], object], *, fair: bool) -> Chain:
-        """`says` gets a function from names to their latest values and returns the label."""
+    def chain(self, says: Callable[[Callable[[str], object]], object], *, fair: Fairness) -> Chain:
+        """`says` gets a function from names to their latest values and returns the label.
+
+        Timers are weakly fair. Deliveries and queued tasks are strongly fair: a task waits for room on its link, and in
+        no cluster do verify rounds take that room for ever.
+        """
         columns = self.columns
         latest = dict(self.latest)
 

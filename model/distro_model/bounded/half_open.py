@@ -18,7 +18,7 @@ from distro_model.events import VerifyDue
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.health import is_tested
-from distro_model.search.system import Alternative, Chain, Finding, Lookup
+from distro_model.search.system import Alternative, Chain, Fairness, Finding, Lookup
 from distro_model.step import step
 from distro_model.transitions import BreaksSilently, Reconnects
 
@@ -36,7 +36,7 @@ def _break(layout: Layout, source: str, target: str) -> Chain:
     draft = Draft(layout, "break silently", f"{source}->{target}")
     draft.look("no half-open connections are left", spent("half_open"), (BUDGET,), (BUDGET,))
     draft.look("there is no connection", broken_silently, (link,), (link,))
-    return draft.chain(lambda _: BreaksSilently(source, target), fair=False)
+    return draft.chain(lambda _: BreaksSilently(source, target), fair=Fairness.NONE)
 
 
 def broken_silently(link: Link) -> Sequence[Alternative]:
@@ -55,7 +55,7 @@ def _reconnect(layout: Layout, source: str, target: str) -> Chain:
     draft = Draft(layout, "reconnect", f"{source}->{target}")
     draft.look("the connection works", reconnected, (link,), (link,))
     draft.look("it is not tested", tested, (node_column(source), CLOCK))
-    return draft.chain(lambda _: Reconnects(source, target), fair=True)
+    return draft.chain(lambda _: Reconnects(source, target), fair=Fairness.STRONG)
 
 
 def reconnected(link: Link) -> Sequence[Alternative]:

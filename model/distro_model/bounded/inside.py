@@ -28,7 +28,7 @@ from distro_model.local_events import IndexEntryDue, LocalEvent
 from distro_model.messages import Answer, CallResult
 from distro_model.node import NodeState
 from distro_model.rules.notify import first_events
-from distro_model.search.system import Alternative, Chain
+from distro_model.search.system import Alternative, Chain, Fairness
 from distro_model.transitions import (
     AnswersEarly,
     FinishesRequest,
@@ -67,7 +67,7 @@ def _event(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "event", node)
     draft.look("no event waits", due, (node_column(node),), ("event",))
     draft.tell(node, "event")
-    return draft.chain(_says(HandlesEvent, node), fair=True)
+    return draft.chain(_says(HandlesEvent, node), fair=Fairness.STRONG)
 
 
 def _lost_event(layout: Layout, node: str) -> Chain:
@@ -80,7 +80,7 @@ def _lost_event(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "lose event", node)
     draft.look("no lost_events are left", spent("lost_events"), (BUDGET,), (BUDGET,))
     draft.look("no event for the lists waits", lost, (node_column(node),), (node_column(node), "event"))
-    return draft.chain(_says(LosesEvent, node), fair=False)
+    return draft.chain(_says(LosesEvent, node), fair=Fairness.NONE)
 
 
 def _is_for_lists(event: LocalEvent) -> bool:
@@ -115,12 +115,12 @@ class _AtHome:
         draft.tell(self.home, "event", "answer")
         return draft
 
-    def chain(self, draft: Draft, label: type[InsideNode], *, fair: bool) -> Chain:
+    def chain(self, draft: Draft, label: type[InsideNode], *, fair: Fairness) -> Chain:
         return draft.chain(lambda value: label(self.home, value("about")), fair=fair)
 
     def start_setup(self) -> Chain:
         draft = self.draft("start set-up", starts_setup, (client_column(self.client),), "slow_setups")
-        return self.chain(draft, StartsSetup, fair=False)
+        return self.chain(draft, StartsSetup, fair=Fairness.NONE)
 
     def early_request(self) -> Chain:
         """A request on a connection that its node does not know yet. Where it is refused, nothing has happened."""
@@ -128,18 +128,18 @@ class _AtHome:
         column = client_column(self.client)
         draft.look("never", _request_in, ("event",), ("request",))
         draft.look("never", heard_early, (column, "request", "answer"), (column,))
-        return draft.chain(lambda value: AnswersEarly(self.home, _answered(value)), fair=False)
+        return draft.chain(lambda value: AnswersEarly(self.home, _answered(value)), fair=Fairness.NONE)
 
     def finish_setup(self) -> Chain:
         columns = (client_column(self.client), node_column(self.home))
-        return self.chain(self.draft("finish set-up", finishes_setup, columns), FinishesSetup, fair=True)
+        return self.chain(self.draft("finish set-up", finishes_setup, columns), FinishesSetup, fair=Fairness.STRONG)
 
     def start_request(self) -> Chain:
         column = client_column(self.client)
         draft = self.draft("start request", starts_request, (column,), "slow_requests")
         draft.look("never", _request_in, ("event",), ("request",))
         draft.look("never", heard, (column, "request", "answer"), (column,))
-        return self.chain(draft, StartsRequest, fair=False)
+        return self.chain(draft, StartsRequest, fair=Fairness.NONE)
 
     def finish_request(self) -> Chain:
         column = client_column(self.client)
@@ -147,7 +147,7 @@ class _AtHome:
         draft.look("never", _request_in, ("event",), ("request",))
         draft.look("never", recorded, (column, "request", "answer"), (column,))
         draft.look("never", heard, (column, "request", "answer"), (column,))
-        return self.chain(draft, FinishesRequest, fair=True)
+        return self.chain(draft, FinishesRequest, fair=Fairness.STRONG)
 
 
 def starts_setup(life: Life) -> Sequence[Alternative]:

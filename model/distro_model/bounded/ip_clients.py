@@ -27,7 +27,7 @@ from distro_model.events import (
 from distro_model.messages import Answer, CallResult
 from distro_model.node import NodeState
 from distro_model.rules.ip_clients import UNHEALTHY
-from distro_model.search.system import Alternative, Chain, Finding
+from distro_model.search.system import Alternative, Chain, Fairness, Finding
 from distro_model.step import step
 from distro_model.transitions import AnnounceRuns, BeatCheckRuns, HttpAsks, HttpEnds, HttpEnters, Lapses
 
@@ -71,7 +71,7 @@ def _request(layout: Layout, client: str, kind: str, choices: Function, asked: s
     draft.alarm(_dropped, (node_column(handling), "event", "answer"))
     return draft.chain(
         lambda value: HttpAsks(asked, handling, value("event"), value("answer") or ""),  # type: ignore[arg-type]
-        fair=kind == "beat",
+        fair=Fairness.STRONG if kind == "beat" else Fairness.NONE,
     )
 
 
@@ -161,7 +161,7 @@ def _enter(layout: Layout, client: str, node: str) -> Chain:
     draft.look("no races are left", spent("races"), (BUDGET,), (BUDGET,))
     draft.look("it would not wait there", _enters(layout), (node_column(node), "request"), ("event",))
     draft.tell(node, "event")
-    return draft.chain(lambda value: HttpEnters(node, value("request")), fair=False)  # type: ignore[arg-type]
+    return draft.chain(lambda value: HttpEnters(node, value("request")), fair=Fairness.NONE)  # type: ignore[arg-type]
 
 
 @cache
@@ -180,7 +180,7 @@ def _finish(layout: Layout, node: str) -> Chain:
     draft.tell(node, "event")
     for client in layout.ip_clients:
         draft.look("never", raced, (ip_column(client), "event"), (ip_column(client),))
-    return draft.chain(lambda value: HttpEnds(node, value("event").request), fair=True)  # type: ignore[attr-defined]
+    return draft.chain(lambda value: HttpEnds(node, value("event").request), fair=Fairness.STRONG)  # type: ignore[attr-defined]
 
 
 def inside(node: NodeState | None) -> Sequence[Alternative]:
@@ -199,7 +199,7 @@ def _lapse(layout: Layout, client: str) -> Chain:
     aged = _aged(client, layout.profile.beat_timeout_ms + 1)
     for node in layout.nodes:
         draft.look("never", aged, (node_column(node),), (node_column(node),))
-    return draft.chain(lambda _: Lapses(client), fair=False)
+    return draft.chain(lambda _: Lapses(client), fair=Fairness.NONE)
 
 
 def silent(life: IpLife) -> Sequence[Alternative]:
@@ -224,7 +224,7 @@ def _announce(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "announce", node)
     draft.look("no event waits", unannounced, (node_column(node),), ("event",))
     draft.tell(node, "event")
-    return draft.chain(lambda value: AnnounceRuns(node, value("event").client), fair=True)  # type: ignore[attr-defined]
+    return draft.chain(lambda value: AnnounceRuns(node, value("event").client), fair=Fairness.STRONG)  # type: ignore[attr-defined]
 
 
 def unannounced(node: NodeState | None) -> Sequence[Alternative]:
@@ -236,4 +236,4 @@ def _beat_check(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "beat check", node)
     draft.look("it would find nothing", layout.beat_check, (node_column(node),), ("event",))
     draft.tell(node, "event")
-    return draft.chain(lambda _: BeatCheckRuns(node), fair=True)
+    return draft.chain(lambda _: BeatCheckRuns(node), fair=Fairness.STRONG)

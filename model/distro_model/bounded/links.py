@@ -34,7 +34,7 @@ from distro_model.bounded.nodes import spent
 from distro_model.bounded.values import Call, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
-from distro_model.search.system import Alternative, Chain
+from distro_model.search.system import Alternative, Chain, Fairness
 from distro_model.transitions import (
     Abandons,
     Arrives,
@@ -111,7 +111,7 @@ class _LinkChains:
             draft.look(f"no {budget} are left", spent(budget), (BUDGET,), (BUDGET,))
         return draft
 
-    def chain(self, draft: Draft, label: type[OnLink], *, fair: bool = False) -> Chain:
+    def chain(self, draft: Draft, label: type[OnLink], *, fair: Fairness = Fairness.NONE) -> Chain:
         """The label also says how the sender heard of the call's end, where it does."""
         ends = "end" in draft.latest
 
@@ -141,7 +141,7 @@ class _LinkChains:
             draft.look("never", giver, ("end", node_column(self.target)), ("giver",))
             for client in self.layout.clients:
                 draft.alarm(left_out, ("giver", node_column(self.source), client_column(client)))
-        return self.chain(draft, Delivers, fair=True)
+        return self.chain(draft, Delivers, fair=Fairness.STRONG)
 
     def exchange(self, draft: Draft) -> None:
         self.deliver_to_target(draft)
@@ -160,7 +160,7 @@ class _LinkChains:
         for client in self.layout.ip_clients:
             draft.alarm(ghosts.vanished, ("before", node_column(self.target), ip_column(client)))
         draft.alarm(repair, ("end", node_column(self.source)))
-        return self.chain(draft, Delivers, fair=True)
+        return self.chain(draft, Delivers, fair=Fairness.STRONG)
 
     def overtake(self) -> Chain:
         """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
@@ -206,7 +206,7 @@ class _LinkChains:
         draft.tell(self.source, "end")
         if phase is Phase.LOST:
             draft.alarm(requeued, ("end", node_column(self.source)))
-        return self.chain(draft, label, fair=True)
+        return self.chain(draft, label, fair=Fairness.STRONG)
 
     def abandon(self) -> Chain:
         """The sender stops waiting; the request is still on its way."""
@@ -217,7 +217,7 @@ class _LinkChains:
     def arrive(self) -> Chain:
         draft = self.draft("arrive", in_phase(Phase.ABANDONED))
         self.deliver_to_target(draft)
-        return self.chain(draft, Arrives, fair=True)
+        return self.chain(draft, Arrives, fair=Fairness.STRONG)
 
     def garble(self) -> Chain:
         """The request takes effect, and the answer cannot be read (B42)."""

@@ -16,7 +16,7 @@ from distro_model.bounded.nodes import spent
 from distro_model.events import CallEnded, MembersListed, RequestReceived
 from distro_model.messages import SUCCESS, UNREACHABLE, Report
 from distro_model.node import MemberState, NodeState
-from distro_model.search.system import Alternative, Chain
+from distro_model.search.system import Alternative, Chain, Fairness
 from distro_model.transitions import FalseAlarm, ListRead, ReportEnds
 
 
@@ -45,7 +45,7 @@ def _report(layout: Layout, node: str, other: str, *, answered: bool) -> Chain:
     if answered:
         draft.tell(other, "heard")
     draft.tell(node, "end")
-    return draft.chain(lambda _: ReportEnds(node, other, answered), fair=True)
+    return draft.chain(lambda _: ReportEnds(node, other, answered), fair=Fairness.STRONG)
 
 
 @cache
@@ -93,7 +93,7 @@ def _false_alarm(layout: Layout, node: str, other: str) -> Chain:
     for client in layout.ip_clients:
         draft.look("never", handed_over, (ip_column(client),), (ip_column(client),))
     draft.tell(node, "event")
-    return draft.chain(lambda _: FalseAlarm(node, other), fair=False)
+    return draft.chain(lambda _: FalseAlarm(node, other), fair=Fairness.NONE)
 
 
 def _list(layout: Layout, node: str, budget: str, choices: Function) -> Chain:
@@ -109,7 +109,7 @@ def _list(layout: Layout, node: str, budget: str, choices: Function) -> Chain:
         for client in layout.ip_clients:
             draft.look("never", shaken, (ip_column(client),), (ip_column(client),))
     draft.tell(node, "event")
-    return draft.chain(lambda value: ListRead(node, value("event").others), fair=False)  # type: ignore[attr-defined]
+    return draft.chain(lambda value: ListRead(node, value("event").others), fair=Fairness.NONE)  # type: ignore[attr-defined]
 
 
 def leaving(node: NodeState | None) -> Sequence[Alternative]:

@@ -26,7 +26,7 @@ from distro_model.node import NodeState, Task, fresh_node
 from distro_model.profiles import Profile
 from distro_model.rules.index import corrections
 from distro_model.rules.owners import is_responsible
-from distro_model.search.system import Alternative, Chain, Finding
+from distro_model.search.system import Alternative, Chain, Fairness, Finding
 from distro_model.transitions import LeaseCheckRuns, LoadRuns, NodeFails, Pauses, TaskRuns, VerifyRuns
 
 
@@ -49,7 +49,7 @@ def _task(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "task", node)
     draft.look("no task is queued", due_tasks, (node_column(node),), ("event", "label"))
     draft.tell(node, "event")
-    return draft.chain(lambda value: value("label"), fair=True)
+    return draft.chain(lambda value: value("label"), fair=Fairness.STRONG)
 
 
 def due_tasks(node: NodeState | None) -> Sequence[Alternative]:
@@ -74,7 +74,7 @@ def _verify(layout: Layout, node: str) -> Chain:
     if layout.bounds.periods:
         draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
-    return draft.chain(lambda _: VerifyRuns(node), fair=True)
+    return draft.chain(lambda _: VerifyRuns(node), fair=Fairness.WEAK)
 
 
 @cache
@@ -138,7 +138,7 @@ def _lease_check(layout: Layout, node: str) -> Chain:
         draft.tell(node, "beat check")
         for client in layout.ip_clients:
             draft.alarm(vanished, ("before the beat check", node_column(node), ip_column(client)))
-    return draft.chain(lambda _: LeaseCheckRuns(node), fair=True)
+    return draft.chain(lambda _: LeaseCheckRuns(node), fair=Fairness.WEAK)
 
 
 def beat_check(_: NodeState | None) -> Sequence[Alternative]:
@@ -174,7 +174,7 @@ def _load(layout: Layout, node: str) -> Chain:
     if layout.bounds.periods:
         draft.look("tried in this period", tried_to_load(node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
-    return draft.chain(lambda _: LoadRuns(node), fair=True)
+    return draft.chain(lambda _: LoadRuns(node), fair=Fairness.WEAK)
 
 
 def due_load(node: NodeState | None) -> Sequence[Alternative]:
@@ -207,7 +207,7 @@ def _crash(layout: Layout, node: str) -> Chain:
         draft.look("never", shaken, (ip_column(client),), (ip_column(client),))
     if layout.bounds.watches_members:
         draft.look("never", crashed(layout, node), (STALE,), (STALE,))
-    return draft.chain(lambda _: NodeFails(Crash(node)), fair=False)
+    return draft.chain(lambda _: NodeFails(Crash(node)), fair=Fairness.NONE)
 
 
 def spent(name: str) -> Function:
@@ -270,7 +270,7 @@ def _restart(layout: Layout, node: str) -> Chain:
     if layout.bounds.watches_members:
         draft.look("never", restarted(layout, node), (STALE,), (STALE,))
     draft.tell(node, "event")
-    return draft.chain(lambda _: NodeFails(Restart(node)), fair=True)
+    return draft.chain(lambda _: NodeFails(Restart(node)), fair=Fairness.STRONG)
 
 
 def mended(link: Link) -> Sequence[Alternative]:
@@ -292,7 +292,7 @@ def _pause(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "pause", node)
     draft.look("no pauses are left", spent("pauses"), (BUDGET,), (BUDGET,))
     draft.look(f"{node} is down", slept, (node_column(node), CLOCK), (node_column(node), CLOCK))
-    return draft.chain(lambda _: Pauses(node), fair=False)
+    return draft.chain(lambda _: Pauses(node), fair=Fairness.NONE)
 
 
 def _slept_ms(layout: Layout) -> int:

@@ -13,7 +13,7 @@ from distro_model.events import MetadataDeleted, OperatorSet
 from distro_model.messages import addresses_of
 from distro_model.node import NodeState
 from distro_model.rules.metadata import publishers
-from distro_model.search.system import Alternative, Chain, Finding
+from distro_model.search.system import Alternative, Chain, Fairness, Finding
 from distro_model.transitions import DeletesMetadata, OperatorSets
 
 
@@ -31,7 +31,7 @@ def _sets(layout: Layout, client: str) -> Chain:
     draft.look("nothing to set", sets, (client_column(client), BUDGET), (BUDGET, "event"))
     for node in layout.nodes:
         draft.tell(node, "event")
-    return draft.chain(lambda value: _operator_sets(value("event")), fair=False)
+    return draft.chain(lambda value: _operator_sets(value("event")), fair=Fairness.NONE)
 
 
 def sets(life: Life, budget: Budget) -> Sequence[Alternative]:
@@ -52,7 +52,7 @@ def _deletes(layout: Layout, node: str) -> Chain:
     draft.alarm(of_published, (node_column(node), "event"))
     for each in layout.nodes:
         draft.tell(each, "event")
-    return draft.chain(lambda value: _node_deletes(node, value("event")), fair=True)
+    return draft.chain(lambda value: _node_deletes(node, value("event")), fair=Fairness.STRONG)
 
 
 def expired(node: NodeState | None) -> Sequence[Alternative]:

@@ -15,7 +15,7 @@ from distro_model.bounded.values import Call, Link, Phase
 from distro_model.events import ApplyDue, CallEnded, ReadDue
 from distro_model.messages import Answer, Change, Operation
 from distro_model.node import NodeState
-from distro_model.search.system import Alternative, Chain
+from distro_model.search.system import Alternative, Chain, Fairness
 from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApply, ReadsRevision
 from distro_model.work import Apply
 
@@ -40,7 +40,7 @@ def _begin(layout: Layout, source: str, target: str) -> Chain:
     draft.look("never", received(source), ("call",), ("event",))
     draft.tell(target, "event", "answer")
     draft.look("it is answered at once", unanswered, ("answer",))
-    return draft.chain(lambda value: BeginsToApply(source, target, _request(value("call"))), fair=True)
+    return draft.chain(lambda value: BeginsToApply(source, target, _request(value("call"))), fair=Fairness.STRONG)
 
 
 def unanswered(answer: Answer | None) -> Sequence[Alternative]:
@@ -53,7 +53,7 @@ def _part(layout: Layout, source: str, target: str) -> Chain:
     draft.look(f"nothing of {source} is being applied", _due(source), (node_column(target),), ("event",))
     draft.tell(target, "event", "answer")
     draft.look("its caller hears of it", unheard, (link, "event", "answer"))
-    return draft.chain(lambda value: AppliesInPart(target, _apply(value("event"))), fair=True)
+    return draft.chain(lambda value: AppliesInPart(target, _apply(value("event"))), fair=Fairness.STRONG)
 
 
 def _last_part(layout: Layout, source: str, target: str) -> Chain:
@@ -69,7 +69,7 @@ def _last_part(layout: Layout, source: str, target: str) -> Chain:
         assert isinstance(end, CallEnded)
         return AppliesLastPart(source, target, end.request, end.answer.result)
 
-    return draft.chain(says, fair=True)
+    return draft.chain(says, fair=Fairness.STRONG)
 
 
 @cache
@@ -102,7 +102,7 @@ def _read(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "read revision", node)
     draft.look("nothing is being read", due_reads, (node_column(node),), ("event",))
     draft.tell(node, "event")
-    return draft.chain(lambda value: _says_read(node, value("event")), fair=True)
+    return draft.chain(lambda value: _says_read(node, value("event")), fair=Fairness.STRONG)
 
 
 def due_reads(node: NodeState | None) -> Sequence[Alternative]:

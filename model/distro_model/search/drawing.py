@@ -41,7 +41,7 @@ def to_networkx(graph: StateGraph, describe: Describe = shortly, max_edges: int 
             chain = transition.chain
             label = chain.name if transition.label is None else str(transition.label)
             after = int(graph.target[edge])
-            drawn.add_edge(number, after, chain=chain.name, kind=chain.kind, fair=chain.fair, label=label)
+            drawn.add_edge(number, after, chain=chain.name, kind=chain.kind, fair=chain.is_fair, label=label)
     return drawn
 
 

@@ -12,14 +12,14 @@ has a row where the chain is impossible, or an edge of that chain that stays ins
 component too, without edges; the same test then says whether the run may end there.
 
 Weak fairness forgives that a chain is impossible now and then. Where a bound makes it so (a queue that may send only
-while its link is not full), runs are found that no real cluster has; such a chain can be declared strongly fair: if it
-is possible again and again, it is taken again and again. A component that cannot take such a chain inside loses the
+while its link is not full), runs are found that no real cluster has; such a chain is strongly fair: if it is possible
+again and again, it is taken again and again. A component that cannot take such a chain inside loses the
 rows where the chain is possible, and what is left of it is judged anew (Emerson and Lei, 1987).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -29,22 +29,15 @@ from scipy.sparse.csgraph import connected_components
 from distro_model.search.columns import Flags, Numbers, Positions
 from distro_model.search.graph import StateGraph
 from distro_model.search.results import Run, Search
-from distro_model.search.system import Chain, Check, Kind
-
-Strong = Callable[[Chain], bool]
-"""Which chains are strongly fair, whatever their `fair` says."""
+from distro_model.search.system import Check, Fairness, Kind
 
 
-def no_chain(_: Chain) -> bool:
-    return False
-
-
-def with_liveness(search: Search, graph: StateGraph, strong: Strong = no_chain) -> Search:
+def with_liveness(search: Search, graph: StateGraph) -> Search:
     """A search that also answers the EVENTUALLY checks of its system."""
-    return replace(search, runs={**search.runs, **search_liveness(graph, strong)})
+    return replace(search, runs={**search.runs, **search_liveness(graph)})
 
 
-def search_liveness(graph: StateGraph, strong: Strong = no_chain) -> dict[str, Run]:
+def search_liveness(graph: StateGraph) -> dict[str, Run]:
     """For each EVENTUALLY check that is violated, a lasso: property id -> run with `loop_from`.
 
     The way to the loop is a shortest one; the loop goes round by nearest next witnesses, so it is short, not shortest.
@@ -53,25 +46,25 @@ def search_liveness(graph: StateGraph, strong: Strong = no_chain) -> dict[str, R
     lassos = {}
     for check in graph.system.checks:
         if check.kind is Kind.EVENTUALLY and check.found is not None:
-            lasso = _lasso(graph, check, strong)
+            lasso = _lasso(graph, check)
             if lasso is not None:
                 lassos[check.property_id] = lasso
     return lassos
 
 
-def fair_components(graph: StateGraph, within: Flags, strong: Strong = no_chain) -> Numbers:
+def fair_components(graph: StateGraph, within: Flags) -> Numbers:
     """For each row the number of the fair component that it lies in, or -1. `within`: the rows that a run may visit."""
     while True:
         component = _components(graph, within[graph.source] & within[graph.target])
         kept = within.copy()
         sizes = np.bincount(component)
-        for position, edges in _edges_by_fair_chain(graph, strong):
+        for position, edges in _edges_by_fair_chain(graph):
             possible = _different(graph.source[edges])
             taken = np.zeros(len(sizes), np.bool_)
             staying = edges[component[graph.source[edges]] == component[graph.target[edges]]]
             staying = staying[within[graph.source[staying]]]
             taken[component[graph.source[staying]]] = True
-            if strong(graph.system.chains[position]):
+            if graph.system.chains[position].fair is Fairness.STRONG:
                 kept[possible[~taken[component[possible]]]] = False
             else:
                 impossible_somewhere = np.bincount(component[possible], minlength=len(sizes)) < sizes
@@ -100,31 +93,31 @@ def _starts(degrees: Positions) -> Positions:
     return np.concatenate([[0], np.cumsum(degrees)])
 
 
-def _edges_by_fair_chain(graph: StateGraph, strong: Strong) -> Iterator[tuple[int, Positions]]:
+def _edges_by_fair_chain(graph: StateGraph) -> Iterator[tuple[int, Positions]]:
     """Each chain that is fair, weakly or strongly, by its position; and its edges."""
     for position, chain in enumerate(graph.system.chains):
-        if chain.fair or strong(chain):
+        if chain.is_fair:
             yield position, np.flatnonzero(graph.chain == position)
 
 
-def _lasso(graph: StateGraph, check: Check, strong: Strong) -> Run | None:
-    component = fair_components(graph, graph.rows_where(check), strong)
+def _lasso(graph: StateGraph, check: Check) -> Run | None:
+    component = fair_components(graph, graph.rows_where(check))
     fair = np.flatnonzero(component >= 0)
     if not len(fair):
         return None
     start = int(fair[0])  # the nearest one: a smaller number is never farther
-    loop = _Loop(graph, np.flatnonzero(component == component[start]), strong).round(start)
-    end = _nearest_end(graph, fair, strong)
+    loop = _Loop(graph, np.flatnonzero(component == component[start])).round(start)
+    end = _nearest_end(graph, fair)
     if end is not None and graph.depth[end] <= graph.depth[start] + len(loop):
         start, loop = end, []
     stem = graph.path_to(start)
     return graph.run([*stem, *loop], graph.finding(check, start), loop_from=len(stem))
 
 
-def _nearest_end(graph: StateGraph, rows: Positions, strong: Strong) -> int | None:
+def _nearest_end(graph: StateGraph, rows: Positions) -> int | None:
     """The nearest of these rows in which no fair chain is possible, so that a fair run may end there."""
     goes_on = np.zeros(graph.states, np.bool_)
-    for _, edges in _edges_by_fair_chain(graph, strong):
+    for _, edges in _edges_by_fair_chain(graph):
         goes_on[graph.source[edges]] = True
     ends = rows[~goes_on[rows]]
     return int(ends[0]) if len(ends) else None
@@ -136,16 +129,16 @@ class _Loop:
     Rows have their position in `rows` here, so that the arrays are as small as the component.
     """
 
-    def __init__(self, graph: StateGraph, rows: Positions, strong: Strong) -> None:
+    def __init__(self, graph: StateGraph, rows: Positions) -> None:
         chains = graph.system.chains
         self.rows = rows
-        self.fair = [position for position, chain in enumerate(chains) if chain.fair or strong(chain)]
+        self.fair = [position for position, chain in enumerate(chains) if chain.is_fair]
         place = np.full(graph.states, -1)
         place[rows] = np.arange(len(rows))
         edges = np.flatnonzero(place[graph.source] >= 0)
         self.impossible = np.ones((len(rows), len(chains)), np.bool_)
         self.impossible[place[graph.source[edges]], graph.chain[edges]] = False
-        strongly = np.array([strong(chain) for chain in chains], np.bool_)
+        strongly = np.array([chain.fair is Fairness.STRONG for chain in chains], np.bool_)
         self.impossible &= self.impossible.all(axis=0) | ~strongly  # for these, impossible here and there is no excuse
         edges = edges[place[graph.target[edges]] >= 0]
         self.edges = edges

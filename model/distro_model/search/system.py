@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 Value = Hashable
 Row = tuple[Value, ...]
@@ -39,6 +39,14 @@ class Kind(StrEnum):
 
 NO_GUARD = "never"
 """The `guard` of a look-up that always has an alternative."""
+
+
+class Fairness(Enum):
+    """What is promised of a transition that is possible."""
+
+    NONE = "may never happen"  # faults, and what clients do
+    WEAK = "happens if it stays possible"  # timers
+    STRONG = "happens if it is possible again and again"  # deliveries, queued tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,6 @@ class Chain:
 
     `says` makes the label of a transition from all registers; it is called for counterexamples and graphs only.
     `alarms` are registers that hold a `Finding`, or None where there is nothing to report.
-    `fair`: weakly fair. If it stays possible for ever, it happens (deliveries, timers; no faults).
     """
 
     name: str
@@ -83,7 +90,11 @@ class Chain:
     result: Mapping[str, str]
     says: Callable[[Registers], object] = _unnamed
     alarms: tuple[str, ...] = ()
-    fair: bool = False
+    fair: Fairness = Fairness.NONE
+
+    @property
+    def is_fair(self) -> bool:
+        return self.fair is not Fairness.NONE
 
 
 @dataclass(frozen=True, slots=True)
