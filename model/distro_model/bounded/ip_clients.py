@@ -98,10 +98,9 @@ def beats_again(life: IpLife, clock: Clock) -> Sequence[Alternative]:
 
 
 def beats_in_period(life: IpLife, clock: Clock) -> Sequence[Alternative]:
-    mark = beat_mark(life.client)
-    if not life.published or mark in clock.done:
+    done = clock.fired("done", beat_mark(life.client))
+    if not life.published or done is None:
         return ()
-    done = replace(clock, done=tuple(sorted((*clock.done, mark))))
     return ((replace(life, earlier=life.published), done, _beat(life)),)
 
 

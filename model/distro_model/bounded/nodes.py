@@ -72,7 +72,7 @@ def _verify(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "verify round", node)
     draft.look("not loaded, or nothing to verify", _rounds(layout.profile), (node_column(node),), ("event",))
     if layout.bounds.periods:
-        draft.look("verified in this period", verified(node), (CLOCK,), (CLOCK,))
+        draft.look("verified in this period", once_a_period("verified", node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
     return draft.chain(lambda _: VerifyRuns(node), fair=Fairness.WEAK)
 
@@ -116,11 +116,12 @@ def due_verify_of_one(profile: Profile) -> Function:
     return due
 
 
-def verified(node: str) -> Function:
+def once_a_period(timer: str, node: str) -> Function:
+    """`timer` is the field of `Clock` that has who has fired it."""
+
     def after(clock: Clock) -> Sequence[Alternative]:
-        if node in clock.verified:
-            return ()
-        return ((replace(clock, verified=tuple(sorted((*clock.verified, node)))),),)
+        fired = clock.fired(timer, node)
+        return () if fired is None else ((fired,),)
 
     return after
 
@@ -150,12 +151,12 @@ def _checked(layout: Layout, node: str) -> Function:
     interval_ms = layout.profile.verify_interval_ms
 
     def after(clock: Clock) -> Sequence[Alternative]:
-        if node in clock.checked:
+        fired = clock.fired("checked", node)
+        if fired is None:
             return ()
         woken = tuple(each for each in clock.slept if each != node)
         last_ms = None if node not in clock.slept else (clock.period - 1) * interval_ms - _slept_ms(layout)
-        after = replace(clock, checked=tuple(sorted((*clock.checked, node))), slept=woken)
-        return ((after, LeaseCheckDue(0, last_ms)),)
+        return ((replace(fired, slept=woken), LeaseCheckDue(0, last_ms)),)
 
     return after
 
@@ -172,24 +173,14 @@ def _load(layout: Layout, node: str) -> Chain:
     draft = Draft(layout, "load", node)
     draft.look("no load is due", due_load, (node_column(node),), ("event",))
     if layout.bounds.periods:
-        draft.look("tried in this period", tried_to_load(node), (CLOCK,), (CLOCK,))
+        # time presses here too: a load that is due is tried in every period
+        draft.look("tried in this period", once_a_period("loaded", node), (CLOCK,), (CLOCK,))
     draft.tell(node, "event")
     return draft.chain(lambda _: LoadRuns(node), fair=Fairness.WEAK)
 
 
 def due_load(node: NodeState | None) -> Sequence[Alternative]:
     return ((LoadDue(0),),) if node is not None and node.load_at_ms is not None else ()
-
-
-def tried_to_load(node: str) -> Function:
-    """Time presses here too: a load that is due is tried in every period, once."""
-
-    def after(clock: Clock) -> Sequence[Alternative]:
-        if node in clock.loaded:
-            return ()
-        return ((replace(clock, loaded=tuple(sorted((*clock.loaded, node)))),),)
-
-    return after
 
 
 def _crash(layout: Layout, node: str) -> Chain:
@@ -210,20 +201,15 @@ def _crash(layout: Layout, node: str) -> Chain:
     return draft.chain(lambda _: NodeFails(Crash(node)), fair=Fairness.NONE)
 
 
+@cache
 def spent(name: str) -> Function:
     """One less of a budget; the same function for the same name, so that one table serves all places."""
-    return _SPENT[name]
 
-
-def _spend(name: str) -> Function:
     def less(budget: Budget) -> Sequence[Alternative]:
         after = budget.less(name)
         return () if after is None else ((after,),)
 
     return less
-
-
-_SPENT = {name: _spend(name) for name in Budget.__dataclass_fields__}
 
 
 def stopped(node: NodeState | None) -> Sequence[Alternative]:

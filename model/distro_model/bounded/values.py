@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from distro_model.messages import Answer, Content, Request
 
@@ -168,6 +169,12 @@ class Clock:
     loaded: tuple[str, ...] = ()
     slept: tuple[str, ...] = ()
     """Who has slept since its last lease check."""
+
+    def fired(self, timer: str, who: str) -> Clock | None:
+        """After `who` has fired this timer, the name of a field above; None when it had before in this period."""
+        already: tuple[str, ...] = getattr(self, timer)
+        after: dict[str, Any] = {timer: tuple(sorted((*already, who)))}
+        return None if who in already else replace(self, **after)
 
 
 def address_of(client: str) -> str:
