@@ -12,11 +12,14 @@ from distro_conformance.lockstep.hunt import HuntOptions, hunt
 from distro_conformance.mutation.kill import Kill
 from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
 from distro_conformance.node.run import run_node_conformance
-from distro_conformance.scenario.exploration import Explored, explore_profile
 from distro_conformance.verdict import Verdict
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
+from distro_model.explorer import Exploration, explore
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
+from distro_model.mutants import with_mutant
+from distro_model.profiles import STRICT
+from distro_model.search.results import Watch
 
 Judge = Callable[[str, float], Kill]
 """Puts the mutant of that id to the test, for about so many seconds."""
@@ -24,27 +27,35 @@ Judge = Callable[[str, float], Kill]
 
 def kill_in_model(mutant_id: str, seconds_max: float) -> Kill:
     """Explore `strict` with the mutant within the mutant's own bounds; what `strict` alone breaks there is no kill."""
-    mutant = MODEL_MUTANTS[mutant_id]
-    found = explore_profile("strict", mutant.bounds, mutant=mutant_id, seconds_max=seconds_max)
-    broken = _broken(found)
-    spoiled = _broken_by_strict(mutant.bounds, seconds_max)
+    bounds = MODEL_MUTANTS[mutant_id].bounds
+    began = time.monotonic()
+    broken = _broken(explore(bounds, with_mutant(STRICT, mutant_id), watch=_stop_after(seconds_max)))
+    seconds = time.monotonic() - began
+    spoiled = _broken_by_strict(bounds, seconds_max)
+    if spoiled is None:
+        return Kill(mutant_id, "model", (), seconds, None, "strict alone was not searched to its end in the time given")
     killed_by = tuple(name for name in broken if name not in spoiled)
     steps = min((broken[name] for name in killed_by), default=None)
     reason = "" if killed_by else "no property breaks within its bounds"
-    return Kill(mutant_id, "model", killed_by, found.seconds, steps, reason)
+    return Kill(mutant_id, "model", killed_by, seconds, steps, reason)
 
 
 @cache
-def _broken_by_strict(bounds: Bounds, seconds_max: float) -> frozenset[str]:
-    return frozenset(_broken(explore_profile("strict", bounds, seconds_max=seconds_max)))
+def _broken_by_strict(bounds: Bounds, seconds_max: float) -> frozenset[str] | None:
+    """None when the search had to stop before it knew all."""
+    found = explore(bounds, STRICT, watch=_stop_after(seconds_max))
+    return frozenset(_broken(found)) if found.complete else None
 
 
-def _broken(found: Explored) -> dict[str, int]:
-    return {
-        result.name: len(result.counterexample.steps)
-        for result in found.exploration.results
-        if result.counterexample is not None
-    }
+def _broken(found: Exploration) -> dict[str, int]:
+    """Property -> length of its shortest counterexample."""
+    counterexamples = (result.counterexample for result in found.results)
+    return {each.property_id: len(each.steps) for each in counterexamples if each is not None}
+
+
+def _stop_after(seconds_max: float) -> Watch:
+    began = time.monotonic()
+    return lambda _: time.monotonic() - began > seconds_max
 
 
 def kill_on_node(mutant_id: str, seconds_max: float) -> Kill:
