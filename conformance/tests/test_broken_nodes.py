@@ -26,11 +26,11 @@ from distro_conformance.wire.messages import (
     pack,
     read_request,
 )
-from distro_impl.data_processor import DistroClientDataProcessor
-from distro_impl.distro_handler import DistroDataRequestHandler
-from distro_impl.handlers import Reply, Request
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.mutants import with_mutant
 from distro_impl.profiles import PROFILES, RevisionTakenOver
+from distro_impl.remote.handlers import Reply, Request
 from distro_protos import Json, Payload, decode, encode
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]

@@ -15,10 +15,10 @@ from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
 from distro_conformance.lockstep.rare_starts import STARTS, rare_starts
 from distro_conformance.scenario.replay import replay
 from distro_conformance.verdict import Verdict
-from distro_impl.client_manager import ClientManager
-from distro_impl.data_processor import DistroClientDataProcessor
-from distro_impl.load_task import LoadTask
-from distro_impl.push import PushService
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.load_task import LoadTask
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.push import PushService
 from distro_model.actions import Action, Advance, Connect, Hold, Register, Release, Swallow
 from distro_traces.ndjson import read_ndjson
 

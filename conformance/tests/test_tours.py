@@ -15,7 +15,7 @@ from distro_conformance.lockstep.tours import TOURS, TourOptions, tour
 from distro_conformance.scenario.replay import replay
 from distro_conformance.scenario.text import parse
 from distro_conformance.verdict import Verdict
-from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
 from distro_model.bounded.bounds import Bounds
 

@@ -9,7 +9,8 @@ the collection of empty services after 60 s, changes of the member list while th
 as in every release, so one above the message limit can never be loaded (B11).
 """
 
-from distro_impl.clock import Clock, SystemClock, TimerHandle
+from distro_impl.clocks.clock import Clock, SystemClock, TimerHandle
+from distro_impl.clocks.virtual_clock import NotSettledError, VirtualClock, WorkFailedError
 from distro_impl.cluster import Cluster
 from distro_impl.config import NodeConfig
 from distro_impl.events import NodeEvent, NodeEventKind, Observer
@@ -18,7 +19,6 @@ from distro_impl.node import Node
 from distro_impl.ports import PortInUseError, free_main_ports
 from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile_named
 from distro_impl.settings import UnknownSettingError, with_settings
-from distro_impl.virtual_clock import NotSettledError, VirtualClock, WorkFailedError
 
 __all__ = [
     "MUTANTS",

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import grpc
 
-from distro_impl.clock import Clock, SystemClock
+from distro_impl.clocks.clock import Clock, SystemClock
 from distro_impl.config import NodeConfig
 from distro_impl.events import Observer
 from distro_impl.node import Node

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from distro_impl.client import Client
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
+from distro_impl.naming.client import Client
 from distro_impl.profiles import Profile, RevisionTakenOver
 
 

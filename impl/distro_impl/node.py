@@ -11,26 +11,26 @@ from collections.abc import Callable, Sequence
 
 import grpc
 
-from distro_impl.acceptor import RequestAcceptor
-from distro_impl.client_manager import ClientManager
-from distro_impl.clock import Clock
-from distro_impl.cluster_client import ClusterClient
+from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET, NodeConfig
-from distro_impl.connection_manager import Connection, ConnectionManager
-from distro_impl.data_processor import DistroClientDataProcessor
-from distro_impl.distro_handler import DistroDataRequestHandler
-from distro_impl.distro_protocol import DistroProtocol
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_handler import DistroDataRequestHandler
+from distro_impl.distro.distro_protocol import DistroProtocol
+from distro_impl.distro.load_task import LoadTask
+from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
+from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
-from distro_impl.execute_engine import ExecuteTaskEngine
-from distro_impl.handlers import Handler, core_handlers
-from distro_impl.lifetime import Lifetime
-from distro_impl.load_task import LoadTask
-from distro_impl.members import ServerMemberManager
-from distro_impl.naming_handlers import NamingHandlers
+from distro_impl.membership.members import ServerMemberManager
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.naming_handlers import NamingHandlers
+from distro_impl.naming.push import PushService, ServiceStorage
 from distro_impl.notify_center import NotifyCenter
-from distro_impl.push import PushService, ServiceStorage
-from distro_impl.transport_agent import DISTRO_DATA, DistroTransportAgent
-from distro_impl.verify_task import VerifyTask
+from distro_impl.remote.acceptor import RequestAcceptor
+from distro_impl.remote.cluster_client import ClusterClient
+from distro_impl.remote.connection_manager import Connection, ConnectionManager
+from distro_impl.remote.handlers import Handler, core_handlers
+from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 Interceptors = Callable[[str], Sequence[grpc.aio.ClientInterceptor]]
 """Address of a peer -> what is put on the cluster channel to it: the links of the kit (record, hold, drop, cut)."""

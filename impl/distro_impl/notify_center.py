@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from distro_impl.client import Client, Service
+from distro_impl.naming.client import Client, Service
 
 E = TypeVar("E")
 

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from distro_impl import PROFILES, Clock, Cluster, Node, NodeEvent, Profile, VirtualClock
-from distro_impl.transport_agent import DataOperation, distro_body
+from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_protos import Json, Message, Payload, decode, encode
 
 STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], PROFILES["nacos-2.0.4"]

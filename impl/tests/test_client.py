@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from impl_lab import sync_data
 
-from distro_impl.client import Client, MalformedSyncDataError, PublishedInstance, Service, read_sync_data
-from distro_impl.service_info import published_instance, service_info
+from distro_impl.naming.client import Client, MalformedSyncDataError, PublishedInstance, Service, read_sync_data
+from distro_impl.naming.service_info import published_instance, service_info
 
 WEB = Service("public", "DEFAULT_GROUP", "web")
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from distro_impl import NotSettledError, SystemClock, VirtualClock, WorkFailedError
-from distro_impl.lifetime import Lifetime
+from distro_impl.clocks.lifetime import Lifetime
 
 
 def recorder(clock: VirtualClock, into: list[tuple[str, int]]) -> Callable[[str], Callable[[], None]]:

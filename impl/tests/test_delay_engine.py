@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distro_impl import VirtualClock
-from distro_impl.delay_engine import DelayTaskEngine
+from distro_impl.tasks.delay_engine import DelayTaskEngine
 
 
 class Engine:

@@ -6,7 +6,7 @@ import pytest
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab, sync_data
 
 from distro_impl import Profile
-from distro_impl.transport_agent import encode_content
+from distro_impl.distro.transport_agent import encode_content
 
 pytestmark = pytest.mark.wire
 

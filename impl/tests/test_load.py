@@ -6,7 +6,7 @@ import pytest
 from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, STRICT, Lab, Run, sync_data
 
 from distro_impl import Profile, WorkFailedError
-from distro_impl.transport_agent import decode_content, encode_content
+from distro_impl.distro.transport_agent import decode_content, encode_content
 
 pytestmark = pytest.mark.wire
 

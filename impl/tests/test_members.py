@@ -8,8 +8,8 @@ import pytest
 from impl_lab import Lab
 
 from distro_impl import PROFILES, NodeConfig
-from distro_impl.cluster_client import PeerUnreachableError
-from distro_impl.members import MemberState, ServerMemberManager
+from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_protos import Message
 
 A, B, C = "127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868"

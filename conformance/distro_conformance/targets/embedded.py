@@ -11,9 +11,9 @@ from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_impl import Node, NodeConfig, VirtualClock
+from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.mutants import with_mutant
 from distro_impl.profiles import Profile, profile_named
-from distro_impl.virtual_clock import NotSettledError, WorkFailedError
 
 _DISCONNECT_TIMEOUT_S = 5.0
 

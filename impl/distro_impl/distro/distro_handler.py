@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from distro_impl.client import MalformedSyncDataError
-from distro_impl.data_processor import DistroClientDataProcessor
-from distro_impl.errors import BAD_GATEWAY, SERVER_ERROR, NacosError, failure, success
-from distro_impl.handlers import Reply, Request
-from distro_impl.profiles import Profile
-from distro_impl.transport_agent import (
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.transport_agent import (
     DISTRO_DATA_RESPONSE,
     RESOURCE_TYPE,
     DataOperation,
     decode_content,
     encode_content,
 )
+from distro_impl.naming.client import MalformedSyncDataError
+from distro_impl.profiles import Profile
+from distro_impl.remote.errors import BAD_GATEWAY, SERVER_ERROR, NacosError, failure, success
+from distro_impl.remote.handlers import Reply, Request
 from distro_protos import Json
 
 HANDLER_EXCEPTION = "handle distro request with exception"

@@ -6,14 +6,14 @@ way, to that client alone. Who does not acknowledge is told again. Source: wire-
 
 from __future__ import annotations
 
-from distro_impl.client import Client, Service
-from distro_impl.client_manager import ClientManager
-from distro_impl.clock import Clock
-from distro_impl.connection_manager import ConnectionManager
-from distro_impl.delay_engine import DelayTaskEngine
+from distro_impl.clocks.clock import Clock
+from distro_impl.naming.client import Client, Service
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.service_info import service_info
 from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceSubscribed
 from distro_impl.profiles import Profile
-from distro_impl.service_info import service_info
+from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.tasks.delay_engine import DelayTaskEngine
 from distro_protos import Json
 
 NOTIFY_SUBSCRIBER = "NotifySubscriberRequest"

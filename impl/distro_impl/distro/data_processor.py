@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from distro_impl.client import Client, SyncData, read_sync_data
-from distro_impl.client_manager import ClientManager
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
+from distro_impl.distro.transport_agent import DataOperation
 from distro_impl.events import NodeEventKind, Watch
+from distro_impl.naming.client import Client, SyncData, read_sync_data
+from distro_impl.naming.client_manager import ClientManager
 from distro_impl.profiles import Profile, RevisionTakenOver
-from distro_impl.transport_agent import DataOperation
 from distro_protos import Json
 
 

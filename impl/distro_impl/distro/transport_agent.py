@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from distro_impl.cluster_client import ClusterClient, PeerUnreachableError
-from distro_impl.members import ServerMemberManager
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
+from distro_impl.remote.cluster_client import ClusterClient, PeerUnreachableError
 from distro_protos import Json, Message, UnreadableBodyError
 
 DISTRO_DATA = "DistroDataRequest"

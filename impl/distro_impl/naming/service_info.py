@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from distro_impl.client import PublishedInstance, Service
+from distro_impl.naming.client import PublishedInstance, Service
 from distro_protos import Json
 
 INSTANCE_ID, WEIGHT, ENABLED = "customInstanceId", "publishInstanceWeight", "publishInstanceEnable"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
 
 
 class ExecuteTaskEngine:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from distro_impl.client_manager import ClientManager
-from distro_impl.clock import Clock
-from distro_impl.data_processor import DistroClientDataProcessor
-from distro_impl.delay_engine import DelayTaskEngine
-from distro_impl.execute_engine import ExecuteTaskEngine
+from distro_impl.clocks.clock import Clock
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.transport_agent import DataOperation, DistroReply, DistroTransportAgent
+from distro_impl.naming.client_manager import ClientManager
 from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, VerifyFailed
 from distro_impl.profiles import Profile
-from distro_impl.transport_agent import DataOperation, DistroReply, DistroTransportAgent
+from distro_impl.tasks.delay_engine import DelayTaskEngine
+from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 AT_THE_NEXT_TICK_MS = 0
 

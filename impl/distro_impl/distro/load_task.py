@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_impl.client import MalformedSyncDataError
-from distro_impl.clock import Clock
-from distro_impl.data_processor import DistroClientDataProcessor
+from distro_impl.clocks.clock import Clock
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
+from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.profiles import Profile
-from distro_impl.transport_agent import DistroReply, DistroTransportAgent
 
 
 class LoadTask:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from distro_impl.clock import RepeatingTimer, T, TimerCallback, TimerHandle, as_coroutine
+from distro_impl.clocks.clock import RepeatingTimer, T, TimerCallback, TimerHandle, as_coroutine
 
 CALM_TURNS = 3
 """Turns of the event loop without work before the clock believes it: somebody who was parked and has just been given

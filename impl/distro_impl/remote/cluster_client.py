@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
 from distro_impl.config import MAX_MESSAGE_BYTES, NodeConfig, cluster_target
 from distro_protos import (
     REQUEST_METHOD,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from urllib.parse import unquote
 
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
 from distro_protos import Json, Message, Payload, encode
 
 MAX_IDS_WITHOUT_STREAM = 10_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from distro_impl.clock import Clock, TimerHandle
+from distro_impl.clocks.clock import Clock, TimerHandle
 
 TICK_MS = 100
 

@@ -13,10 +13,14 @@ from typing import Any
 
 import grpc
 
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
 from distro_impl.config import MAX_MESSAGE_BYTES
-from distro_impl.connection_manager import Connection, ConnectionManager, PeerKey
-from distro_impl.errors import (
+from distro_impl.distro.transport_agent import DISTRO_DATA
+from distro_impl.membership.members import MEMBER_REPORT
+from distro_impl.ports import PortInUseError, is_free
+from distro_impl.profiles import Profile
+from distro_impl.remote.connection_manager import Connection, ConnectionManager, PeerKey
+from distro_impl.remote.errors import (
     BAD_GATEWAY,
     INVALID_SERVER_STATUS,
     NO_HANDLER,
@@ -26,11 +30,7 @@ from distro_impl.errors import (
     failure,
     success,
 )
-from distro_impl.handlers import Handler, Reply, Request
-from distro_impl.members import MEMBER_REPORT
-from distro_impl.ports import PortInUseError, is_free
-from distro_impl.profiles import Profile
-from distro_impl.transport_agent import DISTRO_DATA
+from distro_impl.remote.handlers import Handler, Reply, Request
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,

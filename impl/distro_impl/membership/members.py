@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from distro_impl.cluster_client import ClusterClient, PeerUnreachableError
 from distro_impl.config import NodeConfig
+from distro_impl.remote.cluster_client import ClusterClient, PeerUnreachableError
 from distro_protos import Json, UnreadableBodyError
 
 MEMBER_REPORT = "MemberReportRequest"

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from distro_impl.client import Client, Service
-from distro_impl.client_manager import ClientManager
-from distro_impl.errors import CLIENT_DISCONNECT, INVALID_PARAM, NacosError, success
 from distro_impl.events import NodeEventKind, Watch
-from distro_impl.handlers import Handler, Reply, Request
+from distro_impl.naming.client import Client, Service
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.push import ServiceStorage
+from distro_impl.naming.service_info import published_instance
 from distro_impl.profiles import Profile
-from distro_impl.push import ServiceStorage
-from distro_impl.service_info import published_instance
+from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, NacosError, success
+from distro_impl.remote.handlers import Handler, Reply, Request
 
 REGISTER, DEREGISTER = "registerInstance", "deregisterInstance"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distro_impl.client import Client, PublishedInstance, Service
-from distro_impl.clock import Clock
+from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind, Watch
+from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, ServiceChanged, ServiceSubscribed
 from distro_impl.profiles import Profile
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_impl.data_processor import DistroClientDataProcessor
-from distro_impl.execute_engine import ExecuteTaskEngine
-from distro_impl.load_task import LoadTask
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.load_task import LoadTask
+from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.notify_center import NotifyCenter, VerifyFailed
-from distro_impl.transport_agent import DistroReply, DistroTransportAgent
+from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 
 class VerifyTask:

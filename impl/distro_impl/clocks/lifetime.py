@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any
 
-from distro_impl.clock import Clock, RepeatingTimer, T, TimerCallback, TimerHandle
+from distro_impl.clocks.clock import Clock, RepeatingTimer, T, TimerCallback, TimerHandle
 
 
 class Lifetime:

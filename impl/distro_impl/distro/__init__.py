@@ -1,0 +1,1 @@
+"""Distro (Nacos' `core.distributed.distro` and naming's part of it): sync, verify, snapshot, load."""

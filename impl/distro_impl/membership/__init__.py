@@ -1,0 +1,1 @@
+"""Who the members of the cluster are, and in which state each is (Nacos' `core.cluster`)."""

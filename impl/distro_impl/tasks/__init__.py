@@ -1,0 +1,1 @@
+"""The two task engines on which everything that happens later runs (Nacos' `common.task`)."""
