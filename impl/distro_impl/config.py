@@ -1,4 +1,4 @@
-"""What a node is told before it starts, and how the addresses of its two servers follow from it."""
+"""What a node is told before it starts, and how the addresses of its servers follow from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_MESSAGE_BYTES = 10 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """One node. `port` is the main port P: identity in every message, not bound by this node.
+    """One node. `port` is the main port P: identity in every message, and the port of the HTTP server.
 
     `members` are `ip:P` texts, the node itself included; empty means the node alone (standalone). Timings and
     switches are those of the profile; `dataclasses.replace(profile, sync_delay_ms=…)` overrides one.

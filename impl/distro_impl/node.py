@@ -21,6 +21,8 @@ from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
+from distro_impl.http.operator import operator_routes
+from distro_impl.http.server import HttpServer
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.naming_handlers import NamingHandlers
@@ -68,20 +70,21 @@ class Node:
         self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
         self._load_task = LoadTask(clock, profile, config.other_members, self._processor, self._agent)
         self._storage = ServiceStorage(clock, self._clients)
-        self._servers = (
+        self._servers: tuple[RequestAcceptor | HttpServer, ...] = (
             self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
             self._acceptor(CLUSTER_PORT_OFFSET, "cluster gRPC", refuses_cluster_requests=False),
+            self._http_server(),
         )
 
     # Life
 
     async def start(self) -> None:
-        """Bind both ports, then begin. Raises PortInUseError."""
+        """Bind all ports, then begin. Raises PortInUseError."""
         await self.bind()
         self.begin()
 
     async def bind(self) -> None:
-        """Open both servers; until `begin` they answer that the server is starting. Raises PortInUseError."""
+        """Open all servers; until `begin` they answer that the server is starting. Raises PortInUseError."""
         try:
             for server in self._servers:
                 await server.start()
@@ -172,6 +175,14 @@ class Node:
             connections=self._connections,
             handlers=self._handlers(),
             is_started=lambda: self._begun,
+        )
+
+    def _http_server(self) -> HttpServer:
+        return HttpServer(
+            ip=self.config.ip,
+            port=self.config.port,
+            purpose=f"HTTP of node {self.address}",
+            routes=[*operator_routes(lambda: self._begun)],
         )
 
     def _handlers(self) -> dict[str, Handler]:

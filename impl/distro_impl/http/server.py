@@ -1,0 +1,47 @@
+"""The HTTP server of a node: its port, its context path, its routes.
+
+aiohttp carries it. An API is a file of this folder that gives route definitions; this file knows none of them. Every
+path lies under `/nacos`, and a path that nobody serves is answered with 404, as a real server does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from distro_impl.ports import PortInUseError, is_free
+
+CONTEXT_PATH = "/nacos"
+
+
+class HttpServer:
+    def __init__(self, *, ip: str, port: int, purpose: str, routes: Iterable[web.RouteDef]) -> None:
+        """`routes` are below the context path."""
+        self._ip, self._port, self._purpose = ip, port, purpose
+        self._routes = tuple(routes)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Raises PortInUseError."""
+        if not is_free(self._ip, self._port):
+            raise PortInUseError(self._port, self._purpose)
+        below = web.Application()
+        below.add_routes(self._routes)
+        app = web.Application()
+        app.add_subapp(CONTEXT_PATH, below)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await runner.setup()
+        await web.TCPSite(runner, self._ip, self._port).start()
+        self._runner = runner
+
+    async def stop(self, grace_s: float | None = None) -> None:
+        """With a grace the requests under way may end first; without, their connections are cut."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        for site in tuple(runner.sites):
+            await site.stop()
+        assert runner.server is not None
+        await runner.server.shutdown(grace_s or 0)
+        await runner.cleanup()
