@@ -44,6 +44,11 @@ class NodeConfig:
         return cluster_target(self.address)
 
     @property
+    def is_standalone(self) -> bool:
+        """No cluster at all: no sync, no verify, no reports, and nothing to load (section 6.1)."""
+        return not self.members
+
+    @property
     def other_members(self) -> tuple[str, ...]:
         """In ascending order of the text, as the servers sort them."""
         return tuple(sorted(member for member in self.members if member != self.address))

@@ -7,9 +7,7 @@ crash neither speaks again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-
-import grpc
+from collections.abc import Iterable
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.clocks.lifetime import Lifetime
@@ -24,18 +22,16 @@ from distro_impl.events import NodeEventKind, Observer, Watch
 from distro_impl.http.operator import operator_routes
 from distro_impl.http.server import HttpServer
 from distro_impl.membership.members import ServerMemberManager
+from distro_impl.membership.report import MemberReportTask
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.naming.push import PushService, ServiceStorage
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.acceptor import RequestAcceptor
-from distro_impl.remote.cluster_client import ClusterClient
+from distro_impl.remote.cluster_clients import ClusterRpcClientProxy, Interceptors
 from distro_impl.remote.connection_manager import Connection, ConnectionManager
 from distro_impl.remote.handlers import Handler, core_handlers
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
-
-Interceptors = Callable[[str], Sequence[grpc.aio.ClientInterceptor]]
-"""Address of a peer -> what is put on the cluster channel to it: the links of the kit (record, hold, drop, cut)."""
 
 STOP_GRACE_S = 1.0
 PEER_LOST_TIMEOUT_S = 10.0
@@ -61,14 +57,14 @@ class Node:
         self._notify_center = NotifyCenter()
         self._clients = ClientManager(clock, profile, self._notify_center, self._watch)
         self._connections = ConnectionManager(clock, self._on_connected, self._on_disconnected)
-        self._peers = {
-            peer: ClusterClient(config, peer, clock, interceptors(peer) if interceptors else ())
-            for peer in config.other_members
-        }
-        self._members = ServerMemberManager(config, self._peers)
+        self._members = ServerMemberManager(config, self._notify_center)
+        self._peers = ClusterRpcClientProxy(config, clock, self._members, self._notify_center, interceptors)
+        self._reports = MemberReportTask(profile, self._members, self._peers)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
         self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
-        self._load_task = LoadTask(clock, profile, config.other_members, self._processor, self._agent)
+        self._load_task = LoadTask(
+            clock, profile, self._members, self._processor, self._agent, standalone=config.is_standalone
+        )
         self._storage = ServiceStorage(clock, self._clients)
         self._servers: tuple[RequestAcceptor | HttpServer, ...] = (
             self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
@@ -97,7 +93,7 @@ class Node:
         clock, profile = self._lifetime, self.config.profile
         execute_engine = ExecuteTaskEngine(clock)
         verify_task = VerifyTask(
-            peers=self.config.other_members,
+            members=self._members,
             processor=self._processor,
             agent=self._agent,
             load_task=self._load_task,
@@ -115,7 +111,7 @@ class Node:
         DistroProtocol(
             clock=clock,
             profile=profile,
-            peers=self.config.other_members,
+            members=self._members,
             clients=self._clients,
             processor=self._processor,
             agent=self._agent,
@@ -125,11 +121,11 @@ class Node:
         now_ms = clock.now_ms()
         cleaner_ms, verify_ms = profile.client_clean_period_ms, profile.verify_interval_ms
         clock.every(cleaner_ms, self._clients.remove_expired, first_ms=now_ms, name="expired client cleaner")
-        if self.config.other_members:
+        if not self.config.is_standalone:
             clock.every(verify_ms, verify_task.run, first_ms=now_ms + verify_ms, name="verify round")
             clock.every(
                 profile.report_period_ms,
-                self._members.report_to_next,
+                self._reports.report_to_next,
                 first_ms=now_ms + profile.report_first_ms,
                 name="member report",
             )
@@ -148,9 +144,11 @@ class Node:
         self._begun = False
         self._watch.close()
         await self._lifetime.end()
-        await asyncio.gather(
-            *(server.stop(grace_s) for server in self._servers), *(client.close() for client in self._peers.values())
-        )
+        await asyncio.gather(*(server.stop(grace_s) for server in self._servers), self._peers.close())
+
+    def change_members(self, addresses: Iterable[str]) -> None:
+        """From now on these are the members, as if the file with the list had been changed."""
+        self._members.change_list(addresses)
 
     # Waiting
 
@@ -160,7 +158,7 @@ class Node:
 
     async def wait_peer_lost(self, peer: str) -> None:
         """Until no cluster connection of ours to `peer` is open. Raises TimeoutError after 10 s of real time."""
-        await asyncio.wait_for(self._peers[peer].wait_lost(), PEER_LOST_TIMEOUT_S)
+        await asyncio.wait_for(self._peers.wait_lost(peer), PEER_LOST_TIMEOUT_S)
 
     # Parts
 

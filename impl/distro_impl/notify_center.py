@@ -53,6 +53,15 @@ class VerifyFailed:
     peer: str
 
 
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """The member list changed, or the state of a member, or what it says of itself. Addresses are sorted; `healthy`
+    are those that are UP or SUSPICIOUS; both have this node in them."""
+
+    members: tuple[str, ...]
+    healthy: tuple[str, ...]
+
+
 class NotifyCenter:
     def __init__(self) -> None:
         self._subscribers: defaultdict[type, list[Callable[[Any], None]]] = defaultdict(list)

@@ -77,6 +77,13 @@ class Profile:
     """What went wrong in the handler is answered with resultCode 500, and the sender sees it (D5, D6)."""
     distro_on_sdk_port: bool = True
 
+    # Members (4.1).
+    member_starts_down: bool = False
+    """A member freshly read from the list is DOWN until a report says otherwise (2.0.0 only)."""
+    member_found_by_substring: bool = True
+    """An address that left the list still counts as a member while it is part of another one's text; what waits for it
+    is then tried again for ever (D13)."""
+
     # Sending (6.2, 6.3).
     sends_only_to_up_members: bool = True
     missing_client_is_deleted: bool = False
@@ -130,6 +137,7 @@ PROFILES: dict[str, Profile] = {
             sync_delay_ms=1_000,
             sync_retry_delay_ms=3_000,
             load_retry_delay_ms=30_000,
+            member_found_by_substring=False,
             zero_is_a_revision=True,
             native_untouched_by_peers=True,
             deleted_stays_deleted=True,

@@ -2,59 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from impl_lab import Lab
+from impl_lab import STRICT, Lab
 
 from distro_impl import PROFILES, NodeConfig
 from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.membership.report import MemberReportTask
+from distro_impl.notify_center import MembersChanged, NotifyCenter
 from distro_impl.remote.cluster_client import PeerUnreachableError
+from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_protos import Message
 
-A, B, C = "127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868"
-OK = Message("MemberReportResponse", {"resultCode": 200, "node": {}})
+A, B, C, D = "127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868", "127.0.0.1:8878"
+OK = Message("MemberReportResponse", {"resultCode": 200, "node": {"grpcReportEnabled": True}})
 
 
-class Peer:
-    """Stands for the cluster client of one peer: counts requests, and ends each with what it was told to."""
+class Peers:
+    """Stands for the cluster clients: counts the requests to each peer, and ends each with what it was told to."""
 
     def __init__(self, outcome: Message | Exception) -> None:
-        self.outcome, self.requests = outcome, 0
+        self.outcome = outcome
+        self.asked: list[str] = []
 
-    async def request(self, *_: Any) -> Message:
-        self.requests += 1
+    async def request(self, member: str, *_: Any) -> Message:
+        self.asked.append(member)
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
 
 
-def members_with(b: Peer, c: Peer | None = None) -> ServerMemberManager:
-    peers: dict[str, Any] = {B: b, C: c} if c else {B: b}
-    config = NodeConfig(port=8848, members=(A, *peers), profile=PROFILES["strict"])
-    return ServerMemberManager(config, peers)
+class Reporting:
+    """The members of A, its reports, and what it tells of changes."""
+
+    def __init__(self, outcome: Message | Exception, *others: str) -> None:
+        config = NodeConfig(port=8848, members=(A, *others), profile=STRICT)
+        notify_center = NotifyCenter()
+        self.told: list[MembersChanged] = []
+        notify_center.subscribe(MembersChanged, self.told.append)
+        self.members = ServerMemberManager(config, notify_center)
+        self.peers = Peers(outcome)
+        self._task = MemberReportTask(STRICT, self.members, cast("ClusterRpcClientProxy", self.peers))
+
+    async def report(self) -> None:
+        await self._task.report_to_next()
+
+    def state(self, member: str) -> MemberState:
+        return self.members.others[member].state
 
 
 async def test_reports_go_to_the_other_members_in_turn() -> None:
-    b, c = Peer(OK), Peer(OK)
-    members = members_with(b, c)
-    for expected in ((1, 0), (1, 1), (2, 1), (2, 2)):
-        await members.report_to_next()
-        assert (b.requests, c.requests) == expected
+    a = Reporting(OK, B, C)
+    for _ in range(4):
+        await a.report()
+    assert a.peers.asked == [B, C, B, C]
 
 
 async def test_the_fourth_failure_in_a_row_makes_a_member_down() -> None:
-    b = Peer(PeerUnreachableError("connection refused"))
-    members = members_with(b)
+    a = Reporting(PeerUnreachableError("connection refused"), B)
     states = []
     for _ in range(4):
-        await members.report_to_next()
-        states.append(members.others[B].state)
+        await a.report()
+        states.append(a.state(B))
     assert states == [MemberState.SUSPICIOUS] * 3 + [MemberState.DOWN]
-    assert not members.is_up(B)
-    b.outcome = OK
-    await members.report_to_next()
-    assert (members.others[B].state, members.others[B].fail_access_count) == (MemberState.UP, 0)
+    assert not a.members.is_up(B)
+    a.peers.outcome = OK
+    await a.report()
+    assert (a.state(B), a.members.others[B].fail_access_count) == (MemberState.UP, 0)
+
+
+async def test_each_change_of_state_is_told_with_the_members_that_count_as_healthy() -> None:
+    a = Reporting(PeerUnreachableError("connection refused"), B, C)
+    for _ in range(8):
+        await a.report()
+    assert [event.healthy for event in a.told] == [(A, B, C), (A, B, C), (A, C), (A,)]
+    assert {event.members for event in a.told} == {(A, B, C)}
+    assert a.members.healthy_addresses() == (A,)
 
 
 @pytest.mark.parametrize(
@@ -70,28 +94,59 @@ async def test_the_fourth_failure_in_a_row_makes_a_member_down() -> None:
     ids=["success", "typed failure", "unreachable", "time-out", "ErrorResponse", "success without node"],
 )
 async def test_what_a_report_makes_of_a_member_that_was_up(outcome: Message | Exception, state: MemberState) -> None:
-    members = members_with(Peer(outcome))
-    await members.report_to_next()
-    assert members.others[B].state is state
+    a = Reporting(outcome, B)
+    await a.report()
+    assert a.state(B) is state
 
 
 async def test_neither_a_time_out_nor_an_answer_without_node_brings_a_member_back() -> None:
-    b = Peer(PeerUnreachableError("refused"))
-    members = members_with(b)
-    await members.report_to_next()
+    a = Reporting(PeerUnreachableError("refused"), B)
+    await a.report()
     for outcome in (TimeoutError(), Message("MemberReportResponse", {"resultCode": 200})):
-        b.outcome = outcome
-        await members.report_to_next()
-        assert members.others[B].state is MemberState.SUSPICIOUS
+        a.peers.outcome = outcome
+        await a.report()
+        assert a.state(B) is MemberState.SUSPICIOUS
 
 
 async def test_a_report_from_a_listed_member_brings_it_back() -> None:
-    members = members_with(Peer(PeerUnreachableError("refused")))
-    await members.report_to_next()
-    members.receive_report({"address": C})  # not in the list: nothing happens
-    assert not members.is_up(B)
-    members.receive_report({"address": B, "extendInfo": {"version": "2.2.4"}})
-    assert members.is_up(B)
+    a = Reporting(PeerUnreachableError("refused"), B)
+    await a.report()
+    a.members.receive_report({"address": C})  # not in the list: nothing happens
+    assert not a.members.is_up(B)
+    a.members.receive_report({"address": B, "extendInfo": {"version": "2.2.4"}})
+    assert a.members.is_up(B)
+    assert a.members.others[B].extend_info == {"version": "2.2.4"}
+
+
+def test_a_new_list_is_told_once_and_keeps_what_is_known_of_those_who_stay() -> None:
+    a = Reporting(OK, B, C)
+    a.members.report_failed(a.members.others[C])
+    a.told.clear()
+    assert a.members.change_list([C, D, A])
+    assert a.told == [MembersChanged((A, C, D), (A, C, D))]
+    assert (a.state(C), a.state(D)) == (MemberState.SUSPICIOUS, MemberState.UP)
+    assert not a.members.change_list([D, C, A])
+    assert len(a.told) == 1
+
+
+def test_a_list_without_the_node_itself_is_taken_and_the_node_knows() -> None:
+    a = Reporting(OK, B)
+    a.members.change_list([B, C])
+    assert not a.members.is_in_list
+    assert a.members.healthy_addresses() == (A, B, C)
+
+
+def test_releases_take_an_address_for_a_member_that_is_part_of_another_one() -> None:
+    whole, part = "110.0.0.1:8848", "10.0.0.1:8848"
+    found = {}
+    for name in ("nacos-2.2.4", "strict"):
+        config = NodeConfig(port=8848, members=(A, whole), profile=PROFILES[name])
+        members = ServerMemberManager(config, NotifyCenter())
+        assert members.has_member(whole)
+        assert members.has_member(A)
+        assert not members.has_member(B)
+        found[name] = members.has_member(part)
+    assert found == {"nacos-2.2.4": True, "strict": False}
 
 
 @pytest.mark.wire

@@ -8,12 +8,12 @@ here are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.transport_agent import DataOperation, DistroReply, DistroTransportAgent
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, VerifyFailed
 from distro_impl.profiles import Profile
@@ -38,14 +38,14 @@ class DistroProtocol:
         *,
         clock: Clock,
         profile: Profile,
-        peers: Sequence[str],
+        members: ServerMemberManager,
         clients: ClientManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
-        self._profile, self._peers = profile, peers
+        self._profile, self._members = profile, members
         self._clients, self._processor, self._agent = clients, processor, agent
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             clock, self._execute, lambda new, _: new, "distro delay tasks"
@@ -71,7 +71,7 @@ class DistroProtocol:
             self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
     def _sync_to_all(self, client_id: str, operation: DataOperation) -> None:
-        for peer in self._peers:
+        for peer in self._members.other_addresses():
             self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
 
     # Tasks

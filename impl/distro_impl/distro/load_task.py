@@ -3,33 +3,39 @@
 When nobody does, all are asked again after the retry delay. An empty snapshot is a success. Until then the node sends
 no verify and, in strict, gives no snapshot either. There it may be that all members are starting: each refuses, and
 each would wait for the others. So it is a complete load when all were asked and all refused; a member that was not
-reached, or not understood, may have the data that we miss. Source: wire-protocol.md section 6.8, known-bugs.md B33.
+reached, or not understood, may have the data that we miss. A member of a cluster that has no other member yet waits for
+one; in strict it is complete, since it holds all there is. Source: wire-protocol.md section 6.8, known-bugs.md B33.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.profiles import Profile
 
+ALONE_POLL_MS = 1_000
+"""How often a member without others looks whether there is one by now."""
+
 
 class LoadTask:
+    """`standalone`: there is no cluster, and nobody to ask."""
+
     def __init__(
         self,
         clock: Clock,
         profile: Profile,
-        peers: Sequence[str],
+        members: ServerMemberManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
+        *,
+        standalone: bool,
     ) -> None:
-        self._clock, self._profile, self._peers = clock, profile, peers
+        self._clock, self._profile, self._members = clock, profile, members
         self._processor, self._agent = processor, agent
-        self.finished_initial = not peers
-        """Alone there is nobody to ask."""
+        self.finished_initial = standalone
 
     async def run(self) -> None:
         """One round over all members; sets a timer for the next one when it fails.
@@ -48,16 +54,16 @@ class LoadTask:
     async def _round(self) -> bool:
         """Whether the load is complete."""
         replies = set()
-        for peer in self._peers:
+        for peer in self._members.other_addresses():
             reply = await self._load_from(peer)
             if reply is DistroReply.SUCCESS:
                 return True
             replies.add(reply)
-        return self._profile.snapshot_needs_load and replies == {DistroReply.FAIL}
+        return self._profile.snapshot_needs_load and replies <= {DistroReply.FAIL}
 
     def _try_again_later(self) -> None:
-        retry_ms = self._clock.now_ms() + self._profile.load_retry_delay_ms
-        self._clock.call_at(retry_ms, self.run, "initial load")
+        wait_ms = self._profile.load_retry_delay_ms if self._members.others else ALONE_POLL_MS
+        self._clock.call_at(self._clock.now_ms() + wait_ms, self.run, "initial load")
 
     async def _load_from(self, peer: str) -> DistroReply:
         reply, elements = await self._agent.load_snapshot(peer)

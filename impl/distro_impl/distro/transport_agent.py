@@ -14,7 +14,8 @@ from typing import Any
 
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
-from distro_impl.remote.cluster_client import ClusterClient, PeerUnreachableError
+from distro_impl.remote.cluster_client import PeerUnreachableError
+from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_protos import Json, Message, UnreadableBodyError
 
 DISTRO_DATA = "DistroDataRequest"
@@ -43,16 +44,21 @@ class DistroReply(StrEnum):
 class DistroTransportAgent:
     """Sends to the other members."""
 
-    def __init__(self, profile: Profile, members: ServerMemberManager, clients: Mapping[str, ClusterClient]) -> None:
+    def __init__(self, profile: Profile, members: ServerMemberManager, clients: ClusterRpcClientProxy) -> None:
         self._profile, self._members, self._clients = profile, members, clients
 
     async def sync(self, peer: str, operation: DataOperation, client_id: str, data: Json | None) -> DistroReply:
-        """Send CHANGE with the client's data, or DELETE without."""
+        """Send CHANGE with the client's data, or DELETE without. To one that is no member any more that is a success:
+        its tasks end silently (section 6.3)."""
+        if not self._members.has_member(peer):
+            return DistroReply.SUCCESS
         body = distro_body(operation, client_id, data, target=peer)
         return (await self._send(peer, body, self._profile.sync_timeout_ms))[0]
 
     async def verify(self, peer: str, client_id: str, revision: int) -> DistroReply:
         """Send VERIFY; as sent by all v2 servers it names no target."""
+        if not self._members.has_member(peer):
+            return DistroReply.SUCCESS
         body = distro_body(DataOperation.VERIFY, client_id, {"clientId": client_id, "revision": revision})
         return (await self._send(peer, body, self._profile.verify_timeout_ms))[0]
 
@@ -75,7 +81,7 @@ class DistroTransportAgent:
         if self._profile.sends_only_to_up_members and not self._members.is_up(peer):
             return DistroReply.NOT_SENT, None
         try:
-            reply = await self._clients[peer].request(DISTRO_DATA, body, timeout_ms)
+            reply = await self._clients.request(peer, DISTRO_DATA, body, timeout_ms)
         except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
             return DistroReply.EXCEPTION, None
         if reply.type != DISTRO_DATA_RESPONSE:

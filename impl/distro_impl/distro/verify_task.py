@@ -7,11 +7,10 @@ Source: wire-protocol.md section 6.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.notify_center import NotifyCenter, VerifyFailed
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
@@ -20,14 +19,14 @@ class VerifyTask:
     def __init__(
         self,
         *,
-        peers: Sequence[str],
+        members: ServerMemberManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         load_task: LoadTask,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
-        self._peers, self._processor, self._agent = peers, processor, agent
+        self._members, self._processor, self._agent = members, processor, agent
         self._load_task, self._execute_engine, self._notify = load_task, execute_engine, notify_center
 
     def run(self) -> None:
@@ -35,7 +34,7 @@ class VerifyTask:
         if not self._load_task.finished_initial:
             return
         for client_id, revision in self._processor.verify_data():
-            for peer in self._peers:
+            for peer in self._members.other_addresses():
                 self._execute_engine.add_task(
                     f"VERIFY of {client_id} to {peer}", self._verify(peer, client_id, revision)
                 )

@@ -1,23 +1,32 @@
-"""The member list and the reports that keep a member UP.
+"""The member list and the state of each member: one table, which changes while the node runs.
 
-The list is that of the configuration and does not change while the node runs. A report goes to one other member at a
-time, in turn; what comes of it, and any report that comes in, decides the state of that member here.
-Source: wire-protocol.md section 4.3, real-nacos.md section 3. The releases up to 2.2.0 report over HTTP, which this
-node does not speak yet; it reports over gRPC under every profile.
+Whoever needs the list asks for that of now, or hears of `MembersChanged`. The list comes from the configuration or from
+a file (lookup.py); the states come from the reports, which are sent and received in report.py. Source: wire-protocol.md
+sections 4.1 and 4.3, real-nacos.md section 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from distro_impl.config import NodeConfig
-from distro_impl.remote.cluster_client import ClusterClient, PeerUnreachableError
-from distro_protos import Json, UnreadableBodyError
+from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_protos import Json
 
-MEMBER_REPORT = "MemberReportRequest"
+BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
+"""The keys of `extendInfo` whose change is a change of the member."""
+
+OWN_ABILITIES: Json = {
+    "remoteAbility": {"supportRemoteConnection": True, "grpcReportEnabled": True},
+    "configAbility": {"supportRemoteMetrics": False},
+    "namingAbility": {"supportJraft": True},
+}
+
+log = logging.getLogger(__name__)
 
 
 class MemberState(StrEnum):
@@ -28,12 +37,27 @@ class MemberState(StrEnum):
 
 @dataclass(slots=True)
 class Member:
-    """One entry of the list. A member freshly read from the list is UP."""
+    """One entry of the list. What it says of itself is kept from its reports and its answers."""
 
     address: str
     state: MemberState = MemberState.UP
     fail_access_count: int = 0
     extend_info: Mapping[str, Any] = field(default_factory=dict)
+    abilities: Mapping[str, Any] = field(default_factory=dict)
+    grpc_report_enabled: bool = True
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.state in (MemberState.UP, MemberState.SUSPICIOUS)
+
+    @property
+    def supports_remote_connection(self) -> bool:
+        """Known only after it has reported itself."""
+        return bool(self._remote_ability("supportRemoteConnection", default=False))
+
+    @property
+    def supports_grpc_report(self) -> bool:
+        return bool(self._remote_ability("grpcReportEnabled", default=True))
 
     def to_json(self) -> Json:
         """The Member object. `address` and `extendInfo` must be there, or real servers refuse it."""
@@ -44,30 +68,89 @@ class Member:
             "state": self.state.value,
             "address": self.address,
             "extendInfo": {"raftPort": str(int(port) - 1000), "readyToUpgrade": True, **self.extend_info},
-            "abilities": {
-                "remoteAbility": {"supportRemoteConnection": True, "grpcReportEnabled": True},
-                "configAbility": {"supportRemoteMetrics": False},
-                "namingAbility": {"supportJraft": True},
-            },
-            "grpcReportEnabled": True,
+            "abilities": self.abilities,
+            "grpcReportEnabled": self.grpc_report_enabled,
             "failAccessCnt": self.fail_access_count,
         }
+
+    def take_over(self, node: Mapping[str, Any]) -> bool:
+        """What the member said of itself; whether any of it counts as a change of the member.
+
+        What it left out has the value that a reader without it has: no abilities, and no reports over gRPC.
+        """
+        extend_info = dict(node.get("extendInfo") or {})
+        abilities = dict(node.get("abilities") or {})
+        grpc_report_enabled = bool(node.get("grpcReportEnabled", False))
+        changed = (
+            any(self.extend_info.get(key) != extend_info.get(key) for key in BASIC_KEYS)
+            or self.abilities != abilities
+            or self.grpc_report_enabled != grpc_report_enabled
+        )
+        self.extend_info, self.abilities, self.grpc_report_enabled = extend_info, abilities, grpc_report_enabled
+        return changed
+
+    def _remote_ability(self, name: str, *, default: bool) -> Any:
+        return (self.abilities.get("remoteAbility") or {}).get(name, default)
 
 
 class ServerMemberManager:
     """Who the members are and in which state."""
 
-    def __init__(self, config: NodeConfig, clients: Mapping[str, ClusterClient]) -> None:
-        self._profile = config.profile
-        self._clients = clients
-        self._next_report = 0
+    def __init__(self, config: NodeConfig, notify_center: NotifyCenter) -> None:
+        self._profile, self._notify_center = config.profile, notify_center
         self.self_member = Member(
-            config.address, extend_info={"version": config.profile.version, "supportGrayModel": True}
+            config.address,
+            extend_info={"version": config.profile.version, "supportGrayModel": True},
+            abilities=OWN_ABILITIES,
         )
-        self.others = {address: Member(address) for address in config.other_members}
+        self.others = {address: self._new_member(address) for address in config.other_members}
+        self.is_in_list = True
+        """Whether the list of now has this node in it; it goes on working when it has not."""
+
+    # The list
+
+    def all_members(self) -> tuple[Member, ...]:
+        """This node included, in ascending order of the addresses."""
+        return tuple(sorted([self.self_member, *self.others.values()], key=lambda member: member.address))
+
+    def other_addresses(self) -> tuple[str, ...]:
+        """In ascending order of the text, as the servers sort them."""
+        return tuple(self.others)
+
+    def healthy_addresses(self) -> tuple[str, ...]:
+        """Members that are UP or SUSPICIOUS, this node included, sorted: the list that a responsible member is chosen
+        from (section 6.6)."""
+        return tuple(member.address for member in self.all_members() if member.is_healthy)
+
+    def has_member(self, address: str) -> bool:
+        """Releases also find an address that is part of another one (D13)."""
+        known = (self.self_member.address, *self.others)
+        return address in known or (
+            self._profile.member_found_by_substring and any(address in member for member in known)
+        )
+
+    def change_list(self, addresses: Iterable[str]) -> bool:
+        """Make this the list; whether anything changed. A member that stays keeps its state, a new one is UP."""
+        listed = sorted(set(addresses))
+        others = [address for address in listed if address != self.self_member.address]
+        self.is_in_list = len(others) < len(listed)
+        if not self.is_in_list:
+            log.warning("the member list %s lacks this node, %s", ", ".join(listed), self.self_member.address)
+        if others == list(self.others):
+            return False
+        self.others = {address: self.others.get(address) or self._new_member(address) for address in others}
+        self._publish()
+        return True
+
+    def _new_member(self, address: str) -> Member:
+        """Up to 2.2.0 nothing is known of its abilities before it reports; from 2.2.1 on they are taken for granted."""
+        return Member(address, MemberState.DOWN if self._profile.member_starts_down else MemberState.UP)
+
+    # The states
 
     def is_up(self, address: str) -> bool:
-        return self.others[address].state is MemberState.UP
+        member = self.others.get(address)
+        return member is not None and member.state is MemberState.UP
 
     def receive_report(self, node: Mapping[str, Any]) -> None:
         """A member of the list that reports is UP; anybody else is answered and otherwise ignored.
@@ -77,34 +160,27 @@ class ServerMemberManager:
         """
         member = self.others.get(node["address"])
         if member is not None:
-            member.extend_info = dict(node.get("extendInfo") or {})
-            member.state = MemberState.UP
+            changed = member.take_over(node)
+            self._set_state(member, MemberState.UP, changed=changed)
 
-    async def report_to_next(self) -> None:
-        """Report to one member, in turn over the sorted list."""
-        targets = tuple(self.others.values())
-        member = targets[self._next_report % len(targets)]
-        self._next_report += 1
-        body = {"node": self.self_member.to_json(), "module": "cluster"}
-        try:
-            reply = await self._clients[member.address].request(MEMBER_REPORT, body, self._profile.report_timeout_ms)
-        except PeerUnreachableError:
-            self._failed(member)
-        except (TimeoutError, UnreadableBodyError):
-            pass  # no change of state: D15
-        else:
-            if reply.type == "ErrorResponse" or (reply.succeeded and "node" not in reply.body):
-                return  # no change of state either
-            if reply.succeeded:
-                self._succeeded(member)
-            else:
-                self._failed(member)
-
-    def _succeeded(self, member: Member) -> None:
-        member.state = MemberState.UP
+    def report_succeeded(self, member: Member, node: Mapping[str, Any] | None) -> None:
+        """Our report was answered; `node` is what the member said of itself, None where the release says nothing."""
+        changed = node is not None and member.take_over(node)
         member.fail_access_count = 0
+        self._set_state(member, MemberState.UP, changed=changed)
 
-    def _failed(self, member: Member) -> None:
+    def report_failed(self, member: Member, *, refused: bool = False) -> None:
+        """One failure more; DOWN after too many in a row, or at once when the connection was refused (over HTTP)."""
         member.fail_access_count += 1
-        is_down = member.fail_access_count > self._profile.member_fail_access_count
-        member.state = MemberState.DOWN if is_down else MemberState.SUSPICIOUS
+        is_down = refused or member.fail_access_count > self._profile.member_fail_access_count
+        self._set_state(member, MemberState.DOWN if is_down else MemberState.SUSPICIOUS)
+
+    def _set_state(self, member: Member, state: MemberState, *, changed: bool = False) -> None:
+        changed = changed or member.state is not state
+        member.state = state
+        if changed and self.others.get(member.address) is member:
+            self._publish()
+
+    def _publish(self) -> None:
+        members = tuple(member.address for member in self.all_members())
+        self._notify_center.publish(MembersChanged(members, self.healthy_addresses()))

@@ -16,7 +16,7 @@ import grpc
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import MAX_MESSAGE_BYTES
 from distro_impl.distro.transport_agent import DISTRO_DATA
-from distro_impl.membership.members import MEMBER_REPORT
+from distro_impl.membership.report import MEMBER_REPORT
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import Connection, ConnectionManager, PeerKey

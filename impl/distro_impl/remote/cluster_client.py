@@ -60,6 +60,7 @@ class ClusterClient:
         self._connection: _Connection | None = None
         self._open_connections: set[_Connection] = set()  # retired ones too, until they are closed
         self._connecting: asyncio.Task[_Connection | None] | None = None
+        self._retired = False
 
     async def request(self, type_name: str, body: Mapping[str, Any], timeout_ms: int) -> Message:
         """The reply, whatever it says. Raises PeerUnreachableError, TimeoutError or UnreadableBodyError."""
@@ -69,6 +70,12 @@ class ClusterClient:
         """Until the connection of this moment, if there is one, is known to be gone."""
         if self._connection is not None:
             await self._connection.lost.wait()
+
+    def retire(self) -> None:
+        """Take no more requests; close when the last one under way has ended."""
+        self._retired = True
+        for connection in tuple(self._open_connections):
+            connection.retire()
 
     async def close(self) -> None:
         """Close every connection at once, with whatever is under way on it."""
@@ -86,6 +93,8 @@ class ClusterClient:
 
     async def _connect(self) -> _Connection:
         """One attempt at a time; requests that come meanwhile wait for the same one."""
+        if self._retired:
+            raise PeerUnreachableError(f"{self._peer} is no member any more")
         if self._connecting is None:
             self._connecting = self._clock.spawn(self._open(), f"{self._own.address} connects to {self._peer}")
         with self._clock.parked():  # the attempt itself is work
@@ -98,6 +107,7 @@ class ClusterClient:
         connection = _Connection(self._own, self._peer, self._clock, self._interceptors, self._open_connections)
         try:
             await self._clock.wait_for(connection.set_up(), CONNECT_TIMEOUT_MS)
+            self._refuse_if_retired()
         except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
             connection.retire()
             return None
@@ -106,6 +116,10 @@ class ClusterClient:
             return connection
         finally:
             self._connecting = None
+
+    def _refuse_if_retired(self) -> None:
+        if self._retired:
+            raise PeerUnreachableError(f"{self._peer} left while {self._own.address} connected to it")
 
 
 class _Connection:

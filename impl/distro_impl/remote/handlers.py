@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distro_impl.membership.members import MEMBER_REPORT, ServerMemberManager
+from distro_impl.membership.members import ServerMemberManager
+from distro_impl.membership.report import MEMBER_REPORT
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, failure, success
 from distro_protos import Json
 
