@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from distro_conformance.known_failures import KNOWN_BREAKS, KNOWN_FAILURES
+from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import FORMS
 from distro_impl import MUTANTS as NODE_MUTANTS
@@ -80,27 +81,33 @@ def _mutants() -> tuple[Entry, ...]:
 
 
 def _profiles() -> tuple[Entry, ...]:
-    """Each release as a diff from the one before; `strict` last."""
+    """Each release as a diff from the one before, as the model tells it; `strict` last."""
+    spans = {release.name: release for release in RELEASES}
+    names = sorted((spans.keys() | NODE_PROFILES.keys()) - {STRICT}, key=release_of)  # type: ignore[arg-type]
     entries, before = [], None
-    for release in RELEASES:
-        profile = MODEL_PROFILES[release.name]
+    for name in names:
+        release = spans.get(name)
+        if release is None:
+            version = NODE_PROFILES[name].version
+            entries.append(Entry(name, f"behaves as {version} (node only: the model sees no difference)"))
+            continue
         details = {}
         for key, value in release.changed.items():
             was = "" if before is None else f" (was {getattr(before, key)})"
             details[key] = f"{value}{was}"
-        model_only = "" if release.name in NODE_PROFILES else " (model only)"
+        model_only = "" if name in NODE_PROFILES else " (model only)"
         history = [
             f"{did} {', '.join(bugs)}" for did, bugs in (("fixed", release.fixed), ("broke", release.broke)) if bugs
         ]
         text = f"behaves as {release.span}{model_only}" + (f": {'; '.join(history)}" if history else "")
-        entries.append(Entry(release.name, text, details))
-        before = profile
-    strict = asdict(MODEL_PROFILES["strict"])
+        entries.append(Entry(name, text, details))
+        before = MODEL_PROFILES[name]
+    strict = asdict(MODEL_PROFILES[STRICT])
     last = {} if before is None else asdict(before)
     repaired = {
         key: f"{strict[key]} (was {value})" for key, value in last.items() if strict[key] != value and key != "name"
     }
-    return (*entries, Entry("strict", "every known defect repaired", repaired))
+    return (*entries, Entry(STRICT, "every known defect repaired", repaired))
 
 
 def _targets() -> tuple[Entry, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, SERVICE, STRICT, Lab
 
-from distro_impl import Profile
+from distro_impl import PROFILES, Profile
 
 pytestmark = pytest.mark.wire
 
@@ -128,7 +128,10 @@ async def test_what_is_not_supported_is_refused_clearly(
     assert re.search(told, reply.body["message"])
 
 
-@pytest.mark.parametrize(("profile", "error_code"), [(NACOS_2_2_4, None), (STRICT, -401)])
+@pytest.mark.parametrize(
+    ("profile", "error_code"),
+    [(PROFILES["nacos-2.0.2"], 500), (NACOS_2_0_4, None), (NACOS_2_2_4, None), (STRICT, -401)],
+)
 async def test_registering_on_a_connection_without_naming_client(
     lab: Lab, profile: Profile, error_code: int | None
 ) -> None:

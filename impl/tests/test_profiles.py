@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from distro_impl import (
     MUTANTS,
     PROFILES,
     NodeConfig,
+    Profile,
     UnknownMutantError,
     UnknownProfileError,
     profile_named,
     with_mutant,
 )
 
+MATRIX = """
+                             2.0.0 2.0.2 2.0.4 2.1.0 2.1.1 2.1.2 2.2.0 2.2.4 2.3.0 2.4.0 2.4.3 2.5.1 3.0.3
+sync_delay_ms                2000  2000  2000  2000  2000  2000  1000  1000  1000  1000  1000  1000  1000
+sync_retry_delay_ms          5000  5000  5000  5000  5000  5000  3000  3000  3000  3000  3000  3000  3000
+load_retry_delay_ms          60000 60000 60000 60000 60000 60000 30000 30000 30000 30000 30000 30000 30000
+load_timeout_ms              3000  3000  3000  3000  30000 30000 30000 30000 30000 30000 30000 30000 30000
+verify_interval_ms           5000  5000  5000  5000  5000  5000  5000  5000  5000  5000  5000  5000  5000
+client_expired_ms            30000 30000 180000 180000 180000 180000 180000 180000 180000 180000 180000 180000 180000
+revision_sent                no    no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes
+verify_tests_revision        no    no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes
+revision_taken_over          never never never never never onnew onnew onnew always always always always always
+sends_only_to_up_members     no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
+ability_negotiation          no    no    no    no    no    no    no    no    yes   yes   yes   yes   yes
+distro_on_sdk_port           yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   no    no    no
+exception_visible            no    no    no    no    no    no    no    no    no    no    no    yes   yes
+"""
+"""wire-protocol.md section 6.9, as far as it concerns the node: one row a switch, one column a release."""
 
-@pytest.mark.parametrize(
-    ("name", "sync_delay_ms", "retry_ms", "load_retry_ms"),
-    [("nacos-2.0.4", 2000, 5000, 60000), ("nacos-2.2.4", 1000, 3000, 30000), ("strict", 1000, 3000, 30000)],
-)
-def test_timings_are_those_of_the_sheet(name: str, sync_delay_ms: int, retry_ms: int, load_retry_ms: int) -> None:
-    """wire-protocol.md section 6.9."""
-    profile = profile_named(name)
-    timings = (profile.sync_delay_ms, profile.sync_retry_delay_ms, profile.load_retry_delay_ms)
-    assert timings == (sync_delay_ms, retry_ms, load_retry_ms)
-    assert (profile.verify_interval_ms, profile.client_expired_ms) == (5000, 180000)
+TEXTS = {"yes": True, "no": False, "never": "never", "onnew": "on creation", "always": "always"}
+
+
+HEAD, *ROWS = MATRIX.strip().splitlines()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.split()[0] for row in ROWS])
+def test_switches_and_timings_are_those_of_the_sheet(row: str) -> None:
+    switch, *cells = row.split()
+    values = [TEXTS[cell] if cell in TEXTS else int(cell) for cell in cells]
+    expected = dict(zip(HEAD.split(), values, strict=True))
+    assert {release: getattr(profile_named(f"nacos-{release}"), switch) for release in expected} == expected
+
+
+def test_every_switch_differs_between_two_profiles_or_two_mutants() -> None:
+    """Else it would be a constant."""
+    profiles = [*PROFILES.values(), *(with_mutant(PROFILES["strict"], mutant) for mutant in MUTANTS)]
+    switches = {field.name for field in fields(Profile) if not field.name.endswith(("_ms", "_count"))}
+    assert [switch for switch in switches if len({getattr(profile, switch) for profile in profiles}) == 1] == []
+
+
+def test_profiles_are_named_after_their_release_and_come_in_its_order() -> None:
+    *releases, strict = PROFILES.values()
+    assert [profile.name for profile in releases] == [f"nacos-{profile.version}" for profile in releases]
+    versions = [tuple(map(int, profile.version.split("."))) for profile in releases]
+    assert versions == sorted(versions)
+    assert strict.name == "strict"
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownProfileError) as raised:
         profile_named("nacos-9")
-    assert str(raised.value) == "the node knows no profile 'nacos-9'; known are: nacos-2.0.4, nacos-2.2.4, strict"
+    assert str(raised.value).startswith("the node knows no profile 'nacos-9'; known are: nacos-2.0.0, nacos-2.0.1, ")
+    assert str(raised.value).endswith(", strict")
     assert isinstance(raised.value, ValueError)
 
 

@@ -43,7 +43,7 @@ class DistroDataRequestHandler:
         try:
             return DISTRO_DATA_RESPONSE, self._answer(operation, request.body)
         except (KeyError, TypeError, AttributeError, ValueError, MalformedSyncDataError):
-            return DISTRO_DATA_RESPONSE, self._failure(HANDLER_EXCEPTION)
+            return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
 
     def _answer(self, operation: DataOperation, body: Mapping[str, Any]) -> Json:
         if operation is DataOperation.SNAPSHOT:
@@ -74,15 +74,16 @@ class DistroDataRequestHandler:
     def _sync(self, data: Mapping[str, Any]) -> Json:
         operation = data["type"]  # a sync without inner type makes the receiver throw
         if data["distroKey"]["resourceType"] != RESOURCE_TYPE:
-            return self._failure(NOT_HANDLED)
+            return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         if operation in (DataOperation.ADD, DataOperation.CHANGE):
             applied = self._processor.process_change(decode_content(data), operation)
         elif operation == DataOperation.DELETE:
             applied = self._processor.process_delete(data["distroKey"]["resourceKey"])
         else:
-            return self._failure(NOT_HANDLED)
+            return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         return success() if applied else failure(SERVER_ERROR, SERVER_ERROR, REFUSED)  # success would mean: applied
 
-    def _failure(self, message: str) -> Json:
-        """Up to 2.5.0 resultCode stays 200 and the sender believes in a success (D5, D6)."""
-        return failure(SERVER_ERROR if self._profile.failure_visible else 200, SERVER_ERROR, message)
+
+def _failure(message: str, *, visible: bool) -> Json:
+    """Where resultCode stays 200 the sender believes in a success (D5, D6)."""
+    return failure(SERVER_ERROR if visible else 200, SERVER_ERROR, message)

@@ -14,8 +14,8 @@ from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import ServiceStorage
 from distro_impl.naming.service_info import published_instance
-from distro_impl.profiles import Profile
-from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, NacosError, success
+from distro_impl.profiles import MissingClient, Profile
+from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, success
 from distro_impl.remote.handlers import Handler, Reply, Request
 
 REGISTER, DEREGISTER = "registerInstance", "deregisterInstance"
@@ -89,8 +89,10 @@ class NamingHandlers:
     def _client(self, request: Request) -> Client | None:
         """None where the release silently does nothing for a connection without naming client."""
         client = self._clients.get(request.connection_id)
-        if client is None and self._profile.missing_client_is_error:
+        if client is None and self._profile.missing_client is MissingClient.REFUSED:
             raise NacosError(CLIENT_DISCONNECT, f"Client id {request.connection_id} doesn't exist.")
+        if client is None and self._profile.missing_client is MissingClient.EXCEPTION:
+            raise NacosError(SERVER_ERROR, f"no client of connection {request.connection_id}")
         return client
 
     def _register(self, client: Client, service: Service, instance: Mapping[str, Any]) -> None:

@@ -1,8 +1,7 @@
-"""What differs between releases: one record of switches and timings for each generation that behaves differently.
+"""What may differ between releases: one record of switches and timings.
 
-This is the node's own table, read from wire-protocol.md section 6 (the matrix is 6.9) and real-nacos.md section 5; it
-shares nothing with the model's. `strict` is no release: every defect known in the part that this node covers is
-repaired in it. A field says what the node does, so the code that asks it reads as a rule.
+A field says what the node does, so the code that asks it reads as a rule. Which release has which value is told in
+releases.py; this is the node's own table and shares nothing with the model's.
 """
 
 from __future__ import annotations
@@ -21,6 +20,14 @@ class RevisionTakenOver(StrEnum):
     NEVER = "never"  # up to 2.1.1: messages carry none
     ON_CREATION = "on creation"  # 2.1.2 - 2.2.4: a plain CHANGE leaves it alone (D1, B10)
     ALWAYS = "always"  # from 2.3.0 on
+
+
+class MissingClient(StrEnum):
+    """What becomes of a naming request on a connection that has no naming client (section 3.2)."""
+
+    EXCEPTION = "exception"  # up to 2.0.2: 500
+    IGNORED = "ignored"  # 2.0.3 - 2.3.1: a success that changes nothing
+    REFUSED = "refused"  # from 2.3.2 on: -401
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +80,10 @@ class Profile:
     """An applied CHANGE or snapshot element counts as a sign of life (B17)."""
     equality_sees_cluster: bool = False
     """An instance that only changed its cluster is a changed instance (D4)."""
-    failure_visible: bool = False
-    """What went wrong in the handler is answered with resultCode 500, and the sender sees it (D5, D6)."""
+    exception_visible: bool = False
+    """An exception in the handler is answered with resultCode 500, and the sender sees it (D5)."""
+    unhandled_visible: bool = False
+    """So is a request that nothing here handles (D6)."""
     distro_on_sdk_port: bool = True
 
     # Members (4.1).
@@ -96,8 +105,7 @@ class Profile:
     connection_replaces_copy: bool = False
     """A connection whose id a synced copy has gets a client of its own. In every release a client is created only
     where there is none, and the connection goes without (`native-connect-onto-synced`)."""
-    missing_client_is_error: bool = False
-    """Registering on a connection without naming client is answered with -401."""
+    missing_client: MissingClient = MissingClient.IGNORED
     instance_id_generated: bool = False
     instance_response_has_type: bool = True
 
@@ -105,64 +113,3 @@ class Profile:
     synced_created_as_native: bool = False
     delete_retried_as_change: bool = False
     mutant: str | None = None
-
-
-PROFILES: dict[str, Profile] = {
-    profile.name: profile
-    for profile in (
-        Profile(
-            name="nacos-2.0.4",
-            version="2.0.4",
-            sync_delay_ms=2_000,
-            sync_retry_delay_ms=5_000,
-            load_retry_delay_ms=60_000,
-            load_timeout_ms=3_000,
-            revision_sent=False,
-            verify_tests_revision=False,
-            revision_taken_over=RevisionTakenOver.NEVER,
-            sends_only_to_up_members=False,
-            instance_response_has_type=False,
-        ),
-        Profile(
-            name="nacos-2.2.4",
-            version="2.2.4",
-            sync_delay_ms=1_000,
-            sync_retry_delay_ms=3_000,
-            load_retry_delay_ms=30_000,
-            revision_taken_over=RevisionTakenOver.ON_CREATION,
-        ),
-        Profile(
-            name="strict",
-            version="2.5.1",
-            sync_delay_ms=1_000,
-            sync_retry_delay_ms=3_000,
-            load_retry_delay_ms=30_000,
-            member_found_by_substring=False,
-            zero_is_a_revision=True,
-            native_untouched_by_peers=True,
-            deleted_stays_deleted=True,
-            snapshot_needs_load=True,
-            load_outlives_exception=True,
-            pause_is_forgiven=True,
-            sync_renews_lease=True,
-            equality_sees_cluster=True,
-            failure_visible=True,
-            distro_on_sdk_port=False,
-            missing_client_is_deleted=True,
-            pending_delete_survives_retry=True,
-            ability_negotiation=True,
-            connection_replaces_copy=True,
-            missing_client_is_error=True,
-            instance_id_generated=True,
-        ),
-    )
-}
-
-
-def profile_named(name: str) -> Profile:
-    """The profile of that name. Raises UnknownProfileError."""
-    try:
-        return PROFILES[name]
-    except KeyError:
-        known = ", ".join(sorted(PROFILES))
-        raise UnknownProfileError(f"the node knows no profile {name!r}; known are: {known}") from None

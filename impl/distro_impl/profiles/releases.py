@@ -1,0 +1,127 @@
+"""The releases as a short history: each is the one before it, with the switches that it turned.
+
+Read from wire-protocol.md section 6 (the matrix is 6.9) and real-nacos.md section 5. A release that is not named here
+behaves like the last one before it, unless the next one says that it began earlier. `strict` is no release: it stands
+on 2.5.1, and every defect known in the part that this node covers is repaired in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from distro_impl.profiles.profile import MissingClient, Profile, RevisionTakenOver, UnknownProfileError
+
+
+def _next(before: Profile, version: str, **changes: Any) -> Profile:
+    return replace(before, name=f"nacos-{version}", version=version, **changes)
+
+
+NACOS_2_0_0 = Profile(
+    name="nacos-2.0.0",
+    version="2.0.0",
+    sync_delay_ms=2_000,
+    sync_retry_delay_ms=5_000,
+    load_retry_delay_ms=60_000,
+    load_timeout_ms=3_000,
+    client_expired_ms=30_000,
+    member_starts_down=True,
+    push_timeout_ms=3_000,
+    revision_sent=False,
+    verify_tests_revision=False,
+    revision_taken_over=RevisionTakenOver.NEVER,
+    sends_only_to_up_members=False,
+    missing_client=MissingClient.EXCEPTION,
+    instance_response_has_type=False,
+)
+NACOS_2_0_1 = _next(NACOS_2_0_0, "2.0.1", member_starts_down=False, push_timeout_ms=5_000)
+NACOS_2_0_2 = _next(NACOS_2_0_1, "2.0.2")
+NACOS_2_0_4 = _next(NACOS_2_0_2, "2.0.4", client_expired_ms=180_000, missing_client=MissingClient.IGNORED)
+"""Since 2.0.3."""
+NACOS_2_1_0 = _next(NACOS_2_0_4, "2.1.0")
+NACOS_2_1_1 = _next(NACOS_2_1_0, "2.1.1", sends_only_to_up_members=True, load_timeout_ms=30_000)
+NACOS_2_1_2 = _next(
+    NACOS_2_1_1,
+    "2.1.2",
+    revision_sent=True,
+    verify_tests_revision=True,
+    revision_taken_over=RevisionTakenOver.ON_CREATION,
+    instance_response_has_type=True,
+)
+NACOS_2_2_0 = _next(
+    NACOS_2_1_2,
+    "2.2.0",
+    sync_delay_ms=1_000,
+    sync_retry_delay_ms=3_000,
+    load_retry_delay_ms=30_000,
+)
+NACOS_2_2_4 = _next(NACOS_2_2_0, "2.2.4")
+"""Since 2.2.1."""
+NACOS_2_3_0 = _next(
+    NACOS_2_2_4,
+    "2.3.0",
+    revision_taken_over=RevisionTakenOver.ALWAYS,
+    ability_negotiation=True,
+    instance_id_generated=True,
+)
+NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1")
+NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED)
+NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
+NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
+NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0")
+NACOS_2_5_1 = _next(NACOS_2_5_0, "2.5.1", exception_visible=True)
+
+NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3")
+"""Since 3.0.0."""
+
+STRICT = replace(
+    NACOS_2_5_1,
+    name="strict",
+    member_found_by_substring=False,
+    zero_is_a_revision=True,
+    native_untouched_by_peers=True,
+    deleted_stays_deleted=True,
+    snapshot_needs_load=True,
+    load_outlives_exception=True,
+    pause_is_forgiven=True,
+    sync_renews_lease=True,
+    equality_sees_cluster=True,
+    unhandled_visible=True,
+    missing_client_is_deleted=True,
+    pending_delete_survives_retry=True,
+    connection_replaces_copy=True,
+)
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        NACOS_2_0_0,
+        NACOS_2_0_1,
+        NACOS_2_0_2,
+        NACOS_2_0_4,
+        NACOS_2_1_0,
+        NACOS_2_1_1,
+        NACOS_2_1_2,
+        NACOS_2_2_0,
+        NACOS_2_2_4,
+        NACOS_2_3_0,
+        NACOS_2_3_1,
+        NACOS_2_3_2,
+        NACOS_2_4_0,
+        NACOS_2_4_3,
+        NACOS_2_5_0,
+        NACOS_2_5_1,
+        NACOS_3_0_3,
+        STRICT,
+    )
+}
+"""By name, in the order of the releases; `strict` is the last."""
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name. Raises UnknownProfileError."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        known = ", ".join(PROFILES)
+        raise UnknownProfileError(f"the node knows no profile {name!r}; known are: {known}") from None
