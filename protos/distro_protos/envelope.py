@@ -25,6 +25,13 @@ STREAM_SERVICE, STREAM_METHOD = "BiRequestStream", "requestBiStream"
 Json = dict[str, Any]
 
 
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused)
+
+
 class UnreadableBodyError(ValueError):
     """The body of a payload is not a JSON object; the type name is still known."""
 
@@ -55,22 +62,25 @@ class Message:
 def encode(
     type_name: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, client_ip: str = ""
 ) -> Payload:
-    """Put a JSON body into an envelope. Fields that are None are left out, as Nacos' writer does."""
+    """Put a JSON body into an envelope. Fields that are None are left out, as Nacos' writer does.
+
+    Half of a surrogate pair, which JSON can escape and UTF-8 cannot hold, becomes a question mark as in Java.
+    """
     text = json.dumps(_without_nulls(body), separators=(",", ":"), ensure_ascii=False)
     metadata = Metadata(type=type_name, headers=dict(headers or {}), client_ip=client_ip)
-    return Payload(metadata=metadata, body=any_pb2.Any(value=text.encode()))
+    return Payload(metadata=metadata, body=any_pb2.Any(value=text.encode(errors="replace")))
 
 
 def decode(payload: Payload) -> Message:
     """Take the body out of an envelope.
 
     Headers of the envelope win over headers inside the body (the Python SDK sends both, section 1.1).
-    Raises UnreadableBodyError when the body is not a JSON object.
+    Raises UnreadableBodyError when the body is not a JSON object. NaN and infinities are not JSON.
     """
     type_name = payload.metadata.type
     try:
-        body = json.loads(payload.body.value or b"null")
-    except ValueError as error:
+        body = _DECODER.decode(str(payload.body.value, "utf-8") or "null")
+    except (ValueError, RecursionError) as error:
         raise UnreadableBodyError(type_name, str(error)) from error
     if not isinstance(body, dict):
         raise UnreadableBodyError(type_name, "it is not a JSON object")

@@ -42,13 +42,22 @@ def test_headers_of_the_envelope_win_over_those_in_the_body() -> None:
     assert decode(sent).headers == {"app": "outer", "token": "t"}
 
 
-@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\xff"])
+@pytest.mark.parametrize(
+    "value", [b"", b"{", b"[]", b"\xff", b'{"weight":NaN}', b'{"port":' + b"9" * 5000 + b"}", b"[" * 200_000]
+)
 def test_a_body_that_is_no_object_is_refused_with_the_type_still_known(value: bytes) -> None:
     payload = encode("HealthCheckRequest", {})
     payload.body.value = value
     with pytest.raises(UnreadableBodyError, match="the body of HealthCheckRequest is unreadable") as raised:
         decode(payload)
     assert raised.value.type_name == "HealthCheckRequest"
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+    """JSON can escape it, UTF-8 cannot hold it, and the answer that repeats it must still be written."""
+    payload = encode("InstanceRequest", {})
+    payload.body.value = b'{"serviceName":"a\\ud800b"}'
+    assert decode(encode("InstanceResponse", decode(payload).body)).body == {"serviceName": "a?b"}
 
 
 @pytest.mark.parametrize(
