@@ -5,8 +5,8 @@ a node behaves like, mutants break it on purpose. The reading of wire-protocol.m
 
 Left out so far: the HTTP API with heartbeats and DistroFilter (and with it ip:port clients), batch and persistent
 instances, the connection ejector and connection limits, TLS and server identity, configuration services,
-the collection of empty services after 60 s, changes of the member list while the node runs. A snapshot is one message,
-as in every release, so one above the message limit can never be loaded (B11).
+the collection of empty services after 60 s. A snapshot is one message, as in every release, so one above the message
+limit can never be loaded (B11).
 """
 
 from distro_impl.clocks.clock import Clock, SystemClock, TimerHandle
@@ -14,6 +14,7 @@ from distro_impl.clocks.virtual_clock import NotSettledError, VirtualClock, Work
 from distro_impl.cluster import Cluster
 from distro_impl.config import NodeConfig
 from distro_impl.events import NodeEvent, NodeEventKind, Observer
+from distro_impl.membership.lookup import MemberListError, parse_member_list
 from distro_impl.mutants import MUTANTS, Mutant, UnknownMutantError, with_mutant
 from distro_impl.node import Node
 from distro_impl.ports import PortInUseError, free_main_ports
@@ -25,6 +26,7 @@ __all__ = [
     "PROFILES",
     "Clock",
     "Cluster",
+    "MemberListError",
     "Mutant",
     "Node",
     "NodeConfig",
@@ -42,6 +44,7 @@ __all__ = [
     "VirtualClock",
     "WorkFailedError",
     "free_main_ports",
+    "parse_member_list",
     "profile_named",
     "with_mutant",
     "with_settings",

@@ -8,7 +8,9 @@ depend on how fast the kernel tells them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
 import grpc
@@ -38,16 +40,23 @@ class Cluster:
         clock: Clock | None = None,
         ports: Sequence[int] = (),
         further_members: Sequence[str] = (),
+        member_list_file: Path | None = None,
         observer: Observer | None = None,
         interceptors: ClusterInterceptors | None = None,
     ) -> None:
-        """`ports` are main ports, one a node (default: free ones); `further_members` are run by somebody else."""
+        """`ports` are main ports, one a node (default: free ones); `further_members` are run by somebody else.
+
+        A `member_list_file` holds all members, these nodes too, and is watched. Raises MemberListError.
+        """
         self.clock: Clock = clock or SystemClock()
         mains = tuple(ports) or free_main_ports(size)
         if len(mains) != size:
             raise ValueError(f"{size} nodes need {size} main ports, got {len(mains)}")
-        members = tuple(sorted([*(f"127.0.0.1:{port}" for port in mains), *further_members]))
-        self._configs = [NodeConfig(port=port, members=members, profile=profile) for port in mains]
+        listed = {*(f"127.0.0.1:{port}" for port in mains), *further_members}
+        members = () if member_list_file else tuple(sorted(listed))
+        self._configs = [
+            NodeConfig(port=port, members=members, member_list_file=member_list_file, profile=profile) for port in mains
+        ]
         self._observer = observer
         self._interceptors = interceptors
         self.nodes: list[Node] = [self._new_node(config) for config in self._configs]
@@ -87,6 +96,17 @@ class Cluster:
         node = self.nodes[index] = self._new_node(self._configs[index])
         await node.start()
         return node
+
+    def change_members(self, addresses: Iterable[str]) -> None:
+        """Give each node in it this list, also when it is started again; the others are told nothing."""
+        members = tuple(sorted(addresses))
+        self._configs = [
+            replace(config, members=members, member_list_file=None) if config.address in members else config
+            for config in self._configs
+        ]
+        for node in self.nodes:
+            if node.address in members:
+                node.change_members(members)
 
     async def __aenter__(self) -> Cluster:
         await self.start()

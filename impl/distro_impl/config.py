@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from distro_impl.profiles import PROFILES, Profile
 
@@ -16,16 +17,20 @@ MAX_MESSAGE_BYTES = 10 * 1024 * 1024
 class NodeConfig:
     """One node. `port` is the main port P: identity in every message, and the port of the HTTP server.
 
-    `members` are `ip:P` texts, the node itself included; empty means the node alone (standalone). Timings and
+    `members` are `ip:P` texts, the node itself included. Instead a file may hold them, in the syntax of `cluster.conf`;
+    it is watched. With neither the node is alone (standalone). Timings and
     switches are those of the profile; `dataclasses.replace(profile, sync_delay_ms=…)` overrides one.
     """
 
     port: int
     ip: str = "127.0.0.1"
     members: tuple[str, ...] = ()
+    member_list_file: Path | None = None
     profile: Profile = PROFILES["strict"]
 
     def __post_init__(self) -> None:
+        if self.members and self.member_list_file is not None:
+            raise ValueError(f"the members are given and so is a file with them, {self.member_list_file}; give one")
         if self.members and self.address not in self.members:
             raise ValueError(f"the member list {', '.join(self.members)} lacks the node itself, {self.address}")
 
@@ -46,7 +51,7 @@ class NodeConfig:
     @property
     def is_standalone(self) -> bool:
         """No cluster at all: no sync, no verify, no reports, and nothing to load (section 6.1)."""
-        return not self.members
+        return not self.members and self.member_list_file is None
 
     @property
     def other_members(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
 from distro_impl.http.operator import operator_routes
 from distro_impl.http.server import HttpServer
+from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.naming.client_manager import ClientManager
@@ -48,6 +49,7 @@ class Node:
         observer: Observer | None = None,
         interceptors: Interceptors | None = None,
     ) -> None:
+        """Raises MemberListError when the file with the members cannot be used."""
         self.config = config
         self.address: str = config.address
         self._begun = False
@@ -57,7 +59,8 @@ class Node:
         self._notify_center = NotifyCenter()
         self._clients = ClientManager(clock, profile, self._notify_center, self._watch)
         self._connections = ConnectionManager(clock, self._on_connected, self._on_disconnected)
-        self._members = ServerMemberManager(config, self._notify_center)
+        self._lookup = FileMemberLookup(config.member_list_file, config.port) if config.member_list_file else None
+        self._members = ServerMemberManager(config, self._notify_center, self._other_members())
         self._peers = ClusterRpcClientProxy(config, clock, self._members, self._notify_center, interceptors)
         self._reports = MemberReportTask(profile, self._members, self._peers)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
@@ -129,6 +132,8 @@ class Node:
                 first_ms=now_ms + profile.report_first_ms,
                 name="member report",
             )
+        if self._lookup:
+            clock.every(POLL_MS, self._reload_members, first_ms=now_ms + POLL_MS, name="member list")
         self._begun = True
         clock.spawn(self._load_task.run(), f"initial load of {self.address}")
 
@@ -150,6 +155,11 @@ class Node:
         """From now on these are the members, as if the file with the list had been changed."""
         self._members.change_list(addresses)
 
+    def _reload_members(self) -> None:
+        listed = self._lookup.read_if_changed() if self._lookup else None
+        if listed is not None:
+            self._members.change_list(listed)
+
     # Waiting
 
     async def wait_disconnected(self, client_id: str) -> None:
@@ -161,6 +171,17 @@ class Node:
         await asyncio.wait_for(self._peers.wait_lost(peer), PEER_LOST_TIMEOUT_S)
 
     # Parts
+
+    def _other_members(self) -> tuple[str, ...]:
+        """Those of the configuration, or of the file. Raises MemberListError."""
+        if self._lookup is None:
+            return self.config.other_members
+        listed = self._lookup.read()
+        if self.address not in listed:
+            raise MemberListError(
+                f"the member list {self.config.member_list_file} lacks the node itself, {self.address}"
+            )
+        return tuple(member for member in listed if member != self.address)
 
     def _acceptor(self, offset: int, purpose: str, *, refuses_cluster_requests: bool) -> RequestAcceptor:
         return RequestAcceptor(

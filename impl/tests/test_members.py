@@ -41,7 +41,7 @@ class Reporting:
         notify_center = NotifyCenter()
         self.told: list[MembersChanged] = []
         notify_center.subscribe(MembersChanged, self.told.append)
-        self.members = ServerMemberManager(config, notify_center)
+        self.members = ServerMemberManager(config, notify_center, others)
         self.peers = Peers(outcome)
         self._task = MemberReportTask(STRICT, self.members, cast("ClusterRpcClientProxy", self.peers))
 
@@ -141,7 +141,7 @@ def test_releases_take_an_address_for_a_member_that_is_part_of_another_one() -> 
     found = {}
     for name in ("nacos-2.2.4", "strict"):
         config = NodeConfig(port=8848, members=(A, whole), profile=PROFILES[name])
-        members = ServerMemberManager(config, NotifyCenter())
+        members = ServerMemberManager(config, NotifyCenter(), config.other_members)
         assert members.has_member(whole)
         assert members.has_member(A)
         assert not members.has_member(B)

@@ -96,14 +96,14 @@ class Member:
 class ServerMemberManager:
     """Who the members are and in which state."""
 
-    def __init__(self, config: NodeConfig, notify_center: NotifyCenter) -> None:
+    def __init__(self, config: NodeConfig, notify_center: NotifyCenter, others: Iterable[str]) -> None:
         self._profile, self._notify_center = config.profile, notify_center
         self.self_member = Member(
             config.address,
             extend_info={"version": config.profile.version, "supportGrayModel": True},
             abilities=OWN_ABILITIES,
         )
-        self.others = {address: self._new_member(address) for address in config.other_members}
+        self.others = {address: self._new_member(address) for address in sorted(others)}
         self.is_in_list = True
         """Whether the list of now has this node in it; it goes on working when it has not."""
 

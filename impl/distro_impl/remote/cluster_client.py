@@ -71,6 +71,11 @@ class ClusterClient:
         if self._connection is not None:
             await self._connection.lost.wait()
 
+    @property
+    def is_closed(self) -> bool:
+        """Retired, and every connection gone."""
+        return self._retired and self._connecting is None and not self._open_connections
+
     def retire(self) -> None:
         """Take no more requests; close when the last one under way has ended."""
         self._retired = True

@@ -35,6 +35,7 @@ class ClusterRpcClientProxy:
         self._own, self._clock, self._members = own, clock, members
         self._interceptors = interceptors
         self._clients: dict[str, ClusterClient] = {}
+        self._leaving: list[tuple[str, ClusterClient]] = []  # retired, and perhaps still waiting for an answer
         self._follow(members.other_addresses())
         notify_center.subscribe(MembersChanged, lambda _: self._follow(members.other_addresses()))
 
@@ -46,17 +47,22 @@ class ClusterRpcClientProxy:
         return await client.request(type_name, body, timeout_ms)
 
     async def wait_lost(self, member: str) -> None:
-        """Until the connection of this moment to that member, if there is one, is known to be gone."""
-        if member in self._clients:
-            await self._clients[member].wait_lost()
+        """Until the connections of this moment to that member, if there are any, are known to be gone."""
+        await asyncio.gather(*(client.wait_lost() for at, client in self._all() if at == member))
 
     async def close(self) -> None:
         """Close every connection at once, with whatever is under way on it."""
-        await asyncio.gather(*(client.close() for client in self._clients.values()))
+        await asyncio.gather(*(client.close() for _, client in self._all()))
+
+    def _all(self) -> list[tuple[str, ClusterClient]]:
+        return [*self._clients.items(), *self._leaving]
 
     def _follow(self, listed: Sequence[str]) -> None:
+        self._leaving = [(member, client) for member, client in self._leaving if not client.is_closed]
         for member in self._clients.keys() - set(listed):
-            self._clients.pop(member).retire()
+            client = self._clients.pop(member)
+            client.retire()
+            self._leaving.append((member, client))
         for member in listed:
             if member not in self._clients:
                 interceptors = self._interceptors(member) if self._interceptors else ()
