@@ -57,14 +57,14 @@ class Watch:
         if self._observer is None:
             return
         holds = kind not in (NodeEventKind.CLIENT_DISCONNECTED, NodeEventKind.REPLICA_REMOVED)
-        has_revision = holds and (client.native or self._keeps_copied_revision)
+        has_revision = holds and (client.responsible or self._keeps_copied_revision)
         self._observer(
             NodeEvent(
                 node=self._node,
                 at_ms=self._clock.now_ms(),
                 kind=kind,
                 client=client.id,
-                native=client.native,
+                native=client.responsible,
                 revision=client.revision if has_revision else None,
                 sync_data=client.sync_data(with_revision=has_revision) if holds else None,
                 reason=reason,

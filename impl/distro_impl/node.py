@@ -16,6 +16,7 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.load_task import LoadTask
+from distro_impl.distro.mapper import DistroMapper
 from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
@@ -24,9 +25,12 @@ from distro_impl.http.server import HttpServer
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
+from distro_impl.naming.beats import Beats
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.naming.push import PushService, ServiceStorage
+from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy, Interceptors
@@ -57,10 +61,14 @@ class Node:
         self._lifetime = clock = Lifetime(clock)
         self._watch = Watch(self.address, clock, observer, profile)
         self._notify_center = NotifyCenter()
-        self._clients = ClientManager(clock, profile, self._notify_center, self._watch)
         self._connections = ConnectionManager(clock, self._on_connected, self._on_disconnected)
         self._lookup = FileMemberLookup(config.member_list_file, config.port) if config.member_list_file else None
         self._members = ServerMemberManager(config, self._notify_center, self._other_members())
+        self._switches = SwitchDomain()
+        self._mapper = DistroMapper(
+            profile, self._members, self._switches, self._notify_center, standalone=config.is_standalone
+        )
+        self._clients = ClientManager(clock, profile, self._notify_center, self._watch, self._mapper.responsible)
         self._peers = ClusterRpcClientProxy(config, clock, self._members, self._notify_center, interceptors)
         self._reports = MemberReportTask(profile, self._members, self._peers)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
@@ -69,6 +77,7 @@ class Node:
             clock, profile, self._members, self._processor, self._agent, standalone=config.is_standalone
         )
         self._storage = ServiceStorage(clock, self._clients)
+        self._instances = self._instance_operator()
         self._servers: tuple[RequestAcceptor | HttpServer, ...] = (
             self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
             self._acceptor(CLUSTER_PORT_OFFSET, "cluster gRPC", refuses_cluster_requests=False),
@@ -194,6 +203,24 @@ class Node:
             connections=self._connections,
             handlers=self._handlers(),
             is_started=lambda: self._begun,
+        )
+
+    def _instance_operator(self) -> InstanceOperator:
+        beats = Beats(
+            clock=self._lifetime,
+            profile=self.config.profile,
+            clients=self._clients,
+            switches=self._switches,
+            notify_center=self._notify_center,
+            watch=self._watch,
+        )
+        return InstanceOperator(
+            clock=self._lifetime,
+            clients=self._clients,
+            storage=self._storage,
+            beats=beats,
+            switches=self._switches,
+            watch=self._watch,
         )
 
     def _http_server(self) -> HttpServer:

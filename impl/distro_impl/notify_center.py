@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from distro_impl.naming.client import Client, Service
+from distro_impl.naming.ip_port_client import IpPortClient
 
 E = TypeVar("E")
 
@@ -21,6 +22,13 @@ class ClientChanged:
     """A client's published set changed, by its own connection or by a peer."""
 
     client: Client
+
+
+@dataclass(frozen=True, slots=True)
+class IpPortClientCreated:
+    """This node has an ip:port client that it had not."""
+
+    client: IpPortClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from typing import Any
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.transport_agent import DataOperation
 from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import Client, SyncData, read_sync_data
+from distro_impl.naming.client import Client, MalformedSyncDataError, SyncData, read_sync_data
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.ip_port_client import is_persistent
 from distro_impl.profiles import Profile, RevisionTakenOver
 from distro_protos import Json
 
@@ -38,7 +39,7 @@ class DistroClientDataProcessor:
         return [
             (client.id, client.revision if self._profile.revision_sent else 0)
             for client in self._clients
-            if client.native
+            if client.responsible
         ]
 
     # Applying
@@ -53,6 +54,8 @@ class DistroClientDataProcessor:
             return False
         client = self._clients.get(sync.client_id)
         if client is None:
+            if is_persistent(sync.client_id):
+                raise MalformedSyncDataError(f"{sync.client_id} is a persistent client, which Distro does not carry")
             client = self._clients.sync_client_connected(sync.client_id, self._revision_at_creation(sync))
         self._apply(client, sync)
         self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
@@ -75,10 +78,12 @@ class DistroClientDataProcessor:
 
     def process_verify(self, client_id: str, revision: int) -> bool:
         """Whether our copy is what its owner thinks it is. If so the lease is renewed."""
+        if is_persistent(client_id):
+            raise MalformedSyncDataError(f"{client_id} is a persistent client, which nobody verifies")
         client = self._clients.get(client_id)
         if client is None or not self._is_verified(client, revision):
             return False
-        client.renewed_ms = self._clock.now_ms()
+        client.renew(self._clock.now_ms())
         return True
 
     # Rules

@@ -2,8 +2,8 @@
 
     change -> delay task (merged per client and peer) -> execute task -> request -> reply -> nothing, or a retry
 
-Verify rounds and the initial load are tasks of their own (verify_task.py, load_task.py). Only clients that are native
-here are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
+Verify rounds and the initial load are tasks of their own (verify_task.py, load_task.py). Only clients that this node is
+responsible for are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ class DistroProtocol:
     # Events
 
     def _on_client_changed(self, event: ClientChanged) -> None:
-        if event.client.native:
+        if event.client.responsible:
             self._sync_to_all(event.client.id, DataOperation.CHANGE)
 
     def _on_client_removed(self, event: ClientRemoved) -> None:
-        if event.client.native:
+        if event.client.responsible:
             self._sync_to_all(event.client.id, DataOperation.DELETE)
 
     def _on_verify_failed(self, event: VerifyFailed) -> None:
         client = self._clients.get(event.client_id)
-        if client is not None and client.native:
+        if client is not None and client.responsible:
             self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
     def _sync_to_all(self, client_id: str, operation: DataOperation) -> None:

@@ -1,7 +1,8 @@
 """A client: the unit of ownership and of replication, and how it is written as `ClientSyncData`.
 
 A client is what one naming connection publishes and subscribes to. Its owner, the node that holds the connection, has
-it as *native*; every other node has a *synced* copy. Source: wire-protocol.md sections 5.2 and 6.
+it as *native*; every other node has a *synced* copy. The other kind, without connection, is in ip_port_client.py.
+Source: wire-protocol.md sections 5.2 and 6.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from distro_impl.profiles import Profile
 from distro_protos import Json
 
 JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
@@ -76,6 +78,23 @@ class Client:
     subscribers: dict[Service, str] = field(default_factory=dict)
     """Service -> the cluster selector that the subscription named ("" for all)."""
 
+    @property
+    def responsible(self) -> bool:
+        """Whether it is this node that replicates and verifies the client (section 6.1)."""
+        return self.native
+
+    def renew(self, now_ms: int) -> None:
+        """Its owner said that our copy is right."""
+        self.renewed_ms = now_ms
+
+    def is_expired(self, now_ms: int, profile: Profile) -> bool:
+        """Only a copy expires; a native client lives as long as its connection (section 6.7)."""
+        return not self.native and now_ms - self.renewed_ms > profile.client_expired_ms
+
+    def instances_json(self) -> list[Json]:
+        """What it publishes, as it travels."""
+        return [instance.to_json() for instance in self.publishers.values()]
+
     def sync_data(self, *, with_revision: bool) -> Json:
         """The `ClientSyncData` object: four parallel lists, the complete set."""
         services = tuple(self.publishers)
@@ -85,7 +104,7 @@ class Client:
             "namespaces": [service.namespace for service in services],
             "groupNames": [service.group for service in services],
             "serviceNames": [service.name for service in services],
-            "instancePublishInfos": [instance.to_json() for instance in self.publishers.values()],
+            "instancePublishInfos": self.instances_json(),
             "batchInstanceData": {},
         }
 

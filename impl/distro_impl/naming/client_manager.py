@@ -2,18 +2,28 @@
 
 The one place where a client is created, changed or removed, so that index, events and observer cannot be forgotten.
 The lease of synced copies is here too (native clients live as long as their connection), and so is the memory of who
-was removed for good. Which client may be touched by whom is decided by the callers.
+was removed for good. Which client may be touched by whom is decided by the callers. The ids say which of the two kinds
+a client is: connection based, or ip:port.
 Source: wire-protocol.md sections 6.4 and 6.7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import Client, PublishedInstance, Service
-from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, ServiceChanged, ServiceSubscribed
+from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
+from distro_impl.notify_center import (
+    ClientChanged,
+    ClientRemoved,
+    IpPortClientCreated,
+    NotifyCenter,
+    ServiceChanged,
+    ServiceSubscribed,
+)
 from distro_impl.profiles import Profile
 
 LEASE, CONNECTED = "lease", "connected"
@@ -24,8 +34,17 @@ MISSED_TURN = 2
 class ClientManager:
     """All clients that this node knows."""
 
-    def __init__(self, clock: Clock, profile: Profile, notify_center: NotifyCenter, watch: Watch) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        profile: Profile,
+        notify_center: NotifyCenter,
+        watch: Watch,
+        is_ours: Callable[[str], bool],
+    ) -> None:
+        """`is_ours` says whether this node is responsible for an ip:port client, by its tag."""
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
+        self._is_ours = is_ours
         self._clients: dict[str, Client] = {}
         self._deleted_ms: dict[str, int] = {}
         self._cleaned_ms: int | None = None
@@ -52,14 +71,35 @@ class ClientManager:
 
     def sync_client_connected(self, client_id: str, revision: int) -> Client:
         """A peer told us of a client that we do not have yet."""
+        if is_ip_port(client_id):
+            return self._ip_port_client(client_id, revision)
         native = self._profile.synced_created_as_native
         client = Client(client_id, native=native, renewed_ms=self._clock.now_ms(), revision=revision)
         self._clients[client_id] = client
         return client
 
+    def ip_port_client_connected(self, client_id: str) -> IpPortClient:
+        """The client of that id, a new one if there is none."""
+        client = self._clients.get(client_id)
+        if client is None:
+            client = self._ip_port_client(client_id, 0)
+            self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
+        assert isinstance(client, IpPortClient)
+        return client
+
+    def _ip_port_client(self, client_id: str, revision: int) -> IpPortClient:
+        now_ms = self._clock.now_ms()
+        client = IpPortClient(client_id, native=False, renewed_ms=now_ms, revision=revision, is_ours=self._is_ours)
+        self._clients[client_id] = client
+        self._notify.publish(IpPortClientCreated(client))
+        return client
+
     def delete(self, client_id: str, kind: NodeEventKind, reason: str | None = None) -> None:
-        """Remove a client because its owner says so; unknown is fine. Its id never comes back, so we may keep it."""
-        if self._profile.deleted_stays_deleted:
+        """Remove a client because its owner says so; unknown is fine.
+
+        The id of a connection never comes back, so we may keep it; that of an ip:port client does.
+        """
+        if self._profile.deleted_stays_deleted and not is_ip_port(client_id):
             self._deleted_ms[client_id] = self._clock.now_ms()
         self._remove(client_id, kind, reason)
 
@@ -93,8 +133,8 @@ class ClientManager:
             return
         oldest_ms = now_ms - self._profile.client_expired_ms
         for client in self:
-            if not client.native and client.renewed_ms < oldest_ms:
-                self._remove(client.id, NodeEventKind.REPLICA_REMOVED, LEASE)
+            if client.is_expired(now_ms, self._profile):
+                self._remove(client.id, _expiry_of(client), LEASE)
         self._deleted_ms = {name: at_ms for name, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
 
     def _was_paused(self, gap_ms: int) -> bool:
@@ -104,7 +144,7 @@ class ClientManager:
     def _restart_leases(self, now_ms: int) -> None:
         for client in self:
             if not client.native:
-                client.renewed_ms = now_ms
+                client.renew(now_ms)
         self._deleted_ms = dict.fromkeys(self._deleted_ms, now_ms)
 
     # What a client publishes
@@ -112,6 +152,8 @@ class ClientManager:
     def publish(self, client: Client, service: Service, instance: PublishedInstance) -> None:
         """One entry per client and service; a second one replaces the first."""
         client.publishers[service] = instance
+        if isinstance(client, IpPortClient):
+            client.heart_beats_ms[service] = self._clock.now_ms()
         self._known_services.add(service)
         self._publishers.setdefault(service, {})[client.id] = client
         self._notify.publish(ClientChanged(client))
@@ -120,7 +162,15 @@ class ClientManager:
     def unpublish(self, client: Client, service: Service) -> None:
         if client.publishers.pop(service, None) is None:
             return
+        if isinstance(client, IpPortClient):
+            del client.heart_beats_ms[service]
         _discard(self._publishers, service, client)
+        self._notify.publish(ClientChanged(client))
+        self._notify.publish(ServiceChanged(service))
+
+    def set_healthy(self, client: IpPortClient, service: Service, healthy: bool) -> None:
+        """An instance came back to life, or is taken for dead; no sign of life by itself."""
+        client.publishers[service] = replace(client.publishers[service], healthy=healthy)
         self._notify.publish(ClientChanged(client))
         self._notify.publish(ServiceChanged(service))
 
@@ -152,6 +202,11 @@ class ClientManager:
     def services(self) -> list[Service]:
         """Services with a publisher or a subscriber, sorted."""
         return sorted(self._publishers.keys() | self._subscribers.keys())
+
+
+def _expiry_of(client: Client) -> NodeEventKind:
+    """Only an ip:port client can expire where it is owned."""
+    return NodeEventKind.CLIENT_DISCONNECTED if client.responsible else NodeEventKind.REPLICA_REMOVED
 
 
 def _discard(index: dict[Service, dict[str, Client]], service: Service, client: Client) -> None:

@@ -63,6 +63,9 @@ class Profile:
     zero_is_a_revision: bool = False
     """A VERIFY with revision 0 is compared like any other; in releases that compare it passes (D11)."""
     revision_taken_over: RevisionTakenOver = RevisionTakenOver.ALWAYS
+    revision_follows_beats: bool = False
+    """The revision of an ip:port client is computed again when an instance becomes healthy or unhealthy or is removed
+    for want of beats; in releases only when it is registered or deregistered (D12, B06)."""
 
     # Receiving (5.4, 6.4).
     native_untouched_by_peers: bool = False
@@ -85,6 +88,14 @@ class Profile:
     unhandled_visible: bool = False
     """So is a request that nothing here handles (D6)."""
     distro_on_sdk_port: bool = True
+
+    # ip:port clients (6.6, 6.7).
+    expire_instance: bool = True
+    """An instance without beats is removed after a while, not only unhealthy."""
+    owner_by_configured_place: bool = False
+    """The owner is the member at the hash's place in the whole list, or the next one that is not DOWN; in releases the
+    place is one among the healthy members. While lists differ a client then has two owners at worst, never none (B15).
+    """
 
     # Members (4.1).
     member_starts_down: bool = False

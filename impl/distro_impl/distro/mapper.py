@@ -1,0 +1,76 @@
+"""Who is responsible for an ip:port client: a hash of its `ip:port` over the sorted list of healthy members.
+
+Nobody holds a connection to such a client, so all members have to come to the same answer by themselves; while their
+lists differ they do not, and a client may have several owners or none (B15). Source: wire-protocol.md section 6.6,
+class DistroMapper.
+"""
+
+from __future__ import annotations
+
+from distro_impl.java_hash import java_hash
+from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_impl.profiles import Profile
+
+JAVA_INT_MAX = 2**31 - 1
+
+
+class DistroMapper:
+    """`standalone`: there is no cluster, and everything is ours."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        members: ServerMemberManager,
+        switches: SwitchDomain,
+        notify_center: NotifyCenter,
+        *,
+        standalone: bool,
+    ) -> None:
+        self._profile, self._members, self._switches, self._standalone = profile, members, switches, standalone
+        self._own_address = members.self_member.address
+        notify_center.subscribe(MembersChanged, lambda _: self._read_members())
+        self._read_members()
+
+    def responsible(self, tag: str) -> bool:
+        """Whether this node owns the client `tag` (`ip:port`). One that is not in its own list owns everything."""
+        if self._standalone or not self._switches.distro_enabled:
+            return True
+        if self._places and not self._members.is_in_list:
+            return True
+        return bool(self._places) and self._owner(tag) == self._own_address
+
+    def map_server(self, tag: str) -> str:
+        """The address of the member that owns the client `tag`; this node's own when there is nobody to choose from."""
+        if not self._places or not self._switches.distro_enabled:
+            return self._own_address
+        return self._owner(tag)
+
+    def _owner(self, tag: str) -> str:
+        places = self._places
+        return places[distro_hash(tag) % len(places)]
+
+    def _read_members(self) -> None:
+        self._places = self._configured_places() if self._profile.owner_by_configured_place else self._healthy_places()
+
+    def _healthy_places(self) -> tuple[str, ...]:
+        healthy = self._members.healthy_addresses()
+        return healthy if self._members.is_in_list else tuple(one for one in healthy if one != self._own_address)
+
+    def _configured_places(self) -> tuple[str, ...]:
+        """One place for each member of the list; the place of one that is DOWN is taken by the next that is not."""
+        listed = self._members.all_members()
+        if not self._members.is_in_list:
+            listed = tuple(member for member in listed if member.address != self._own_address)
+        if all(member.state is MemberState.DOWN for member in listed):
+            return ()
+        return tuple(
+            next(one.address for one in (*listed[place:], *listed) if one.state is not MemberState.DOWN)
+            for place in range(len(listed))
+        )
+
+
+def distro_hash(tag: str) -> int:
+    """Never negative. `%` of Java keeps the sign, so the absolute value may as well be taken first."""
+    return abs(java_hash(tag)) % JAVA_INT_MAX

@@ -1,0 +1,151 @@
+"""InstanceOperator: what clients that speak HTTP may ask of a node, without a word of HTTP.
+
+Such a client is known by its `ip:port`, one for all services that this address is registered in. That the right node
+is asked is the business of the HTTP side (DistroFilter); here a node takes what it is given, and what it is not
+responsible for it keeps to itself. Source: wire-protocol.md section 7.1, class InstanceOperatorClientImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.events import NodeEventKind, Watch
+from distro_impl.naming.beats import Beats, heart_beat_ms
+from distro_impl.naming.client import PublishedInstance, Service
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.ip_port_client import IpPortClient, ip_port_client_id
+from distro_impl.naming.push import ServiceStorage
+from distro_impl.naming.service_info import DEFAULT_CLUSTER, published_instance
+from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.remote.errors import INVALID_PARAM, NacosError
+from distro_protos import Json
+
+MAX_PORT = 65_535
+MAX_WEIGHT = 10_000.0
+BEAT_INTERVAL = "preserved.heart.beat.interval"
+
+
+class BeatCode(IntEnum):
+    """NamingResponseCode, as far as beats use it."""
+
+    OK = 10200
+    RESOURCE_NOT_FOUND = 20404
+
+
+@dataclass(frozen=True, slots=True)
+class BeatInfo:
+    """A full beat: enough to register the instance that beats."""
+
+    ip: str
+    port: int
+    cluster: str = DEFAULT_CLUSTER
+    weight: float = 1.0
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class InstanceOperator:
+    """Ephemeral instances only."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        clients: ClientManager,
+        storage: ServiceStorage,
+        beats: Beats,
+        switches: SwitchDomain,
+        watch: Watch,
+    ) -> None:
+        self._clock, self._clients, self._storage = clock, clients, storage
+        self._beats, self._switches, self._watch = beats, switches, watch
+
+    def register(self, service: Service, instance: Mapping[str, Any]) -> None:
+        """`instance` has the fields of the JSON object `Instance`, as on gRPC. Raises NacosError(INVALID_PARAM)."""
+        published = _published(service, instance)
+        client = self._clients.ip_port_client_connected(ip_port_client_id(published.ip, published.port))
+        self._clients.publish(client, service, published)
+        self._changed(client)
+
+    def deregister(self, service: Service, ip: str, port: int) -> None:
+        """Unknown is fine. The empty client stays until the cleaner takes it."""
+        client = self._client(ip, port)
+        if client is not None and self._clients.is_known(service):
+            self._clients.unpublish(client, service)
+            self._changed(client)
+
+    def beat(self, service: Service, ip: str, port: int, beat: BeatInfo | None) -> tuple[BeatCode, int]:
+        """The code, and after how many ms the next beat is expected. `beat` is None for a light beat.
+
+        A full beat of an instance that is not registered registers it. Raises NacosError(INVALID_PARAM).
+        """
+        client = self._client(ip, port)
+        if client is None or service not in client.publishers:
+            if beat is None:
+                return BeatCode.RESOURCE_NOT_FOUND, self._switches.client_beat_interval_ms
+            self.register(service, _instance_of(beat))
+            client = self._clients.ip_port_client_connected(ip_port_client_id(beat.ip, beat.port))
+        self._beats.beat(client, service)
+        return BeatCode.OK, self._beat_interval_ms(client.publishers[service])
+
+    def instances(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
+        """`ServiceInfo`, with the plain name of the service."""
+        return self._storage.info(service, clusters=clusters, healthy_only=healthy_only)
+
+    def instance(self, service: Service, ip: str, port: int, cluster: str) -> Json | None:
+        """One `Instance` of that list."""
+        for host in self._storage.info(service, clusters=cluster)["hosts"]:
+            if (host["ip"], host["port"]) == (ip, port):
+                found: Json = host
+                return found
+        return None
+
+    def _client(self, ip: str, port: int) -> IpPortClient | None:
+        client = self._clients.get(ip_port_client_id(ip, port))
+        assert client is None or isinstance(client, IpPortClient)
+        return client
+
+    def _changed(self, client: IpPortClient) -> None:
+        client.renewed_ms = self._clock.now_ms()
+        client.revision = client.content_hash()
+        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
+
+    def _beat_interval_ms(self, instance: PublishedInstance) -> int:
+        if BEAT_INTERVAL in instance.extend_datum:
+            return heart_beat_ms(instance, "instanceHeartBeatInterval")
+        return self._switches.client_beat_interval_ms
+
+
+def _published(service: Service, instance: Mapping[str, Any]) -> PublishedInstance:
+    if not instance.get("ephemeral", True):
+        raise NacosError(INVALID_PARAM, "persistent instances are not supported by this node, only ephemeral ones")
+    with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
+    try:
+        published = published_instance(with_cluster, service, generate_id=True)
+        weight = float(instance.get("weight", 1.0))
+    except (KeyError, TypeError, ValueError) as error:
+        raise NacosError(INVALID_PARAM, f"illegal instance: {type(error).__name__} at {error}") from error
+    if not published.ip:
+        raise NacosError(INVALID_PARAM, "Param 'ip' is required.")
+    if not 0 <= published.port <= MAX_PORT:
+        raise NacosError(
+            INVALID_PARAM, f"instance format invalid: port {published.port} is not within 0 and {MAX_PORT}"
+        )
+    if not 0.0 <= weight <= MAX_WEIGHT:
+        raise NacosError(
+            INVALID_PARAM, f"instance format invalid: weight {weight} is not within 0 and {MAX_WEIGHT:.0f}"
+        )
+    return published
+
+
+def _instance_of(beat: BeatInfo) -> Json:
+    return {
+        "ip": beat.ip,
+        "port": beat.port,
+        "clusterName": beat.cluster,
+        "weight": beat.weight,
+        "metadata": beat.metadata,
+    }

@@ -1,0 +1,93 @@
+"""A client that holds no connection: an `ip:port` that was registered over HTTP and lives by its beats.
+
+Every member has the same kind of object for it; who is responsible is asked of the DistroMapper whenever it matters, so
+that ownership moves with the member list and nothing has to be handed over. Source: wire-protocol.md sections 5.2, 6.5
+and 6.7, classes IpPortBasedClient and DistroUtils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from distro_impl.java_hash import objects_hash
+from distro_impl.naming.client import Client, PublishedInstance, Service
+from distro_impl.naming.service_info import DEFAULT_CLUSTER, ENABLED, WEIGHT
+from distro_impl.profiles import Profile
+from distro_protos import Json
+
+EPHEMERAL, PERSISTENT = "#true", "#false"
+
+DEFAULT_IP_DELETE_TIMEOUT_MS = 30_000
+SUBSCRIBER_TIMEOUT_MS = 10_000
+
+
+def ip_port_client_id(ip: str, port: int) -> str:
+    return f"{ip}:{port}{EPHEMERAL}"
+
+
+def is_ip_port(client_id: str) -> bool:
+    """Anything with a `#` (class ClientManagerDelegate)."""
+    return "#" in client_id
+
+
+def is_persistent(client_id: str) -> bool:
+    return client_id.endswith(PERSISTENT)
+
+
+def responsible_tag(client_id: str) -> str:
+    """What the owner is chosen by."""
+    return client_id.partition("#")[0]
+
+
+@dataclass(slots=True, eq=False)
+class IpPortClient(Client):
+    """`renewed_ms` is when it last registered, deregistered, beat, or was verified."""
+
+    is_ours: Callable[[str], bool] = field(kw_only=True)
+    """DistroMapper.responsible"""
+    heart_beats_ms: dict[Service, int] = field(default_factory=dict)
+    """When each instance was last heard of. Never taken from a peer: a copy begins its own count."""
+
+    @property
+    def responsible(self) -> bool:
+        return self.is_ours(responsible_tag(self.id))
+
+    def renew(self, now_ms: int) -> None:
+        """The owner vouches for all of it. The next owner counts from here."""
+        self.renewed_ms = now_ms
+        self.heart_beats_ms = dict.fromkeys(self.publishers, now_ms)
+
+    def is_expired(self, now_ms: int, profile: Profile) -> bool:
+        silent_ms = now_ms - self.renewed_ms
+        is_empty = not self.publishers and silent_ms > DEFAULT_IP_DELETE_TIMEOUT_MS
+        is_unused = not self.subscribers or silent_ms > SUBSCRIBER_TIMEOUT_MS
+        return silent_ms > profile.client_expired_ms or (is_empty and is_unused)
+
+    def content_hash(self) -> int:
+        """What its revision is: the same for the same content, on every member that computes it."""
+        services = {_published_hash(service, instance) for service, instance in self.publishers.items()}
+        return objects_hash(self.id, services)
+
+    def instances_json(self) -> list[Json]:
+        return [
+            {**instance.to_json(), "lastHeartBeatTime": self.heart_beats_ms[service]}
+            for service, instance in self.publishers.items()
+        ]
+
+
+def _published_hash(service: Service, instance: PublishedInstance) -> int:
+    ephemeral, datum = True, instance.extend_datum
+    return objects_hash(
+        service.namespace,
+        service.group,
+        service.name,
+        ephemeral,
+        instance.ip,
+        instance.port,
+        float(datum.get(WEIGHT, 1.0)),
+        instance.healthy,
+        bool(datum.get(ENABLED, True)),
+        instance.cluster or DEFAULT_CLUSTER,
+        datum,
+    )

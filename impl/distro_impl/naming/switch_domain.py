@@ -1,0 +1,17 @@
+"""The switches that an operator may turn while a node runs (`/v1/ns/operator/switches`).
+
+They belong to this node alone; a real server spreads them by raft. Source: wire-protocol.md section 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class SwitchDomain:
+    distro_enabled: bool = True
+    """Off: every node takes itself for the owner of every ip:port client."""
+    health_check_enabled: bool = True
+    """Off: nobody becomes unhealthy, and nobody is removed, for want of beats."""
+    client_beat_interval_ms: int = 5_000
