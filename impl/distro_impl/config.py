@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distro_impl.profiles import PROFILES, Profile
+from distro_impl.remote.limits import UNLIMITED, ConnectionLimits
 
 SDK_PORT_OFFSET = 1000
 CLUSTER_PORT_OFFSET = 1001
@@ -27,6 +28,7 @@ class NodeConfig:
     members: tuple[str, ...] = ()
     member_list_file: Path | None = None
     profile: Profile = PROFILES["strict"]
+    connection_limits: ConnectionLimits = UNLIMITED
 
     def __post_init__(self) -> None:
         if self.members and self.member_list_file is not None:

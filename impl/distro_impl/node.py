@@ -34,7 +34,9 @@ from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy, Interceptors
-from distro_impl.remote.connection_manager import Connection, ConnectionManager
+from distro_impl.remote.connection import Connection
+from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.handlers import Handler, core_handlers
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
@@ -61,7 +63,10 @@ class Node:
         self._lifetime = clock = Lifetime(clock)
         self._watch = Watch(self.address, clock, observer, profile)
         self._notify_center = NotifyCenter()
-        self._connections = ConnectionManager(clock, self._on_connected, self._on_disconnected)
+        self._connections = ConnectionManager(
+            clock, profile, config.connection_limits, self._on_connected, self._on_disconnected
+        )
+        self._ejector = ConnectionEjector(clock, profile, self._connections)
         self._lookup = FileMemberLookup(config.member_list_file, config.port) if config.member_list_file else None
         self._members = ServerMemberManager(config, self._notify_center, self._other_members())
         self._switches = SwitchDomain()
@@ -144,6 +149,7 @@ class Node:
         if self._lookup:
             clock.every(POLL_MS, self._reload_members, first_ms=now_ms + POLL_MS, name="member list")
         self._begun = True
+        self._ejector.start()
         clock.spawn(self._load_task.run(), f"initial load of {self.address}")
 
     async def stop(self) -> None:
@@ -238,7 +244,7 @@ class Node:
         return {**core_handlers(self._members), **naming.table(), DISTRO_DATA: distro.handle}
 
     def _on_connected(self, connection: Connection) -> None:
-        if connection.is_naming:
+        if connection.meta.is_naming:
             self._clients.client_connected(connection.id)
 
     def _on_disconnected(self, connection: Connection) -> None:

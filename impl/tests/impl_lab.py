@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,9 @@ class RawClient:
         )
         self._labels = labels
         self._stream: Any = None
+        self._reader: asyncio.Task[None] | None = None
+        self._arrived: asyncio.Queue[Message] = asyncio.Queue()
+        self.answers_detection = True
         self.id = ""
 
     async def check(self) -> Message:
@@ -61,6 +65,7 @@ class RawClient:
         self._stream = self._bi_stream()
         setup = {"labels": self._labels, "clientVersion": "test", "tenant": "", "abilityTable": ability_table}
         await self._stream.write(encode("ConnectionSetupRequest", setup))
+        self._reader = asyncio.create_task(self._read())
         for _ in range(1000):
             if (await self.ask("HealthCheckRequest", {})).succeeded:
                 return self
@@ -99,18 +104,32 @@ class RawClient:
         return reply.succeeded
 
     async def next_request(self) -> Message:
-        """The next message that the server sends on the stream."""
-        return decode(await asyncio.wait_for(self._stream.read(), REAL_TIMEOUT_S))
+        """The next message that the server sends on the stream, but for the detections that are answered."""
+        return await asyncio.wait_for(self._arrived.get(), REAL_TIMEOUT_S)
 
-    async def acknowledge(self, push: Message) -> None:
+    async def acknowledge(self, push: Message, type_name: str = "NotifySubscriberResponse") -> None:
         answer = {"resultCode": 200, "errorCode": 0, "requestId": push.body["requestId"]}
-        await self._stream.write(encode("NotifySubscriberResponse", answer))
+        await self._stream.write(encode(type_name, answer))
+
+    async def stream_ended(self) -> None:
+        """Until the server has ended the stream."""
+        assert self._reader is not None
+        await asyncio.wait_for(asyncio.shield(self._reader), REAL_TIMEOUT_S)
 
     async def complete_stream(self) -> None:
         await self._stream.done_writing()
 
     async def close(self) -> None:
         await self._channel.close()
+
+    async def _read(self) -> None:
+        with suppress(grpc.aio.AioRpcError, asyncio.CancelledError, asyncio.InvalidStateError):
+            while isinstance(payload := await self._stream.read(), Payload):
+                message = decode(payload)
+                if message.type == "ClientDetectionRequest" and self.answers_detection:
+                    await self.acknowledge(message, "ClientDetectionResponse")
+                else:
+                    self._arrived.put_nowait(message)
 
     async def _instance(self, operation: str, service: str, instance: Json) -> Message:
         body = {**SERVICE, "serviceName": service, "type": operation, "instance": instance}

@@ -31,11 +31,15 @@ revision_taken_over          never never never never never onnew onnew onnew alw
 sends_only_to_up_members     no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
 ability_negotiation          no    no    no    no    no    no    no    no    yes   yes   yes   yes   yes
 distro_on_sdk_port           yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   no    no    no
+detection_timeout_ms         1000  1000  1000  1000  1000  1000  none  none  5000  5000  5000  5000  5000
+push_blocked_ms              none  none  none  none  none  none  none  none  none  300000 300000 300000 300000
+refusal_is_told              yes   yes   yes   yes   yes   yes   yes   yes   no    no    no    no    no
+exception_code_in_result     no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
 exception_visible            no    no    no    no    no    no    no    no    no    no    no    yes   yes
 """
-"""wire-protocol.md section 6.9, as far as it concerns the node: one row a switch, one column a release."""
+"""wire-protocol.md sections 1.4, 2.3, 2.4 and 6.9, as far as it concerns the node: a row a switch, a column a release."""
 
-TEXTS = {"yes": True, "no": False, "never": "never", "onnew": "on creation", "always": "always"}
+TEXTS = {"yes": True, "no": False, "none": None, "never": "never", "onnew": "on creation", "always": "always"}
 
 
 HEAD, *ROWS = MATRIX.strip().splitlines()

@@ -57,6 +57,13 @@ class Clock(Protocol):
         """The result of `awaitable`. When `timeout_ms` passes first: cancels it, waits for its end, TimeoutError."""
         ...
 
+    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
+        """Like `wait_for`, for the answer of a client, which lives in real time whatever clock the node has.
+
+        Where time is virtual it stands still until the client has had real time enough to answer.
+        """
+        ...
+
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Run `coroutine` as a piece of work. What it raises is a defect of the node and never gets lost."""
         ...
@@ -90,6 +97,9 @@ class SystemClock:
 
     async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
         return await asyncio.wait_for(awaitable, timeout_ms / 1000)
+
+    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
+        return await self.wait_for(answer, timeout_ms)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(coroutine, name=name)

@@ -40,6 +40,9 @@ class Lifetime:
     async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
         return await self._clock.wait_for(awaitable, timeout_ms)
 
+    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
+        return await self._clock.wait_for_client(answer, timeout_ms)
+
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = self._clock.spawn(coroutine, name)
         if self.over:

@@ -57,7 +57,9 @@ _current: ContextVar[_Work | None] = ContextVar("piece of work", default=None)
 class VirtualClock:
     """See the module. Not thread-safe; belongs to one event loop, but may be made before that loop runs."""
 
-    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, start_ms: int = 1_700_000_000_000, *, client_patience_s: float = 1.0) -> None:
+        """`client_patience_s` of real time is what a client gets to answer where the node must know."""
+        self._client_patience_s = client_patience_s
         self._now_ms = start_ms
         self._last_unique_ms = 0
         self._timers: list[_Timer] = []
@@ -102,6 +104,13 @@ class VirtualClock:
         finally:
             timer.cancel()
             self._end(expiry)
+
+    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
+        """Work until `client_patience_s` of real time has passed, then parked."""
+        future = asyncio.ensure_future(answer)
+        await asyncio.wait([future], timeout=self._client_patience_s)
+        with self.parked():
+            return await self.wait_for(future, timeout_ms)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         work = _Work(name)

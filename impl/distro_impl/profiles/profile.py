@@ -111,7 +111,22 @@ class Profile:
     pending_delete_survives_retry: bool = False
     """The retry of a CHANGE does not replace a pending DELETE (D2, B24)."""
 
-    # Connections and naming (2.2, 3.2).
+    # Connections (1.4, 2.2 to 2.4).
+    connection_idle_ms: int = 20_000
+    detection_timeout_ms: int | None = 5_000
+    """How long an idle connection has to answer a ClientDetectionRequest. None: nobody looks for silent ones (B03)."""
+    push_blocked_ms: int | None = 300_000
+    """A connection that refused every push for longer is ejected. None: it stays."""
+    ejector_expels: bool = True
+    """The ejector asks what is over a limit, or over the count of a reload, to connect elsewhere."""
+    refusal_is_told: bool = False
+    """A refused connection gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
+    reset_names_connection: bool = True
+    """ConnectResetRequest carries the connection id (from 2.3.0 on)."""
+    exception_code_in_result: bool = True
+    """The code of an exception in a handler stands in resultCode too (from 2.1.1 on); otherwise that is 500."""
+
+    # Naming (2.2, 3.2).
     ability_negotiation: bool = False
     connection_replaces_copy: bool = False
     """A connection whose id a synced copy has gets a client of its own. In every release a client is created only

@@ -31,6 +31,11 @@ NACOS_2_0_0 = Profile(
     verify_tests_revision=False,
     revision_taken_over=RevisionTakenOver.NEVER,
     sends_only_to_up_members=False,
+    detection_timeout_ms=1_000,
+    push_blocked_ms=None,
+    refusal_is_told=True,
+    reset_names_connection=False,
+    exception_code_in_result=False,
     missing_client=MissingClient.EXCEPTION,
     instance_response_has_type=False,
 )
@@ -39,7 +44,9 @@ NACOS_2_0_2 = _next(NACOS_2_0_1, "2.0.2")
 NACOS_2_0_4 = _next(NACOS_2_0_2, "2.0.4", client_expired_ms=180_000, missing_client=MissingClient.IGNORED)
 """Since 2.0.3."""
 NACOS_2_1_0 = _next(NACOS_2_0_4, "2.1.0")
-NACOS_2_1_1 = _next(NACOS_2_1_0, "2.1.1", sends_only_to_up_members=True, load_timeout_ms=30_000)
+NACOS_2_1_1 = _next(
+    NACOS_2_1_0, "2.1.1", sends_only_to_up_members=True, load_timeout_ms=30_000, exception_code_in_result=True
+)
 NACOS_2_1_2 = _next(
     NACOS_2_1_1,
     "2.1.2",
@@ -54,6 +61,8 @@ NACOS_2_2_0 = _next(
     sync_delay_ms=1_000,
     sync_retry_delay_ms=3_000,
     load_retry_delay_ms=30_000,
+    detection_timeout_ms=None,
+    ejector_expels=False,
 )
 NACOS_2_2_4 = _next(NACOS_2_2_0, "2.2.4")
 """Since 2.2.1."""
@@ -61,10 +70,14 @@ NACOS_2_3_0 = _next(
     NACOS_2_2_4,
     "2.3.0",
     revision_taken_over=RevisionTakenOver.ALWAYS,
+    detection_timeout_ms=5_000,
+    ejector_expels=True,
+    refusal_is_told=False,
+    reset_names_connection=True,
     ability_negotiation=True,
     instance_id_generated=True,
 )
-NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1")
+NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000)
 NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED)
 NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
 NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)

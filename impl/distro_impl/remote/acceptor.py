@@ -12,25 +12,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import MAX_MESSAGE_BYTES
-from distro_impl.distro.transport_agent import DISTRO_DATA
-from distro_impl.membership.report import MEMBER_REPORT
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
-from distro_impl.remote.connection_manager import Connection, ConnectionManager, PeerKey
+from distro_impl.remote.connection import Connection, ConnectionMeta
+from distro_impl.remote.connection_manager import CONNECT_RESET, ConnectionManager, PeerKey, peer_address
 from distro_impl.remote.errors import (
     BAD_GATEWAY,
     INVALID_SERVER_STATUS,
     NO_HANDLER,
     SERVER_ERROR,
+    SUCCESS,
     UN_REGISTER,
     NacosError,
     failure,
     success,
 )
 from distro_impl.remote.handlers import Handler, Reply, Request
+from distro_impl.remote.request_fields import FieldError, read_body
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -42,7 +44,16 @@ from distro_protos import (
     encode,
 )
 
-CLUSTER_ONLY = frozenset({DISTRO_DATA, MEMBER_REPORT})
+CLUSTER_ONLY = frozenset(
+    {
+        "ConfigChangeClusterSyncRequest",
+        "DistroDataRequest",
+        "MemberReportRequest",
+        "ServerLoaderInfoRequest",
+        "ServerReloadRequest",
+    }
+)
+"""Types that are refused on the SDK port, where the release does that (section 1.5)."""
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -52,6 +63,7 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 7_200_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.server_handshake_timeout_ms", 20_000),  # a socket that says nothing
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # SDKs ping every 60 s of silence
 )
 
@@ -81,15 +93,15 @@ class RequestAcceptor:
         self._clock, self._profile = clock, profile
         self._connections, self._handlers, self._is_started = connections, handlers, is_started
         self._server: grpc.aio.Server | None = None
-        self._closing = asyncio.Event()
+        self._open_streams: set[asyncio.Event] = set()
 
     async def start(self) -> None:
         """Raises PortInUseError."""
         if not is_free(self._ip, self._port):  # asked first, because gRPC writes its own complaint to stderr
             raise PortInUseError(self._port, self._purpose)
         server = grpc.aio.server(options=SERVER_OPTIONS)
-        unary = grpc.unary_unary_rpc_method_handler(self._unary, Payload.FromString, Payload.SerializeToString)
-        stream = grpc.stream_stream_rpc_method_handler(self._bi_stream, Payload.FromString, Payload.SerializeToString)
+        unary = grpc.unary_unary_rpc_method_handler(self._unary, _read_payload, Payload.SerializeToString)
+        stream = grpc.stream_stream_rpc_method_handler(self._bi_stream, _read_payload, Payload.SerializeToString)
         server.add_generic_rpc_handlers(
             (
                 grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
@@ -109,12 +121,15 @@ class RequestAcceptor:
         if server is None:
             return
         if grace_s is not None:
-            self._closing.set()
+            for stream in self._open_streams:
+                stream.set()
         await server.stop(grace_s)
 
     # Unary
 
-    async def _unary(self, payload: Payload, context: ServicerContext) -> Payload:
+    async def _unary(self, payload: Payload | None, context: ServicerContext) -> Payload:
+        if payload is None:
+            await context.abort(grpc.StatusCode.INTERNAL, "Invalid protobuf byte sequence")
         try:
             return encode(*self._reply(payload, (self._port, context.peer())))
         except NacosError as error:
@@ -137,47 +152,91 @@ class RequestAcceptor:
         handler = self._handlers.get(type_name)
         if handler is None:
             raise NacosError(NO_HANDLER, f"RequestHandler Not Found: {type_name}")
-        if self._connections.get(connection_id) is None:
+        connection = self._connections.get(connection_id)
+        if connection is None:
             raise NacosError(UN_REGISTER, "Connection is unregistered.")
         try:
-            message = decode(payload)
-        except UnreadableBodyError as error:
+            body = read_body(type_name, decode(payload).body)
+        except (UnreadableBodyError, FieldError) as error:
             raise NacosError(BAD_GATEWAY, str(error)) from error
+        connection.touch()
         try:
-            return handler(Request(type_name, message.body, connection_id))
-        except NacosError as error:  # an error of the handler carries its code in both places (from 2.1.1 on)
-            return "ErrorResponse", failure(error.code, error.code, error.message)
+            return handler(Request(type_name, body, connection_id))
+        except NacosError as error:
+            in_result = error.code if self._profile.exception_code_in_result else SERVER_ERROR
+            return "ErrorResponse", failure(in_result, error.code, error.message)
 
     # Stream
 
     async def _bi_stream(self, _: object, context: ServicerContext) -> None:
         """Lives as long as the transport; a client that only completes its half keeps its registration."""
         peer = (self._port, context.peer())
-        reader = asyncio.create_task(self._read(context, peer))
+        connection_id = self._connections.stream_opened(peer)
+        ended = asyncio.Event()
+        self._open_streams.add(ended)
+        reader = asyncio.create_task(self._read(context, peer, connection_id, ended.set))
         try:
-            await self._closing.wait()  # or cancelled by the end of the transport
+            await ended.wait()  # or cancelled by the end of the transport
         finally:
             reader.cancel()
-            self._connections.unregister(peer)
+            self._open_streams.discard(ended)
+            self._connections.stream_ended(peer)
 
-    async def _read(self, context: ServicerContext, peer: PeerKey) -> None:
-        connection_id = self._connections.id_of(peer)
+    async def _read(
+        self, context: ServicerContext, peer: PeerKey, connection_id: str, close: Callable[[], None]
+    ) -> None:
         while (payload := await context.read()) is not grpc.aio.EOF:
+            if payload is None:
+                log.warning("ignored on the stream of %s: no payload", connection_id)
+                continue
             try:
                 message = decode(payload)
-            except UnreadableBodyError as error:
+                body = read_body(message.type, message.body)
+            except (UnreadableBodyError, FieldError) as error:
                 log.warning("ignored on the stream of %s: %s", connection_id, error)
                 continue
             if message.type == "ConnectionSetupRequest":
-                await self._set_up(message.body, connection_id, context)
+                connection = Connection(self._meta(peer, connection_id, body), self._clock, context.write, close)
+                await self._set_up(connection, body)
             elif message.is_response:
-                self._connections.acknowledge(connection_id, message)
+                succeeded = body.get("resultCode", SUCCESS) == SUCCESS
+                self._connections.acknowledge(connection_id, body.get("requestId"), succeeded)
 
-    async def _set_up(self, body: Mapping[str, Any], connection_id: str, context: ServicerContext) -> None:
-        labels = body.get("labels")
-        if labels is None or not self._is_started():
-            return  # null labels: never registered upstream either (section 2.2)
-        connection = Connection(connection_id, labels, context.write)
-        self._connections.register(connection)
-        if self._profile.ability_negotiation and body.get("abilityTable") is not None:
-            await connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES}))
+    def _meta(self, peer: PeerKey, connection_id: str, body: Mapping[str, Any]) -> ConnectionMeta:
+        port, address = peer
+        ip, remote_port = peer_address(address)
+        return ConnectionMeta(
+            id=connection_id,
+            client_ip=ip,
+            remote_port=remote_port,
+            local_port=port,
+            created_ms=self._clock.now_ms(),
+            version=body.get("clientVersion", ""),
+            tenant=body.get("tenant", ""),
+            labels=body.get("labels", {}),
+        )
+
+    async def _set_up(self, connection: Connection, body: Mapping[str, Any]) -> None:
+        """Source: section 2.3; null labels never get a connection registered upstream either (section 2.2)."""
+        if "labels" not in body:
+            return
+        too_early = connection.meta.is_sdk and not self._is_started()
+        if too_early or not self._connections.register(connection):
+            await self._refuse(connection)
+        elif self._profile.ability_negotiation and "abilityTable" in body:
+            connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES}))
+
+    async def _refuse(self, connection: Connection) -> None:
+        if self._profile.refusal_is_told:
+            reset = self._connections.reset_body(connection.id)
+            connection.send(encode(CONNECT_RESET, {"headers": {}, **reset}))
+            await connection.sent()
+        connection.close()
+
+
+def _read_payload(serialized: bytes) -> Payload | None:
+    """None for what is no Payload: one call fails, and gRPC has nothing to write to the log."""
+    try:
+        return Payload.FromString(serialized)
+    except DecodeError:
+        return None

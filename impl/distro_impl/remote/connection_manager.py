@@ -1,87 +1,133 @@
 """Connections to this node: their ids, their registration, and pushing to them.
 
-A connection is one transport, known by the peer's address. grpc.aio does not show transports, so the end of the
+A connection is one transport, known by the peer's address. grpc.aio does not show transports, so the end of the last
 bidirectional stream stands for the end of the transport (the hint of wire-protocol.md section 2.1); the difference is
-visible only to a client that completes its stream and keeps its channel.
+visible only to a client that ends its stream and keeps its channel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from urllib.parse import unquote
 
 from distro_impl.clocks.clock import Clock
-from distro_protos import Json, Message, Payload, encode
+from distro_impl.profiles import Profile
+from distro_impl.remote.connection import Connection, ConnectionBusyError
+from distro_impl.remote.limits import ConnectionLimits, SdkCounts
+from distro_protos import Json, encode
 
 MAX_IDS_WITHOUT_STREAM = 10_000
 """Ids of transports that asked something but opened no stream; nobody tells when those end."""
 
+CLIENT_DETECTION, CONNECT_RESET = "ClientDetectionRequest", "ConnectResetRequest"
+RESET_TIMEOUT_MS = 3_000
+
 PeerKey = tuple[int, str]
 """(port of the server, `context.peer()`): one address may have a transport to each of our two servers."""
 
+log = logging.getLogger(__name__)
 
-@dataclass(slots=True, eq=False)
-class Connection:
-    """A registered connection."""
 
-    id: str
-    labels: Mapping[str, str]
-    write: Callable[[Payload], Awaitable[None]]
-    write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    acks: dict[str, asyncio.Future[bool]] = field(default_factory=dict)
+class _Transport:
+    """A transport with at least one stream."""
 
-    @property
-    def is_naming(self) -> bool:
-        """Only these have a naming client (section 2.3)."""
-        return self.labels.get("module") == "naming"
+    __slots__ = ("connection_id", "streams")
 
-    async def send(self, payload: Payload) -> None:
-        async with self.write_lock:  # a stream takes one message at a time
-            await self.write(payload)
+    def __init__(self, connection_id: str) -> None:
+        self.connection_id = connection_id
+        self.streams = 0
 
 
 class ConnectionManager:
     """Who is connected. `connected` and `disconnected` are called with the connection, at once."""
 
     def __init__(
-        self, clock: Clock, connected: Callable[[Connection], None], disconnected: Callable[[Connection], None]
+        self,
+        clock: Clock,
+        profile: Profile,
+        limits: ConnectionLimits,
+        connected: Callable[[Connection], None],
+        disconnected: Callable[[Connection], None],
     ) -> None:
-        self._clock, self._connected, self._disconnected = clock, connected, disconnected
-        self._ids: OrderedDict[PeerKey, str] = OrderedDict()
+        self._clock, self._profile, self._connected, self._disconnected = clock, profile, connected, disconnected
+        self.limits = limits
+        self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream
+        self._transports: dict[PeerKey, _Transport] = {}
         self._connections: dict[str, Connection] = {}
+        self._sdks = SdkCounts()
         self._gone: dict[str, asyncio.Event] = {}
         self._request_ids = count(1)
 
+    # Transports
+
     def id_of(self, peer: PeerKey) -> str:
         """`<millis>_<ip>_<port>`, the same for all calls of one transport."""
+        transport = self._transports.get(peer)
+        if transport is not None:
+            return transport.connection_id
         connection_id = self._ids.get(peer)
         if connection_id is None:
-            ip, port = _address(peer[1])
-            connection_id = self._ids[peer] = f"{self._clock.unique_ms()}_{ip}_{port}"
-            if len(self._ids) > len(self._connections) + MAX_IDS_WITHOUT_STREAM:
-                self._forget_oldest_without_stream()
+            connection_id = self._ids[peer] = self._new_id(peer)
+            if len(self._ids) > MAX_IDS_WITHOUT_STREAM:
+                self._ids.popitem(last=False)
         return connection_id
+
+    def stream_opened(self, peer: PeerKey) -> str:
+        """The id of its connection."""
+        transport = self._transports.get(peer)
+        if transport is None:
+            transport = self._transports[peer] = _Transport(self.id_of(peer))
+            del self._ids[peer]
+        transport.streams += 1
+        return transport.connection_id
+
+    def stream_ended(self, peer: PeerKey) -> None:
+        """With its last stream the transport has ended."""
+        transport = self._transports[peer]
+        transport.streams -= 1
+        if not transport.streams:
+            del self._transports[peer]
+            self.unregister(transport.connection_id)
+
+    # Registration
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(tuple(self._connections.values()))
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def sdk_count(self) -> int:
+        return self._sdks.total
 
     def get(self, connection_id: str) -> Connection | None:
         return self._connections.get(connection_id)
 
-    def register(self, connection: Connection) -> None:
-        """A second set-up on one transport changes nothing."""
-        if connection.id not in self._connections:
-            self._connections[connection.id] = connection
-            self._connected(connection)
+    def register(self, connection: Connection) -> bool:
+        """False when there are too many already. A second set-up on one transport changes nothing."""
+        if connection.id in self._connections:
+            return True
+        refusal = self.limits.refusal(connection.meta, self._sdks)
+        if refusal is not None:
+            log.warning("[%s]Connection register fail,reason: %s", connection.id, refusal)
+            return False
+        self._connections[connection.id] = connection
+        self._sdks.add(connection.meta)
+        self._connected(connection)
+        return True
 
-    def unregister(self, peer: PeerKey) -> None:
-        """The transport ended."""
-        connection = self._connections.pop(self._ids.pop(peer, ""), None)
+    def unregister(self, connection_id: str) -> None:
+        """Close it and forget it; unknown is fine. Until its stream has ended, its transport is an unregistered one."""
+        connection = self._connections.pop(connection_id, None)
         if connection is None:
             return
-        for ack in connection.acks.values():
-            ack.cancel()
+        self._sdks.remove(connection.meta)
+        connection.close()
         self._disconnected(connection)
         gone = self._gone.pop(connection.id, None)
         if gone is not None:
@@ -92,37 +138,63 @@ class ConnectionManager:
         if connection_id in self._connections:
             await self._gone.setdefault(connection_id, asyncio.Event()).wait()
 
+    # Pushing
+
     async def push(self, connection: Connection, type_name: str, body: Json, timeout_ms: int) -> bool:
         """Send a request on the stream and wait for its answer; False when there is none or it is no success.
 
         Waiting for a client is not work of the node.
         """
+        with self._clock.parked():
+            return await self._push(connection, type_name, body, lambda ack: self._clock.wait_for(ack, timeout_ms))
+
+    async def detect(self, connection: Connection, timeout_ms: int) -> bool:
+        """Whether the client answers in time that it is alive. Much hangs on that, so it gets real time for it."""
+        body = {"module": "internal"}
+        return await self._push(
+            connection, CLIENT_DETECTION, body, lambda ack: self._clock.wait_for_client(ack, timeout_ms)
+        )
+
+    def reset(self, connection: Connection, redirect: str | None = None) -> None:
+        """Ask a client to connect again, to `redirect` (`ip:P`) or wherever it likes (section 2.4)."""
+        body = self.reset_body(connection.id, redirect)
+        self._clock.spawn(self.push(connection, CONNECT_RESET, body, RESET_TIMEOUT_MS), f"reset of {connection.id}")
+
+    def reset_body(self, connection_id: str, redirect: str | None = None) -> Json:
+        """The body of ConnectResetRequest."""
+        ip, _, port = (redirect or "").rpartition(":")
+        named = connection_id if self._profile.reset_names_connection else None
+        return {"serverIp": ip or None, "serverPort": port or None, "connectionId": named, "module": "internal"}
+
+    def acknowledge(self, connection_id: str, request_id: str | None, succeeded: bool) -> None:
+        """A response arrived on the stream."""
+        connection = self._connections.get(connection_id)
+        if connection is None:
+            return
+        connection.touch()
+        ack = connection.acks.get(request_id or "")
+        if ack is not None and not ack.done():
+            ack.set_result(succeeded)
+
+    async def _push(
+        self, connection: Connection, type_name: str, body: Json, wait: Callable[[Awaitable[bool]], Awaitable[bool]]
+    ) -> bool:
         request_id = str(next(self._request_ids))
         ack = connection.acks[request_id] = asyncio.get_running_loop().create_future()
         try:
-            with self._clock.parked():
-                await connection.send(encode(type_name, {"headers": {}, **body, "requestId": request_id}))
-                return await self._clock.wait_for(ack, timeout_ms)
-        except (TimeoutError, asyncio.InvalidStateError):
+            connection.send(encode(type_name, {"headers": {}, **body, "requestId": request_id}))
+            return await wait(ack)
+        except (ConnectionBusyError, TimeoutError):
             return False
         finally:
-            connection.acks.pop(request_id, None)
+            del connection.acks[request_id]
 
-    def acknowledge(self, connection_id: str, answer: Message) -> None:
-        """A response arrived on the stream."""
-        connection = self._connections.get(connection_id)
-        ack = connection.acks.get(str(answer.body.get("requestId"))) if connection else None
-        if ack is not None and not ack.done():
-            ack.set_result(answer.succeeded)
-
-    def _forget_oldest_without_stream(self) -> None:
-        for peer, connection_id in self._ids.items():
-            if connection_id not in self._connections:
-                del self._ids[peer]
-                return
+    def _new_id(self, peer: PeerKey) -> str:
+        ip, port = peer_address(peer[1])
+        return f"{self._clock.unique_ms()}_{ip}_{port}"
 
 
-def _address(peer: str) -> tuple[str, str]:
+def peer_address(peer: str) -> tuple[str, int]:
     """`ipv4:10.0.0.9:40000` or `ipv6:%5B::1%5D:40000` -> (ip, port)."""
     ip, _, port = unquote(peer).partition(":")[2].rpartition(":")
-    return ip.strip("[]"), port
+    return ip.strip("[]"), int(port)

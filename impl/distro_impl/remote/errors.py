@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from distro_protos import Json
 
+SUCCESS = 200
 CLIENT_DISCONNECT = -401
 SERVER_ERROR = 500
 INVALID_SERVER_STATUS = 300

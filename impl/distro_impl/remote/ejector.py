@@ -1,0 +1,83 @@
+"""The ejector: connections that give no sign of life, that read nothing, or that are too many, are ended.
+
+Runs after one second and then three seconds after the end of each check. A check asks all idle connections at once;
+who has not answered when its time is over is unregistered, so that its instances go with it. Which of the three it
+does is a matter of the release. Source: wire-protocol.md section 2.4; RuntimeConnectionEjector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.profiles import Profile
+from distro_impl.remote.connection import Connection
+from distro_impl.remote.connection_manager import ConnectionManager
+
+FIRST_CHECK_MS = 1_000
+CHECK_PERIOD_MS = 3_000
+
+log = logging.getLogger(__name__)
+
+
+class ConnectionEjector:
+    def __init__(self, clock: Clock, profile: Profile, connections: ConnectionManager) -> None:
+        self._clock, self._profile, self._connections = clock, profile, connections
+        self._wanted_count: int | None = None
+        self._redirect: str | None = None
+
+    def start(self) -> None:
+        self._check_after(FIRST_CHECK_MS)
+
+    def reduce_to(self, count: int, redirect: str | None) -> None:
+        """The next check asks what is beyond so many SDK connections to go, to `redirect` if one is given."""
+        self._wanted_count, self._redirect = count, redirect
+
+    async def check(self) -> None:
+        """One check."""
+        self._expel_over_limit()
+        self._eject_blocked()
+        await self._eject_silent()
+        self._check_after(CHECK_PERIOD_MS)
+
+    def _check_after(self, delay_ms: int) -> None:
+        self._clock.call_at(self._clock.now_ms() + delay_ms, self.check, "connection check")
+
+    def _expel_over_limit(self) -> None:
+        """Asked, not cut off: the client goes by itself, and keeps being served until then."""
+        if not self._profile.ejector_expels:
+            return
+        expelled = set(self._connections.limits.over_limit(connection.meta for connection in self._connections))
+        if self._wanted_count is not None:
+            sdks = [connection.id for connection in self._connections if connection.meta.is_sdk]
+            expelled.update(sdks[self._wanted_count :])
+        for connection in self._connections:
+            if connection.id in expelled:
+                self._connections.reset(connection, self._redirect)
+        self._wanted_count = self._redirect = None
+
+    def _eject_blocked(self) -> None:
+        """Who reads nothing costs memory for everything that it is told."""
+        longest_ms = self._profile.push_blocked_ms
+        for connection in self._connections:
+            if longest_ms is not None and connection.busy_ms() > longest_ms:
+                self._eject(connection, "its pushes were blocked for too long")
+
+    async def _eject_silent(self) -> None:
+        timeout_ms = self._profile.detection_timeout_ms
+        if timeout_ms is None:
+            return
+        idle = [
+            connection for connection in self._connections if connection.idle_ms() >= self._profile.connection_idle_ms
+        ]
+        answers = await asyncio.gather(*(self._connections.detect(connection, timeout_ms) for connection in idle))
+        for connection, is_alive in zip(idle, answers, strict=True):
+            if is_alive:
+                connection.touch()
+            else:
+                self._eject(connection, "it did not answer")
+
+    def _eject(self, connection: Connection, why: str) -> None:
+        log.info("[%s]Unregister Out dated connection: %s", connection.id, why)
+        self._connections.unregister(connection.id)

@@ -1,0 +1,74 @@
+"""How many SDK connections a node takes: in all, of one IP address, of one application.
+
+Connections of members are never counted, and by default nothing is limited (wire-protocol.md section 2.4). The names
+of the numbers are those of Nacos' own limit rule (`limitRule`), which is a file there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from distro_impl.remote.connection import ConnectionMeta
+
+NO_LIMIT = -1
+
+
+class SdkCounts:
+    """How many connections of SDKs there are; others are not counted."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_ip: Counter[str] = Counter()
+        self.by_app: Counter[str] = Counter()
+
+    def add(self, meta: ConnectionMeta, by: int = 1) -> None:
+        if meta.is_sdk:
+            self.total += by
+            for counter, key in ((self.by_ip, meta.client_ip), (self.by_app, meta.app_name)):
+                counter[key] += by
+                if not counter[key]:
+                    del counter[key]
+
+    def remove(self, meta: ConnectionMeta) -> None:
+        self.add(meta, by=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """A negative number is no limit. An address or application named in a mapping has that number as its own."""
+
+    count_limit: int = NO_LIMIT
+    count_limit_per_client_ip: int = NO_LIMIT
+    count_limit_per_client_app: int = NO_LIMIT
+    client_ips: Mapping[str, int] = field(default_factory=dict)
+    client_apps: Mapping[str, int] = field(default_factory=dict)
+
+    def refusal(self, newcomer: ConnectionMeta, connected: SdkCounts) -> str | None:
+        """Why one more connection would be too many, or None."""
+        if not newcomer.is_sdk:
+            return None
+        ip, app = newcomer.client_ip, newcomer.app_name
+        counted = (
+            ("in all", self.count_limit, connected.total),
+            (f"of {ip}", self.client_ips.get(ip, self.count_limit_per_client_ip), connected.by_ip[ip]),
+            (f"of {app}", self.client_apps.get(app, self.count_limit_per_client_app), connected.by_app[app]),
+        )
+        for whose, limit, count in counted:
+            if 0 <= limit <= count:
+                return f"{count} connections {whose}, the limit is {limit}"
+        return None
+
+    def over_limit(self, connected: Iterable[ConnectionMeta]) -> list[str]:
+        """Ids of the connections that a lowered limit leaves no room for; the oldest stay."""
+        kept, expelled = SdkCounts(), []
+        for meta in sorted(connected, key=lambda meta: meta.created_ms):
+            if self.refusal(meta, kept) is None:
+                kept.add(meta)
+            else:
+                expelled.append(meta.id)
+        return expelled
+
+
+UNLIMITED = ConnectionLimits()
