@@ -20,6 +20,7 @@ from distro_impl.distro.mapper import DistroMapper
 from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
+from distro_impl.http.loader import loader_routes
 from distro_impl.http.operator import operator_routes
 from distro_impl.http.server import HttpServer
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
@@ -38,6 +39,8 @@ from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.handlers import Handler, core_handlers
+from distro_impl.remote.limits import ConnectionLimits
+from distro_impl.remote.loader import ServerLoader
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 STOP_GRACE_S = 1.0
@@ -76,6 +79,7 @@ class Node:
         self._clients = ClientManager(clock, profile, self._notify_center, self._watch, self._mapper.responsible)
         self._peers = ClusterRpcClientProxy(config, clock, self._members, self._notify_center, interceptors)
         self._reports = MemberReportTask(profile, self._members, self._peers)
+        self._loader = ServerLoader(clock, self._members, self._peers, self._connections, self._ejector)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
         self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
         self._load_task = LoadTask(
@@ -170,6 +174,10 @@ class Node:
         """From now on these are the members, as if the file with the list had been changed."""
         self._members.change_list(addresses)
 
+    def limit_connections(self, limits: ConnectionLimits) -> None:
+        """From now on these are the limits; where the release does that, what is above them is asked to go."""
+        self._connections.limits = limits
+
     def _reload_members(self) -> None:
         listed = self._lookup.read_if_changed() if self._lookup else None
         if listed is not None:
@@ -234,14 +242,19 @@ class Node:
             ip=self.config.ip,
             port=self.config.port,
             purpose=f"HTTP of node {self.address}",
-            routes=[*operator_routes(lambda: self._begun)],
+            routes=[*operator_routes(lambda: self._begun), *loader_routes(self._loader)],
         )
 
     def _handlers(self) -> dict[str, Handler]:
         profile = self.config.profile
         naming = NamingHandlers(profile, self._clients, self._storage, self._watch)
         distro = DistroDataRequestHandler(profile, self._processor, lambda: self._load_task.finished_initial)
-        return {**core_handlers(self._members), **naming.table(), DISTRO_DATA: distro.handle}
+        return {
+            **core_handlers(self._members),
+            **self._loader.handlers(),
+            **naming.table(),
+            DISTRO_DATA: distro.handle,
+        }
 
     def _on_connected(self, connection: Connection) -> None:
         if connection.meta.is_naming:

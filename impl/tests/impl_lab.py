@@ -6,6 +6,7 @@ The client shares nothing with the node but the envelope and the body of a Distr
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from distro_impl import PROFILES, Clock, Cluster, Node, NodeEvent, Profile, VirtualClock
+from distro_impl import PROFILES, Clock, Cluster, Node, NodeConfig, NodeEvent, Profile, VirtualClock, free_main_ports
 from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_protos import Json, Message, Payload, decode, encode
 
@@ -51,8 +52,12 @@ class RawClient:
         self._labels = labels
         self._stream: Any = None
         self._reader: asyncio.Task[None] | None = None
-        self._arrived: asyncio.Queue[Message] = asyncio.Queue()
+        self._arrived: deque[Message] = deque()
+        self._arrival = asyncio.Event()
         self.answers_detection = True
+        self.reads = asyncio.Event()
+        """Cleared, the client leaves alone what comes after the next message on its stream."""
+        self.reads.set()
         self.id = ""
 
     async def check(self) -> Message:
@@ -61,15 +66,22 @@ class RawClient:
         return reply
 
     async def connect(self, ability_table: dict[str, bool] | None = None) -> RawClient:
-        await self.check()
-        self._stream = self._bi_stream()
-        setup = {"labels": self._labels, "clientVersion": "test", "tenant": "", "abilityTable": ability_table}
-        await self._stream.write(encode("ConnectionSetupRequest", setup))
-        self._reader = asyncio.create_task(self._read())
+        await self.set_up(abilityTable=ability_table)
         for _ in range(1000):
             if (await self.ask("HealthCheckRequest", {})).succeeded:
                 return self
         raise AssertionError("the node did not register the connection")
+
+    async def set_up(self, **further: Any) -> None:
+        """Open the stream and send the set-up message, whatever becomes of it."""
+        await self.check()
+        self._stream = self._bi_stream()
+        self._reader = asyncio.create_task(self._read())
+        await self.say("ConnectionSetupRequest", {"labels": self._labels, "clientVersion": "test", **further})
+
+    async def say(self, type_name: str, body: Json) -> None:
+        """Write a message on the stream."""
+        await self._stream.write(encode(type_name, body))
 
     async def ask(self, type_name: str, body: Json) -> Message:
         return decode(await self._unary(encode(type_name, body), timeout=REAL_TIMEOUT_S))
@@ -105,7 +117,14 @@ class RawClient:
 
     async def next_request(self) -> Message:
         """The next message that the server sends on the stream, but for the detections that are answered."""
-        return await asyncio.wait_for(self._arrived.get(), REAL_TIMEOUT_S)
+        while not self._arrived:
+            self._arrival.clear()
+            await asyncio.wait_for(self._arrival.wait(), REAL_TIMEOUT_S)
+        return self._arrived.popleft()
+
+    def arrived(self) -> list[Message]:
+        """What has arrived and was not taken with `next_request`; it stays."""
+        return list(self._arrived)
 
     async def acknowledge(self, push: Message, type_name: str = "NotifySubscriberResponse") -> None:
         answer = {"resultCode": 200, "errorCode": 0, "requestId": push.body["requestId"]}
@@ -115,6 +134,11 @@ class RawClient:
         """Until the server has ended the stream."""
         assert self._reader is not None
         await asyncio.wait_for(asyncio.shield(self._reader), REAL_TIMEOUT_S)
+
+    async def open_another_stream_and_end_it(self) -> None:
+        stream = self._bi_stream()
+        await stream.write(encode("HealthCheckRequest", {}))
+        stream.cancel()
 
     async def complete_stream(self) -> None:
         await self._stream.done_writing()
@@ -126,10 +150,12 @@ class RawClient:
         with suppress(grpc.aio.AioRpcError, asyncio.CancelledError, asyncio.InvalidStateError):
             while isinstance(payload := await self._stream.read(), Payload):
                 message = decode(payload)
+                await self.reads.wait()
                 if message.type == "ClientDetectionRequest" and self.answers_detection:
                     await self.acknowledge(message, "ClientDetectionResponse")
                 else:
-                    self._arrived.put_nowait(message)
+                    self._arrived.append(message)
+                    self._arrival.set()
 
     async def _instance(self, operation: str, service: str, instance: Json) -> Message:
         body = {**SERVICE, "serviceName": service, "type": operation, "instance": instance}
@@ -237,6 +263,7 @@ class Lab:
 
     def __init__(self) -> None:
         self._clusters: list[Cluster] = []
+        self._nodes: list[Node] = []
         self._clients: list[RawClient] = []
 
     async def cluster(self, profile: Profile = STRICT, size: int = 3) -> Run:
@@ -246,6 +273,15 @@ class Lab:
         await run.cluster.start()
         await run.clock.settle()
         return run
+
+    async def node(self, **config: Any) -> tuple[Node, VirtualClock]:
+        """One node alone, `config` as of NodeConfig. It gives clients little real time to answer."""
+        clock = VirtualClock(client_patience_s=0.3)
+        node = Node(NodeConfig(port=free_main_ports(1)[0], **config), clock=clock)
+        self._nodes.append(node)
+        await node.start()
+        await clock.settle()
+        return node, clock
 
     async def naming(self, node: Node, ability_table: dict[str, bool] | None = None) -> RawClient:
         """A naming client on the SDK port."""
@@ -271,3 +307,5 @@ class Lab:
             await client.close()
         for cluster in self._clusters:
             await cluster.stop()
+        for node in self._nodes:
+            await node.stop()

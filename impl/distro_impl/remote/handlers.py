@@ -42,4 +42,12 @@ def core_handlers(members: ServerMemberManager) -> Mapping[str, Handler]:
         members.receive_report(node)
         return "MemberReportResponse", success(node=members.self_member.to_json())
 
-    return {"HealthCheckRequest": health_check, MEMBER_REPORT: member_report}
+    def config_change(_: Request) -> Reply:
+        """Members of mixed clusters tell of changed configurations, of which this node keeps none (section 2.6)."""
+        return "ConfigChangeClusterSyncResponse", success()
+
+    return {
+        "HealthCheckRequest": health_check,
+        MEMBER_REPORT: member_report,
+        "ConfigChangeClusterSyncRequest": config_change,
+    }

@@ -202,6 +202,8 @@ REQUESTS: Mapping[str, Field] = {
         dataOperation=_OPERATION,
         distroData=fields(distroKey=_DISTRO_KEY, type=_OPERATION, content=bytes_text),
     ),
+    "ServerLoaderInfoRequest": fields(),
+    "ConfigChangeClusterSyncRequest": fields(),
     "ServerReloadRequest": fields(reloadCount=integer, reloadServer=text),
     "ConnectionSetupRequest": fields(
         clientVersion=text, tenant=text, labels=map_of(text), abilityTable=map_of(flag), abilities=anything

@@ -1,0 +1,160 @@
+"""Connections that end because of what the node finds out about them (wire-protocol.md section 2.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import grpc
+import pytest
+from impl_lab import NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab, RawClient
+
+from distro_impl import Node, Profile, VirtualClock
+from distro_impl.remote.connection import BUSY_ABOVE_BYTES, Connection, ConnectionBusyError, ConnectionMeta
+from distro_protos import Payload, encode
+
+pytestmark = pytest.mark.wire
+
+JUST_BEFORE_THE_CHECK_MS, THE_CHECK_MS = 21_900, 100
+"""Checks are at 1, 4, … 19, 22 s; twenty seconds of silence are first noticed by the one at 22 s."""
+
+
+async def silent(lab: Lab, node: Node) -> RawClient:
+    client = await lab.naming(node)
+    client.answers_detection = False
+    assert (await client.register("web", 80)).succeeded
+    return client
+
+
+async def is_registered(client: RawClient) -> bool:
+    return (await client.ask("HealthCheckRequest", {})).succeeded
+
+
+@pytest.mark.parametrize(("profile", "timeout_ms"), [(NACOS_2_0_4, 1_000), (STRICT, 5_000)], ids=["2.0.4", "strict"])
+async def test_who_does_not_answer_the_detection_is_unregistered(lab: Lab, profile: Profile, timeout_ms: int) -> None:
+    node, clock = await lab.node(profile=profile)
+    client, reader = await silent(lab, node), await lab.naming(node)
+    await clock.advance(JUST_BEFORE_THE_CHECK_MS)
+    assert client.arrived() == []
+    await clock.advance(THE_CHECK_MS)
+    assert (await client.next_request()).type == "ClientDetectionRequest"
+    await clock.advance(timeout_ms - 100)
+    assert await reader.ports("web") == [80]
+    await clock.advance(100)
+    assert await reader.ports("web") == []
+    await client.stream_ended()
+    refused = await client.ask("HealthCheckRequest", {})
+    assert (refused.type, refused.body["errorCode"]) == ("ErrorResponse", 301)
+
+
+async def test_2_2_4_never_looks_for_the_silent(lab: Lab) -> None:
+    """B03."""
+    node, clock = await lab.node(profile=NACOS_2_2_4)
+    client = await silent(lab, node)
+    await clock.advance(600_000)
+    assert client.arrived() == []
+    assert await is_registered(client)
+
+
+async def test_who_answers_stays_however_fast_virtual_time_goes(lab: Lab) -> None:
+    run = await lab.cluster(size=3)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(300_000)
+    assert await is_registered(client)
+    assert [await (await lab.naming(node)).ports("web") for node in run.cluster.nodes] == [[80]] * 3
+    assert sorted(run.links.set_ups) == sorted(set(run.links.set_ups))  # members among themselves stay connected too
+
+
+async def test_a_request_is_a_sign_of_life_and_a_server_check_is_none(lab: Lab) -> None:
+    node, clock = await lab.node()
+    active, checking = await silent(lab, node), await silent(lab, node)
+    await clock.advance(10_000)
+    assert await is_registered(active)
+    await checking.check()
+    await clock.advance(18_000)
+    assert active.arrived() == []
+    assert [message.type for message in checking.arrived()] == ["ClientDetectionRequest"]
+    assert await is_registered(active)
+    assert not await is_registered(checking)
+
+
+async def test_a_client_whose_stream_the_node_ended_can_set_up_again_on_its_transport(lab: Lab) -> None:
+    node, clock = await lab.node()
+    client = await silent(lab, node)
+    await clock.advance(30_000)
+    await client.stream_ended()
+    before = client.id
+    await client.connect()
+    assert client.id != before
+    assert (await client.register("web", 81)).succeeded
+    assert await client.ports("web") == [81]
+
+
+class SlowReader:
+    """A stream that takes nothing, until told to."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.taken: list[Payload] = []
+        self.reads = asyncio.Event()
+        self.ended = False
+        meta = ConnectionMeta(
+            id="1_10.0.0.9_1", client_ip="10.0.0.9", remote_port=1, local_port=1, created_ms=clock.now_ms()
+        )
+        self.connection = Connection(meta, clock, self.write, self.close)
+
+    async def write(self, payload: Payload) -> None:
+        await self.reads.wait()
+        self.taken.append(payload)
+
+    def close(self) -> None:
+        self.ended = True
+
+
+async def test_what_waits_for_a_slow_reader_is_bounded() -> None:
+    clock = VirtualClock()
+    slow = SlowReader(clock)
+    push = encode("NotifySubscriberRequest", {"text": "x" * 1_000})
+    taken = BUSY_ABOVE_BYTES // push.ByteSize() + 1
+    for _ in range(taken):
+        slow.connection.send(push)
+    with pytest.raises(ConnectionBusyError):
+        slow.connection.send(push)
+    await clock.advance(60_000)
+    assert slow.connection.busy_ms() == 60_000
+    slow.reads.set()
+    await slow.connection.sent()
+    assert len(slow.taken) == taken
+    slow.connection.send(push)
+    assert slow.connection.busy_ms() == 0
+    await slow.connection.sent()
+
+
+async def test_a_stream_that_breaks_under_a_write_leaves_nothing_behind() -> None:
+    async def broken(_: Payload) -> None:
+        raise grpc.aio.UsageError("RPC already finished.")
+
+    clock = VirtualClock()
+    slow = SlowReader(clock)
+    connection = Connection(slow.connection.meta, clock, broken, slow.close)
+    for _ in range(100):
+        connection.send(encode("NotifySubscriberRequest", {"text": "x" * 1_000}))
+        await connection.sent()
+    await clock.settle()
+
+
+async def test_who_reads_nothing_for_too_long_is_ejected(lab: Lab) -> None:
+    """A subscriber that asks but never reads its stream. gRPC itself takes some before it waits for the reader."""
+    node, clock = await lab.node(profile=replace(STRICT, push_blocked_ms=10_000, push_timeout_ms=100))
+    reader, writer = await lab.naming(node), await lab.naming(node)
+    reader.reads.clear()
+    await reader.subscribe("web")
+    for second in range(60):
+        await writer.register("web", 80, metadata={"second": str(second), "ballast": "x" * 100_000})
+        await clock.advance(1_000)
+        if not await is_registered(reader):
+            break
+    assert 10 < second < 59
+    assert await is_registered(writer)
+    reader.reads.set()
+    await reader.stream_ended()
