@@ -6,6 +6,7 @@ The client shares nothing with the node but the envelope and the body of a Distr
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -46,9 +47,8 @@ class RawClient:
     def __init__(self, target: str, labels: dict[str, str]) -> None:
         self._channel = grpc.aio.insecure_channel(target, [("grpc.use_local_subchannel_pool", 1)])
         self._unary = self._channel.unary_unary("/Request/request", Payload.SerializeToString, Payload.FromString)
-        self._bi_stream = self._channel.stream_stream(
-            "/BiRequestStream/requestBiStream", Payload.SerializeToString, Payload.FromString
-        )
+        self._raw_unary = self._channel.unary_unary("/Request/request", None, Payload.FromString)
+        self._bi_stream = self._channel.stream_stream("/BiRequestStream/requestBiStream", None, Payload.FromString)
         self._labels = labels
         self._stream: Any = None
         self._reader: asyncio.Task[None] | None = None
@@ -81,10 +81,24 @@ class RawClient:
 
     async def say(self, type_name: str, body: Json) -> None:
         """Write a message on the stream."""
-        await self._stream.write(encode(type_name, body))
+        await self.say_bytes(encode(type_name, body).SerializeToString())
+
+    async def say_bytes(self, serialized: bytes) -> None:
+        """Write on the stream what need not be a Payload."""
+        await self._stream.write(serialized)
 
     async def ask(self, type_name: str, body: Json) -> Message:
         return decode(await self._unary(encode(type_name, body), timeout=REAL_TIMEOUT_S))
+
+    async def ask_unchanged(self, type_name: str, body: Json) -> Message:
+        """With its nulls, which `ask` leaves out."""
+        payload = encode(type_name, {})
+        payload.body.value = json.dumps(body).encode()
+        return await self.ask_bytes(payload.SerializeToString())
+
+    async def ask_bytes(self, serialized: bytes) -> Message:
+        """A request that need not be a Payload."""
+        return decode(await self._raw_unary(serialized, timeout=REAL_TIMEOUT_S))
 
     async def register(self, service: str, port: int, **instance: Any) -> Message:
         return await self._instance("registerInstance", service, {"ip": "10.0.0.1", "port": port, **instance})
@@ -122,13 +136,19 @@ class RawClient:
             await asyncio.wait_for(self._arrival.wait(), REAL_TIMEOUT_S)
         return self._arrived.popleft()
 
+    def take(self) -> list[Message]:
+        """What has arrived and was not taken yet."""
+        taken = list(self._arrived)
+        self._arrived.clear()
+        return taken
+
     def arrived(self) -> list[Message]:
         """What has arrived and was not taken with `next_request`; it stays."""
         return list(self._arrived)
 
     async def acknowledge(self, push: Message, type_name: str = "NotifySubscriberResponse") -> None:
         answer = {"resultCode": 200, "errorCode": 0, "requestId": push.body["requestId"]}
-        await self._stream.write(encode(type_name, answer))
+        await self.say(type_name, answer)
 
     async def stream_ended(self) -> None:
         """Until the server has ended the stream."""
@@ -137,7 +157,7 @@ class RawClient:
 
     async def open_another_stream_and_end_it(self) -> None:
         stream = self._bi_stream()
-        await stream.write(encode("HealthCheckRequest", {}))
+        await stream.write(encode("HealthCheckRequest", {}).SerializeToString())
         stream.cancel()
 
     async def complete_stream(self) -> None:

@@ -79,6 +79,17 @@ async def test_a_request_is_a_sign_of_life_and_a_server_check_is_none(lab: Lab) 
     assert not await is_registered(checking)
 
 
+async def test_any_response_on_the_stream_is_a_sign_of_life(lab: Lab) -> None:
+    node, clock = await lab.node()
+    client = await silent(lab, node)
+    await clock.advance(10_000)
+    await client.say("NotifySubscriberResponse", {"resultCode": 500, "requestId": "nobody asked"})
+    await client.say("ConnectionSetupRequest", {"labels": {}, "abilityTable": {}})
+    assert (await client.next_request()).type == "SetupAckRequest"  # by now the response was read
+    await clock.advance(18_000)
+    assert client.arrived() == []
+
+
 async def test_a_client_whose_stream_the_node_ended_can_set_up_again_on_its_transport(lab: Lab) -> None:
     node, clock = await lab.node()
     client = await silent(lab, node)

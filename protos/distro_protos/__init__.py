@@ -14,6 +14,7 @@ from distro_protos.envelope import (
     UnreadableBodyError,
     decode,
     encode,
+    read_json,
 )
 from distro_protos.nacos_pb2 import Metadata, Payload
 
@@ -29,4 +30,5 @@ __all__ = [
     "UnreadableBodyError",
     "decode",
     "encode",
+    "read_json",
 ]

@@ -59,6 +59,14 @@ class Message:
         return self.is_response and self.body.get("resultCode", 200) == 200
 
 
+def read_json(text: bytes) -> Any:
+    """JSON as a server reads it. Raises ValueError, also for NaN, for infinities and for what is nested too deep."""
+    try:
+        return _DECODER.decode(str(text, "utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
 def encode(
     type_name: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, client_ip: str = ""
 ) -> Payload:
@@ -75,12 +83,12 @@ def decode(payload: Payload) -> Message:
     """Take the body out of an envelope.
 
     Headers of the envelope win over headers inside the body (the Python SDK sends both, section 1.1).
-    Raises UnreadableBodyError when the body is not a JSON object. NaN and infinities are not JSON.
+    Raises UnreadableBodyError when the body is not a JSON object. See `read_json`.
     """
     type_name = payload.metadata.type
     try:
-        body = _DECODER.decode(str(payload.body.value, "utf-8") or "null")
-    except (ValueError, RecursionError) as error:
+        body = read_json(payload.body.value or b"null")
+    except ValueError as error:
         raise UnreadableBodyError(type_name, str(error)) from error
     if not isinstance(body, dict):
         raise UnreadableBodyError(type_name, "it is not a JSON object")

@@ -16,7 +16,7 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
-from distro_protos import Json, Message, UnreadableBodyError
+from distro_protos import Json, Message, UnreadableBodyError, read_json
 
 DISTRO_DATA = "DistroDataRequest"
 DISTRO_DATA_RESPONSE = "DistroDataResponse"
@@ -104,9 +104,11 @@ def distro_body(operation: DataOperation, client_id: str, data: Json | None, tar
 
 def encode_content(data: Mapping[str, Any]) -> str:
     """Padded Base64 of the inner JSON."""
-    return base64.b64encode(json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()).decode()
+    return base64.b64encode(
+        json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+    ).decode()
 
 
 def decode_content(distro_data: Mapping[str, Any]) -> Any:
     """The inner JSON of a `distroData` object. Raises KeyError or ValueError (also for missing padding)."""
-    return json.loads(base64.b64decode(distro_data["content"], validate=True))
+    return read_json(base64.b64decode(distro_data["content"], validate=True))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from distro_impl.json_fields import anything, fields, flag, integer, map_of, text
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
@@ -128,7 +129,7 @@ def read_sync_data(data: Mapping[str, Any]) -> SyncData:
             raise MalformedSyncDataError(f"clientId {data['clientId']!r} is not a string")
         if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
             raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
-        services = map(Service, data["namespaces"], data["groupNames"], data["serviceNames"])
+        services = map(_read_service, data["namespaces"], data["groupNames"], data["serviceNames"])
         instances = map(_read_instance, data["instancePublishInfos"])
         return SyncData(data["clientId"], revision, dict(zip(services, instances, strict=True)))
     except MalformedSyncDataError:
@@ -137,11 +138,19 @@ def read_sync_data(data: Mapping[str, Any]) -> SyncData:
         raise MalformedSyncDataError(f"not a ClientSyncData object: {type(error).__name__} at {error}") from error
 
 
-def _read_instance(info: Mapping[str, Any]) -> PublishedInstance:
+def _read_service(namespace: Any, group: Any, name: Any) -> Service:
+    return Service(text(namespace), text(group), text(name))
+
+
+_INSTANCE_PUBLISH_INFO = fields(ip=text, port=integer, healthy=flag, cluster=text, extendDatum=map_of(anything))
+
+
+def _read_instance(element: Any) -> PublishedInstance:
+    info = _INSTANCE_PUBLISH_INFO(element)
     return PublishedInstance(
         info["ip"],
-        int(info.get("port", 0)),
-        bool(info.get("healthy", False)),
+        info.get("port", 0),
+        info.get("healthy", False),
         info.get("cluster") or "DEFAULT",
-        dict(info["extendDatum"]),
+        info["extendDatum"],
     )

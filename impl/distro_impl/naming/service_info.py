@@ -82,12 +82,17 @@ def _instance(service: Service, instance: PublishedInstance) -> Json:
         "instanceId": datum.get(INSTANCE_ID),
         "ip": instance.ip,
         "port": instance.port,
-        "weight": float(datum.get(WEIGHT, 1.0)),
+        "weight": float(weight) if isinstance(weight := datum.get(WEIGHT, 1.0), int | float) else 1.0,
         "healthy": instance.healthy,
         "enabled": True,
         "ephemeral": True,
         "clusterName": instance.cluster,
         "serviceName": service.grouped_name,
         "metadata": metadata,
-        **{name: int(metadata.get(key, default)) for name, (key, default) in HEART_BEAT.items()},
+        **{name: _milliseconds(metadata.get(key), default) for name, (key, default) in HEART_BEAT.items()},
     }
+
+
+def _milliseconds(text: Any, default_ms: int) -> int:
+    """Metadata are anybody's text; what is no number there counts as not said."""
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else default_ms

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import MAX_MESSAGE_BYTES
+from distro_impl.json_fields import FieldError
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionMeta
@@ -32,7 +33,7 @@ from distro_impl.remote.errors import (
     success,
 )
 from distro_impl.remote.handlers import Handler, Reply, Request
-from distro_impl.remote.request_fields import FieldError, read_body
+from distro_impl.remote.request_fields import read_body
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,

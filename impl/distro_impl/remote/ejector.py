@@ -73,9 +73,7 @@ class ConnectionEjector:
         ]
         answers = await asyncio.gather(*(self._connections.detect(connection, timeout_ms) for connection in idle))
         for connection, is_alive in zip(idle, answers, strict=True):
-            if is_alive:
-                connection.touch()
-            else:
+            if not is_alive:
                 self._eject(connection, "it did not answer")
 
     def _eject(self, connection: Connection, why: str) -> None:
