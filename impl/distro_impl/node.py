@@ -133,6 +133,7 @@ class Node:
             clock=clock,
             profile=profile,
             members=self._members,
+            mapper=self._mapper,
             clients=self._clients,
             processor=self._processor,
             agent=self._agent,

@@ -70,6 +70,13 @@ class MembersChanged:
     healthy: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnersChanged:
+    """Some ip:port clients may have another owner now; the function tells the one before, by tag."""
+
+    owner_before: Callable[[str], str]
+
+
 class NotifyCenter:
     def __init__(self) -> None:
         self._subscribers: defaultdict[type, list[Callable[[Any], None]]] = defaultdict(list)

@@ -14,7 +14,7 @@ from distro_impl.distro.transport_agent import DataOperation
 from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import Client, MalformedSyncDataError, SyncData, read_sync_data
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.ip_port_client import is_persistent
+from distro_impl.naming.ip_port_client import IpPortClient, is_persistent
 from distro_impl.profiles import Profile, RevisionTakenOver
 from distro_protos import Json
 
@@ -71,7 +71,7 @@ class DistroClientDataProcessor:
 
     def process_delete(self, client_id: str) -> bool:
         """Remove the client; unknown is fine. False when that is refused."""
-        if self._is_untouchable(client_id):
+        if self._is_untouchable(client_id) or self._is_kept(client_id):
             return False
         self._clients.delete(client_id, NodeEventKind.REPLICA_REMOVED, DataOperation.DELETE)
         return True
@@ -93,6 +93,11 @@ class DistroClientDataProcessor:
         client = self._clients.get(client_id)
         return client is not None and client.native and self._profile.native_untouched_by_peers
 
+    def _is_kept(self, client_id: str) -> bool:
+        """In real releases a DELETE that comes late from an earlier owner removes what its owner of now keeps (B41)."""
+        client = self._clients.get(client_id)
+        return isinstance(client, IpPortClient) and client.responsible and self._profile.native_untouched_by_peers
+
     def _is_verified(self, client: Client, revision: int) -> bool:
         """2.0.0 - 2.1.1 only ask whether the client exists (B02); from 2.1.2 on revision 0 always passes (D11)."""
         if not self._profile.verify_tests_revision or (revision == 0 and not self._profile.zero_is_a_revision):
@@ -103,6 +108,8 @@ class DistroClientDataProcessor:
         return 0 if self._profile.revision_taken_over is RevisionTakenOver.NEVER else sync.revision
 
     def _apply(self, client: Client, sync: SyncData) -> None:
+        if isinstance(client, IpPortClient):
+            client.accepted_here = False
         for service, instance in sync.publishers.items():
             held = client.publishers.get(service)
             if held is None or not instance.equals(held, sees_cluster=self._profile.equality_sees_cluster):

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.mapper import DistroMapper
 from distro_impl.distro.transport_agent import DataOperation, DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, VerifyFailed
+from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
+from distro_impl.notify_center import ClientChanged, ClientRemoved, NotifyCenter, OwnersChanged, VerifyFailed
 from distro_impl.profiles import Profile
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
@@ -39,13 +41,14 @@ class DistroProtocol:
         clock: Clock,
         profile: Profile,
         members: ServerMemberManager,
+        mapper: DistroMapper,
         clients: ClientManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
-        self._profile, self._members = profile, members
+        self._profile, self._members, self._mapper = profile, members, mapper
         self._clients, self._processor, self._agent = clients, processor, agent
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             clock, self._execute, lambda new, _: new, "distro delay tasks"
@@ -54,6 +57,8 @@ class DistroProtocol:
         notify_center.subscribe(ClientChanged, self._on_client_changed)
         notify_center.subscribe(ClientRemoved, self._on_client_removed)
         notify_center.subscribe(VerifyFailed, self._on_verify_failed)
+        if profile.owner_hands_over:
+            notify_center.subscribe(OwnersChanged, self._on_owners_changed)
 
     # Events
 
@@ -70,6 +75,14 @@ class DistroProtocol:
         if client is not None and client.responsible:
             self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
+    def _on_owners_changed(self, event: OwnersChanged) -> None:
+        """What was accepted here and may have reached nobody yet goes to who now speaks for the client."""
+        for client in self._clients:
+            tag = responsible_tag(client.id)
+            key = DistroKey(client.id, self._mapper.map_server(tag))
+            if self._is_handed_over(key) and event.owner_before(tag) == self._members.self_member.address:
+                self._delayed.add(key, DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
+
     def _sync_to_all(self, client_id: str, operation: DataOperation) -> None:
         for peer in self._members.other_addresses():
             self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
@@ -77,6 +90,8 @@ class DistroProtocol:
     # Tasks
 
     def _execute(self, key: DistroKey, operation: DataOperation) -> None:
+        if self._is_others(key, operation):
+            return
         task = self._sync_delete if operation is DataOperation.DELETE else self._sync_change
         self._execute_engine.add_task(f"{operation} of {key.client_id} to {key.peer}", task(key))
 
@@ -102,6 +117,25 @@ class DistroProtocol:
         if operation is DataOperation.DELETE and self._profile.delete_retried_as_change:
             operation = DataOperation.CHANGE
         self._delayed.add(key, operation, self._profile.sync_retry_delay_ms)
+
+    def _is_others(self, key: DistroKey, operation: DataOperation) -> bool:
+        """Releases ask at the event only, and go on with what waits although a new owner speaks for the client now."""
+        if not self._profile.owner_hands_over or not is_ip_port(key.client_id):
+            return False
+        if self._mapper.responsible(responsible_tag(key.client_id)):
+            return False
+        return operation is DataOperation.DELETE or not self._is_handed_over(key)
+
+    def _is_handed_over(self, key: DistroKey) -> bool:
+        """Whether the client is that peer's now, and we have something that it asked of us. What we only concluded,
+        from beats that went elsewhere, is nothing."""
+        client = self._clients.get(key.client_id)
+        return (
+            isinstance(client, IpPortClient)
+            and client.accepted_here
+            and not client.responsible
+            and key.peer == self._mapper.map_server(responsible_tag(key.client_id))
+        )
 
     def _is_superseded(self, key: DistroKey, operation: DataOperation) -> bool:
         """A retry counts as created now, so in real releases it replaces a DELETE that waits (D2, B24)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from distro_impl.java_hash import java_hash
 from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_impl.notify_center import MembersChanged, NotifyCenter, OwnersChanged
 from distro_impl.profiles import Profile
 
 JAVA_INT_MAX = 2**31 - 1
@@ -30,8 +30,9 @@ class DistroMapper:
     ) -> None:
         self._profile, self._members, self._switches, self._standalone = profile, members, switches, standalone
         self._own_address = members.self_member.address
-        notify_center.subscribe(MembersChanged, lambda _: self._read_members())
-        self._read_members()
+        self._notify = notify_center
+        self._places = self._read_places()
+        notify_center.subscribe(MembersChanged, self._on_members_changed)
 
     def responsible(self, tag: str) -> bool:
         """Whether this node owns the client `tag` (`ip:port`). One that is not in its own list owns everything."""
@@ -43,16 +44,21 @@ class DistroMapper:
 
     def map_server(self, tag: str) -> str:
         """The address of the member that owns the client `tag`; this node's own when there is nobody to choose from."""
-        if not self._places or not self._switches.distro_enabled:
-            return self._own_address
-        return self._owner(tag)
+        return self._owner(tag) if self._switches.distro_enabled else self._own_address
 
     def _owner(self, tag: str) -> str:
-        places = self._places
-        return places[distro_hash(tag) % len(places)]
+        return self._owner_among(self._places, tag)
 
-    def _read_members(self) -> None:
-        self._places = self._configured_places() if self._profile.owner_by_configured_place else self._healthy_places()
+    def _owner_among(self, places: tuple[str, ...], tag: str) -> str:
+        return places[distro_hash(tag) % len(places)] if places else self._own_address
+
+    def _on_members_changed(self, _: MembersChanged) -> None:
+        before, self._places = self._places, self._read_places()
+        if self._places != before:
+            self._notify.publish(OwnersChanged(lambda tag: self._owner_among(before, tag)))
+
+    def _read_places(self) -> tuple[str, ...]:
+        return self._configured_places() if self._profile.owner_by_configured_place else self._healthy_places()
 
     def _healthy_places(self) -> tuple[str, ...]:
         healthy = self._members.healthy_addresses()

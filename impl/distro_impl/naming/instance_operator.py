@@ -109,6 +109,7 @@ class InstanceOperator:
         return client
 
     def _changed(self, client: IpPortClient) -> None:
+        client.accepted_here = True
         client.renewed_ms = self._clock.now_ms()
         client.revision = client.content_hash()
         self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)

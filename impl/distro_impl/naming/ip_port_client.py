@@ -49,6 +49,9 @@ class IpPortClient(Client):
     heart_beats_ms: dict[Service, int] = field(default_factory=dict)
     """When each instance was last heard of. Never taken from a peer: a copy begins its own count."""
 
+    accepted_here: bool = False
+    """The last to change what it publishes was the client itself, here, and not a peer's message."""
+
     @property
     def responsible(self) -> bool:
         return self.is_ours(responsible_tag(self.id))
@@ -60,9 +63,10 @@ class IpPortClient(Client):
 
     def is_expired(self, now_ms: int, profile: Profile) -> bool:
         silent_ms = now_ms - self.renewed_ms
+        is_lapsed = profile.ip_port_lease and silent_ms > profile.client_expired_ms
         is_empty = not self.publishers and silent_ms > DEFAULT_IP_DELETE_TIMEOUT_MS
         is_unused = not self.subscribers or silent_ms > SUBSCRIBER_TIMEOUT_MS
-        return silent_ms > profile.client_expired_ms or (is_empty and is_unused)
+        return is_lapsed or (is_empty and is_unused)
 
     def content_hash(self) -> int:
         """What its revision is: the same for the same content, on every member that computes it."""

@@ -69,7 +69,8 @@ class Profile:
 
     # Receiving (5.4, 6.4).
     native_untouched_by_peers: bool = False
-    """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01)."""
+    """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01), DELETE an ip:port client that this node
+    is responsible for (B41)."""
     deleted_stays_deleted: bool = False
     """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27)."""
     snapshot_needs_load: bool = False
@@ -92,10 +93,15 @@ class Profile:
     # ip:port clients (6.6, 6.7).
     expire_instance: bool = True
     """An instance without beats is removed after a while, not only unhealthy."""
+    ip_port_lease: bool = True
+    """An ip:port client that nobody renewed for a lease is removed, on every node (from 2.0.3 on)."""
     owner_by_configured_place: bool = False
     """The owner is the member at the hash's place in the whole list, or the next one that is not DOWN; in releases the
     place is one among the healthy members. While lists differ a client then has two owners at worst, never none (B15).
     """
+    owner_hands_over: bool = False
+    """Who stops being the owner of a client tells the new one what it has accepted, and tells others nothing more. In
+    releases what has not been sent to all is lost (B22)."""
 
     # Members (4.1).
     member_starts_down: bool = False

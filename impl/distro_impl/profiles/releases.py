@@ -25,6 +25,7 @@ NACOS_2_0_0 = Profile(
     load_retry_delay_ms=60_000,
     load_timeout_ms=3_000,
     client_expired_ms=30_000,
+    ip_port_lease=False,
     member_starts_down=True,
     push_timeout_ms=3_000,
     revision_sent=False,
@@ -41,7 +42,9 @@ NACOS_2_0_0 = Profile(
 )
 NACOS_2_0_1 = _next(NACOS_2_0_0, "2.0.1", member_starts_down=False, push_timeout_ms=5_000)
 NACOS_2_0_2 = _next(NACOS_2_0_1, "2.0.2")
-NACOS_2_0_4 = _next(NACOS_2_0_2, "2.0.4", client_expired_ms=180_000, missing_client=MissingClient.IGNORED)
+NACOS_2_0_4 = _next(
+    NACOS_2_0_2, "2.0.4", client_expired_ms=180_000, ip_port_lease=True, missing_client=MissingClient.IGNORED
+)
 """Since 2.0.3."""
 NACOS_2_1_0 = _next(NACOS_2_0_4, "2.1.0")
 NACOS_2_1_1 = _next(
@@ -94,6 +97,7 @@ STRICT = replace(
     zero_is_a_revision=True,
     revision_follows_beats=True,
     owner_by_configured_place=True,
+    owner_hands_over=True,
     native_untouched_by_peers=True,
     deleted_stays_deleted=True,
     snapshot_needs_load=True,
