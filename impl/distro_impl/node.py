@@ -28,9 +28,11 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.naming_handlers import NamingHandlers
-from distro_impl.naming.push import PushService, ServiceStorage
+from distro_impl.naming.push import PushService
+from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.acceptor import RequestAcceptor
@@ -85,7 +87,8 @@ class Node:
         self._load_task = LoadTask(
             clock, profile, self._members, self._processor, self._agent, standalone=config.is_standalone
         )
-        self._storage = ServiceStorage(clock, self._clients)
+        self._storage = ServiceStorage(clock, profile, self._clients, self._notify_center)
+        self._instance_ids = InstanceIdGenerator(clock, self.address)
         self._instances = self._instance_operator()
         self._servers: tuple[RequestAcceptor | HttpServer, ...] = (
             self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
@@ -143,6 +146,12 @@ class Node:
         now_ms = clock.now_ms()
         cleaner_ms, verify_ms = profile.client_clean_period_ms, profile.verify_interval_ms
         clock.every(cleaner_ms, self._clients.remove_expired, first_ms=now_ms, name="expired client cleaner")
+        clock.every(
+            profile.empty_service_clean_period_ms,
+            self._clients.remove_empty_services,
+            first_ms=now_ms + profile.empty_service_clean_first_ms,
+            name="empty service cleaner",
+        )
         if not self.config.is_standalone:
             clock.every(verify_ms, verify_task.run, first_ms=now_ms + verify_ms, name="verify round")
             clock.every(
@@ -233,6 +242,7 @@ class Node:
             clock=self._lifetime,
             clients=self._clients,
             storage=self._storage,
+            ids=self._instance_ids,
             beats=beats,
             switches=self._switches,
             watch=self._watch,
@@ -248,7 +258,7 @@ class Node:
 
     def _handlers(self) -> dict[str, Handler]:
         profile = self.config.profile
-        naming = NamingHandlers(profile, self._clients, self._storage, self._watch)
+        naming = NamingHandlers(profile, self._clients, self._storage, self._instance_ids, self._watch)
         distro = DistroDataRequestHandler(profile, self._processor, lambda: self._load_task.finished_initial)
         return {
             **core_handlers(self._members),

@@ -46,6 +46,13 @@ class ServiceChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceRemoved:
+    """A service that was empty for long does not exist here any more."""
+
+    service: Service
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceSubscribed:
     """A client of ours subscribed for the first time; it alone is to be told."""
 

@@ -23,6 +23,8 @@ KEYS: Mapping[str, str] = {
     f"{_DISTRO}.load.retryDelayMs": "load_retry_delay_ms",
     f"{_DISTRO}.load.timeoutMs": "load_timeout_ms",
     "nacos.naming.client.expired.time": "client_expired_ms",
+    "nacos.naming.clean.empty-service.interval": "empty_service_clean_period_ms",
+    "nacos.naming.clean.empty-service.expired-time": "empty_service_expired_ms",
     "nacos.naming.push.pushTaskDelay": "push_delay_ms",
     "nacos.naming.push.pushTaskTimeout": "push_timeout_ms",
     "nacos.naming.push.pushTaskRetryDelay": "push_retry_delay_ms",

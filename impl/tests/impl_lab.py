@@ -23,6 +23,8 @@ STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], 
 SERVICE = {"namespace": "public", "groupName": "DEFAULT_GROUP"}
 LOST_BUT_ACKNOWLEDGED = ("DistroDataResponse", {"resultCode": 200, "errorCode": 0})
 REAL_TIMEOUT_S = 10.0
+PUSHED_WITHIN_MS = 600
+"""The push delay and a tick: after it queries of a release show what happened before."""
 
 
 def sync_data(client_id: str, revision: int, **ports: int) -> Json:
@@ -103,11 +105,22 @@ class RawClient:
     async def register(self, service: str, port: int, **instance: Any) -> Message:
         return await self._instance("registerInstance", service, {"ip": "10.0.0.1", "port": port, **instance})
 
+    async def register_batch(self, service: str, *ports: int, **instance: Any) -> Message:
+        instances = [{"ip": "10.0.0.1", "port": port, **instance} for port in ports]
+        body = {**SERVICE, "serviceName": service, "type": "batchRegisterInstance", "instances": instances}
+        return await self.ask("BatchInstanceRequest", body)
+
+    async def services(self, **query: Any) -> tuple[int, list[str]]:
+        """The total and the page."""
+        query = {**SERVICE, "pageNo": 1, "pageSize": 10, **query}
+        reply = await self.ask("ServiceListRequest", query)
+        return reply.body["count"], reply.body["serviceNames"]
+
     async def deregister(self, service: str) -> Message:
         return await self._instance("deregisterInstance", service, {})
 
-    async def subscribe(self, service: str) -> Message:
-        body = {**SERVICE, "serviceName": service, "subscribe": True, "clusters": ""}
+    async def subscribe(self, service: str, subscribe: bool = True, clusters: str = "") -> Message:
+        body = {**SERVICE, "serviceName": service, "subscribe": subscribe, "clusters": clusters}
         return await self.ask("SubscribeServiceRequest", body)
 
     async def hosts(self, service: str, **query: Any) -> list[Json]:

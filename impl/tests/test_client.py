@@ -2,23 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from impl_lab import sync_data
 
-from distro_impl.naming.client import Client, MalformedSyncDataError, PublishedInstance, Service, read_sync_data
-from distro_impl.naming.service_info import published_instance, service_info
+from distro_impl.naming.client import (
+    Client,
+    MalformedSyncDataError,
+    PublishedBatch,
+    PublishedInstance,
+    Service,
+    read_sync_data,
+)
+from distro_impl.naming.service_info import hosts_of, published_instance, service_info
+from distro_protos import Json
 
-WEB = Service("public", "DEFAULT_GROUP", "web")
+WEB, API = Service("public", "DEFAULT_GROUP", "web"), Service("public", "DEFAULT_GROUP", "api")
+ONE, OTHER = PublishedInstance("10.0.0.1", 80), PublishedInstance("10.0.0.1", 81)
+
+
+def hosts_seen(*published: PublishedInstance, clusters: str = "", healthy_only: bool = False) -> list[Json]:
+    info = service_info(WEB, hosts_of(WEB, published), clusters=clusters, healthy_only=healthy_only, last_ref_time=1)
+    hosts: list[Json] = info["hosts"]
+    return hosts
 
 
 def test_a_client_survives_the_wire() -> None:
     client = Client("c1", native=True, renewed_ms=0, revision=7)
     client.publishers[WEB] = PublishedInstance("10.0.0.1", 80, extend_datum={"zone": "a"})
+    client.publishers[API] = PublishedBatch((ONE, OTHER))
     read = read_sync_data(client.sync_data(with_revision=True))
     assert (read.client_id, read.revision, read.publishers) == ("c1", 7, client.publishers)
     assert client.sync_data(with_revision=False)["attributes"] == {"clientAttributes": {}}
+
+
+def test_a_batch_travels_as_a_shell_beside_the_plain_lists() -> None:
+    """wire-protocol.md section 5.2; a release that knows no batches has no field for them."""
+    client = Client("c1", native=True, renewed_ms=0)
+    client.publishers[WEB] = PublishedBatch((ONE,))
+    data = client.sync_data(with_revision=True)
+    assert (data["serviceNames"], data["instancePublishInfos"]) == ([], [])
+    assert data["batchInstanceData"] == {
+        "namespaces": ["public"],
+        "groupNames": ["DEFAULT_GROUP"],
+        "serviceNames": ["web"],
+        "batchInstancePublishInfos": [
+            {"port": 0, "healthy": False, "metadataId": "null:0:null", "instancePublishInfos": [ONE.to_json()]}
+        ],
+    }
+    assert "batchInstanceData" not in client.sync_data(with_revision=True, with_batches=False)
+    assert read_sync_data(data, with_batches=False).publishers == {}
+
+
+@pytest.mark.parametrize(
+    ("instances", "equal"),
+    [((ONE, OTHER), True), ((OTHER, ONE), True), ((ONE,), False), ((ONE, OTHER, OTHER), False), ((), False)],
+)
+def test_batches_are_compared_as_multisets(instances: tuple[PublishedInstance, ...], equal: bool) -> None:
+    assert PublishedBatch((ONE, OTHER)).equals(PublishedBatch(instances), sees_cluster=True) is equal
+
+
+def test_a_batch_of_one_is_not_that_one() -> None:
+    assert not PublishedBatch((ONE,)).equals(ONE, sees_cluster=False)
+    assert not ONE.equals(PublishedBatch((ONE,)), sees_cluster=False)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +76,7 @@ def test_a_client_survives_the_wire() -> None:
         ({"instancePublishInfos": [{"ip": "10.0.0.1", "port": 80}]}, "extendDatum"),
         ({"serviceNames": []}, "ClientSyncData"),
         ({"attributes": {"clientAttributes": {"revision": 2**31}}}, "32-bit"),
-        ({"batchInstanceData": {"serviceNames": ["web"]}}, "batch"),
+        ({"batchInstanceData": {"namespaces": ["public"]}}, "batchInstancePublishInfos"),
     ],
 )
 def test_malformed_sync_data_is_refused_whole(change: dict[str, Any], names: str) -> None:
@@ -45,15 +93,15 @@ def test_the_servers_equality_forgets_the_cluster() -> None:
 
 def test_weight_enabled_and_id_travel_under_reserved_keys() -> None:
     instance = {"ip": "10.0.0.1", "port": 80, "weight": 2, "enabled": False, "metadata": {"zone": "a"}}
-    datum = published_instance(instance, WEB, generate_id=True).extend_datum
+    datum = published_instance(instance, "id-1").extend_datum
     assert datum == {
         "zone": "a",
-        "customInstanceId": "10.0.0.1#80#null#DEFAULT_GROUP@@web",
+        "customInstanceId": "id-1",
         "publishInstanceWeight": 2.0,
         "publishInstanceEnable": False,
     }
     assert isinstance(datum["publishInstanceWeight"], float)  # an integer poisons the service on a real server
-    assert published_instance({"ip": "10.0.0.1", "port": 80}, WEB, generate_id=False).extend_datum == {}
+    assert published_instance({"ip": "10.0.0.1", "port": 80}, None).extend_datum == {}
 
 
 def test_subscribers_see_enabled_instances_of_the_clusters_they_asked_for() -> None:
@@ -65,17 +113,40 @@ def test_subscribers_see_enabled_instances_of_the_clusters_they_asked_for() -> N
     ]
 
     def ports(clusters: str, *, healthy_only: bool) -> list[int]:
-        info = service_info(WEB, published, clusters=clusters, healthy_only=healthy_only, last_ref_time=1)
-        return [host["port"] for host in info["hosts"]]
+        return [host["port"] for host in hosts_seen(*published, clusters=clusters, healthy_only=healthy_only)]
 
     assert ports("", healthy_only=False) == [1, 2, 3]
     assert ports("A,B", healthy_only=False) == [1, 2]
     assert ports("A,B", healthy_only=True) == [1]
 
 
-def test_heart_beat_numbers_come_from_the_metadata() -> None:
-    instance = PublishedInstance("10.0.0.1", 80, extend_datum={"preserved.heart.beat.timeout": "7000"})
-    info = service_info(WEB, [instance], clusters="", healthy_only=False, last_ref_time=1)
-    host = info["hosts"][0]
-    beat = (host["instanceHeartBeatInterval"], host["instanceHeartBeatTimeOut"], host["ipDeleteTimeout"])
-    assert beat == (5000, 7000, 30000)
+def test_what_two_clients_publish_alike_is_one_host_and_what_differs_anywhere_is_two() -> None:
+    twin = PublishedInstance("10.0.0.1", 80)
+    assert len(hosts_seen(ONE, twin)) == 1
+    assert len(hosts_seen(ONE, replace(twin, cluster="B"))) == 2
+    assert len(hosts_seen(ONE, replace(twin, extend_datum={"zone": "a"}))) == 2
+
+
+@pytest.mark.parametrize(
+    ("metadata", "beat"),
+    [
+        ({"preserved.heart.beat.timeout": "7000"}, (5000, 7000, 30000)),
+        ({"preserved.heart.beat.timeout": "soon", "preserved.ip.delete.timeout": "-1"}, (5000, 15000, 30000)),
+        ({"preserved.heart.beat.interval": "9" * 30}, (5000, 15000, 30000)),
+        ({"preserved.heart.beat.interval": 1000}, (1000, 15000, 30000)),  # a peer's number is a text to whoever reads
+    ],
+)
+def test_heart_beat_numbers_come_from_the_metadata_as_far_as_they_are_numbers(
+    metadata: dict[str, Any], beat: tuple[int, int, int]
+) -> None:
+    (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum=metadata))
+    assert (host["instanceHeartBeatInterval"], host["instanceHeartBeatTimeOut"], host["ipDeleteTimeout"]) == beat
+
+
+def test_what_a_peer_puts_under_a_reserved_key_poisons_nothing() -> None:
+    """D9: a real server cannot show the service any more."""
+    datum = {"publishInstanceWeight": "heavy", "publishInstanceEnable": "yes", "customInstanceId": 7, "zone": True}
+    (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum=datum))
+    assert (host["weight"], host["enabled"], host["instanceId"], host["metadata"]) == (1.0, True, "7", {"zone": "true"})
+    (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum={"publishInstanceWeight": 2}))
+    assert isinstance(host["weight"], float)

@@ -6,7 +6,7 @@ import asyncio
 import socket
 
 import pytest
-from impl_lab import NACOS_2_2_4, STRICT, Lab
+from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, STRICT, Lab
 
 from distro_impl import Cluster, Node, NodeConfig, PortInUseError, Profile, VirtualClock, free_main_ports
 
@@ -118,6 +118,7 @@ async def test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_st
     await run.clock.advance(5500)
     assert (run.links.operations(client.id) != []) is owned
     await lab.leave(run, 0, client)
+    await run.clock.advance(PUSHED_WITHIN_MS)
     reader = await lab.naming(node)
     assert (await reader.ports("api"), await reader.ports("web")) == ([], [])
 

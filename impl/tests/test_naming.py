@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from impl_lab import NACOS_2_0_4, NACOS_2_2_4, SERVICE, STRICT, Lab
+from impl_lab import NACOS_2_0_4, NACOS_2_2_4, PUSHED_WITHIN_MS, SERVICE, STRICT, Lab
 
 from distro_impl import PROFILES, Profile
 
@@ -97,24 +97,66 @@ async def test_subscribers_on_other_nodes_are_pushed_when_the_copy_arrives(lab: 
     assert [host["port"] for host in push.body["serviceInfo"]["hosts"]] == [80]
 
 
-async def test_services_are_listed_by_page_with_plain_names(lab: Lab) -> None:
+async def test_a_subscriber_that_unsubscribed_hears_nothing_more(lab: Lab) -> None:
     run = await lab.cluster(size=1)
-    client = await lab.naming(run.cluster.nodes[0])
-    for name in ("web", "api", "db"):
-        await client.register(name, 80)
-    query = {"namespace": "public", "groupName": "DEFAULT_GROUP", "pageNo": 2, "pageSize": 2}
-    reply = await client.ask("ServiceListRequest", query)
-    assert (reply.body["count"], reply.body["serviceNames"]) == (3, ["web"])
+    subscriber, other, publisher = [await lab.naming(run.cluster.nodes[0]) for _ in range(3)]
+    for client in (subscriber, other):
+        await client.subscribe("web")
+    await publisher.register("web", 80)
+    assert (await subscriber.subscribe("web", subscribe=False)).body["serviceInfo"][
+        "hosts"
+    ] != []  # answered all the same
+    await subscriber.subscribe("api")
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    assert (await other.next_request()).body["serviceInfo"]["name"] == "web"
+    assert (await subscriber.next_request()).body["serviceInfo"]["name"] == "api"
+
+
+async def test_a_push_holds_the_clusters_that_its_subscriber_named(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    subscriber, *publishers = [await lab.naming(run.cluster.nodes[0]) for _ in range(3)]
+    await subscriber.subscribe("web", clusters="A")
+    for client, port, cluster in zip(publishers, (80, 81), "AB", strict=True):
+        await client.register("web", port, clusterName=cluster)
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    info = (await subscriber.next_request()).body["serviceInfo"]
+    assert (info["clusters"], [host["port"] for host in info["hosts"]]) == ("A", [80])
+
+
+@pytest.mark.parametrize(("profile", "lags"), [(NACOS_2_2_4, True), (STRICT, False)])
+async def test_in_a_release_a_query_lags_behind_by_the_push_delay_but_for_the_first_change(
+    lab: Lab, profile: Profile, lags: bool
+) -> None:
+    """real-nacos.md section 3."""
+    run = await lab.cluster(profile, size=1)
+    one, other = [await lab.naming(run.cluster.nodes[0]) for _ in range(2)]
+    await one.register("web", 80)
+    assert await one.ports("web") == [80]
+    await other.register("web", 81)
+    assert await one.ports("web") == ([80] if lags else [80, 81])
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    assert await one.ports("web") == [80, 81]
 
 
 @pytest.mark.parametrize(
     ("type_name", "body", "told"),
     [
-        ("BatchInstanceRequest", {}, "batch registration is not supported"),
-        ("PersistentInstanceRequest", {}, "persistent instances is not supported"),
+        ("BatchInstanceRequest", {"type": "batchRegisterInstance"}, "'instances' is illegal"),
+        ("BatchInstanceRequest", {"type": "patch"}, "Unsupported request type patch"),
+        ("PersistentInstanceRequest", {}, "persistent instances are not supported"),
         ("InstanceRequest", {"type": "registerInstance", "instance": {"ephemeral": False}}, "persistent instances"),
         ("InstanceRequest", {"type": "registerInstance", "instance": {"ip": "10.0.0.1"}}, "illegal instance.*port"),
-        ("InstanceRequest", {"type": "patch", "instance": {}}, "unsupported request type 'patch'"),
+        ("InstanceRequest", {"type": "patch", "instance": {}}, "Unsupported request type patch"),
+        (
+            "InstanceRequest",
+            {"type": "registerInstance", "instance": {"ip": "10.0.0.1", "port": 80, "clusterName": "a_b"}},
+            "'clusterName' should be characters",
+        ),
+        (
+            "InstanceRequest",
+            {"type": "registerInstance", "instance": {"metadata": {"preserved.heart.beat.timeout": "4999"}}},
+            "'heart beat interval' must less",
+        ),
         ("InstanceRequest", {"serviceName": ""}, "'serviceName' is illegal"),
     ],
 )
@@ -145,7 +187,82 @@ async def test_registering_on_a_connection_without_naming_client(
 
 
 @pytest.mark.parametrize(("profile", "echo"), [(NACOS_2_0_4, None), (NACOS_2_2_4, "registerInstance")])
-async def test_from_2_2_on_the_response_echoes_the_type(lab: Lab, profile: Profile, echo: str | None) -> None:
+async def test_from_2_1_2_on_the_response_echoes_the_type(lab: Lab, profile: Profile, echo: str | None) -> None:
     run = await lab.cluster(profile, size=1)
     reply = await (await lab.naming(run.cluster.nodes[0])).register("web", 80)
     assert reply.body.get("type") == echo
+
+
+@pytest.mark.parametrize(
+    ("profile", "error_code"),
+    [(PROFILES["nacos-2.1.0"], 302), (PROFILES["nacos-2.2.4"], 302), (PROFILES["nacos-2.3.0"], 400)],
+)
+async def test_persistent_instances_have_no_handler_before_2_3_and_are_refused_by_it_later(
+    lab: Lab, profile: Profile, error_code: int
+) -> None:
+    run = await lab.cluster(profile, size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    body = {**SERVICE, "serviceName": "web", "type": "registerInstance", "instance": {"ip": "10.0.0.1", "port": 80}}
+    reply = await client.ask("PersistentInstanceRequest", body)
+    assert (reply.type, reply.body["errorCode"]) == ("ErrorResponse", error_code)
+    single = await client.register("web", 80, ephemeral=False)
+    assert (single.type, single.body["errorCode"]) == ("ErrorResponse", 400)
+    assert await client.services() == (0, [])
+
+
+async def test_up_to_2_1_0_an_impossible_instance_is_taken_and_shown_with_what_makes_sense(lab: Lab) -> None:
+    run = await lab.cluster(PROFILES["nacos-2.1.0"], size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    metadata = {"preserved.heart.beat.timeout": "4999", "preserved.ip.delete.timeout": "late"}
+    await client.register("web", 80, clusterName="a_b", metadata=metadata)
+    (host,) = await client.hosts("web")
+    assert (host["clusterName"], host["instanceHeartBeatTimeOut"], host["ipDeleteTimeout"]) == ("a_b", 4999, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("instance", "expected"),
+    [
+        ({}, "10.0.0.1#80#null#DEFAULT_GROUP@@web"),
+        ({"clusterName": "A"}, "10.0.0.1#80#A#DEFAULT_GROUP@@web"),
+        ({"clusterName": ""}, "10.0.0.1#80##DEFAULT_GROUP@@web"),
+        ({"serviceName": "mine"}, "10.0.0.1#80#null#mine"),
+        ({"instanceId": "own"}, "own"),
+        ({"metadata": {"zone": "a"}}, "10.0.0.1#80#null#DEFAULT_GROUP@@web"),
+        ({"metadata": {"preserved.instance.id.generator": "simple"}}, "10.0.0.1#80#null#DEFAULT_GROUP@@web"),
+    ],
+)
+async def test_an_instance_without_id_gets_one_in_the_words_of_the_request(
+    lab: Lab, instance: dict[str, Any], expected: str
+) -> None:
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80, **instance)
+    (host,) = await client.hosts("web")
+    assert host["instanceId"] == expected
+    metadata = instance.get("metadata")
+    assert host.get("instanceIdGenerator") == (
+        metadata.get("preserved.instance.id.generator") if metadata else "simple"
+    )
+
+
+async def test_below_2_3_nobody_gives_an_instance_an_id(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    (host,) = await client.hosts("web")
+    assert "instanceId" not in host
+
+
+async def test_snowflake_ids_hold_a_number_that_never_repeats_on_any_node(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    ids = []
+    for node in run.cluster.nodes:
+        client = await lab.naming(node)
+        for service in ("web", "api"):
+            await client.register(service, 80, metadata={"preserved.instance.id.generator": "snowflake"})
+            ids += [host["instanceId"] for host in await client.hosts(service)]
+    numbers, clusters, names = zip(*(instance_id.split("#") for instance_id in ids), strict=True)
+    assert len(set(map(int, numbers))) == 4
+    assert (set(clusters), set(names)) == ({"null"}, {"DEFAULT_GROUP@@web", "DEFAULT_GROUP@@api"})
+    reply = await client.register("web", 80, metadata={"preserved.instance.id.generator": "dice"})
+    assert (reply.body["errorCode"], "'dice'" in reply.body["message"]) == (500, True)

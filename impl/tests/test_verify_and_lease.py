@@ -208,8 +208,8 @@ async def test_b01_a_peer_overwrites_and_deletes_a_native_client_but_not_in_stri
     run.links.sent.clear()
     peer = await lab.member(run.cluster.nodes[0])
     assert (await peer.change(client.id, 9, api=90)).succeeded is overwritten
-    assert await client.ports("web") == ([] if overwritten else [80])
     await run.clock.advance(1500)
+    assert await client.ports("web") == ([] if overwritten else [80])
     assert run.links.operations(client.id) == (["CHANGE"] if overwritten else [])  # the owner spreads what it got
     assert (await peer.distro("DELETE", client.id)).succeeded is overwritten
     assert (run.last(0, client.id).kind == "replica_removed") is overwritten

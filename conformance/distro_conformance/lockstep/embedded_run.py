@@ -97,6 +97,8 @@ class EmbeddedRun:
     ) -> None:
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, mutant) if mutant else chosen
+        # A query of a release shows what its last push saw. The model knows no such lag: it ends at the client table.
+        chosen = replace(chosen, queries_read_pushed_view=False)
         self._loop = _event_loop()
         self._closed = False
         self._clock = VirtualClock()

@@ -1,7 +1,7 @@
 """What a node shows of a service, held against what it holds: INV-INDEX.
 
 The model ends at the client table; queries and pushes are a projection of that table, so the nodes can be asked for
-both. Lists are compared as sorted instance texts; two clients that publish the same text count twice.
+both. Lists are compared as sorted instance texts; what two clients publish alike is one instance to whoever asks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "pu
 
 def projection(held: Held) -> Lists:
     """The lists that follow from a client table."""
-    lists: dict[str, list[str]] = {}
+    lists: dict[str, set[str]] = {}
     for view in (held or {}).values():
         for service, instance in view.content:
-            lists.setdefault(service, []).append(instance)
+            lists.setdefault(service, set()).add(instance)
     return {service: tuple(sorted(instances)) for service, instances in lists.items()}
 
 

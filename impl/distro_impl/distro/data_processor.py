@@ -12,11 +12,22 @@ from typing import Any
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.transport_agent import DataOperation
 from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import Client, MalformedSyncDataError, SyncData, read_sync_data
+from distro_impl.naming.client import (
+    Client,
+    MalformedSyncDataError,
+    PublishedBatch,
+    PublishedInstance,
+    SyncData,
+    read_sync_data,
+)
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_persistent
 from distro_impl.profiles import Profile, RevisionTakenOver
 from distro_protos import Json
+
+
+class BatchOverSingleError(ValueError):
+    """A batch was to take the place of a single instance, in a release that breaks at that."""
 
 
 class DistroClientDataProcessor:
@@ -28,7 +39,11 @@ class DistroClientDataProcessor:
     def data_of(self, client_id: str) -> Json | None:
         """ClientSyncData of a client, native or synced; None when it is not here."""
         client = self._clients.get(client_id)
-        return None if client is None else client.sync_data(with_revision=self._profile.revision_sent)
+        if client is None:
+            return None
+        return client.sync_data(
+            with_revision=self._profile.revision_sent, with_batches=self._profile.batch_registration
+        )
 
     def snapshot(self) -> Json:
         """ClientSyncDatumSnapshot of all clients, native and synced."""
@@ -47,9 +62,9 @@ class DistroClientDataProcessor:
     def process_change(self, data: Mapping[str, Any], reason: str) -> bool:
         """Make our copy of the client equal to `data`, a ClientSyncData object; False when that is refused.
 
-        Raises MalformedSyncDataError.
+        Raises MalformedSyncDataError and BatchOverSingleError.
         """
-        sync = read_sync_data(data)
+        sync = read_sync_data(data, with_batches=self._profile.batch_registration)
         if self._is_untouchable(sync.client_id) or self._clients.was_deleted(sync.client_id):
             return False
         client = self._clients.get(sync.client_id)
@@ -64,7 +79,7 @@ class DistroClientDataProcessor:
     def process_snapshot(self, elements: Iterable[Mapping[str, Any]]) -> None:
         """Apply each like a CHANGE, without those that are refused.
 
-        One that is malformed ends it, those before stay. Raises MalformedSyncDataError.
+        One that cannot be applied ends it, those before stay. Raises what `process_change` raises.
         """
         for element in elements:
             self.process_change(element, DataOperation.SNAPSHOT)
@@ -107,16 +122,32 @@ class DistroClientDataProcessor:
     def _revision_at_creation(self, sync: SyncData) -> int:
         return 0 if self._profile.revision_taken_over is RevisionTakenOver.NEVER else sync.revision
 
+    def _takes_over_revision(self, sync: SyncData) -> bool:
+        """2.1.2 - 2.2.4 set it where they have gone through batches, and only there (D1, B10)."""
+        taken_over = self._profile.revision_taken_over
+        return taken_over is RevisionTakenOver.ALWAYS or (
+            taken_over is RevisionTakenOver.ON_CREATION and sync.has_batches
+        )
+
+    def _check_types(self, client: Client, sync: SyncData) -> None:
+        """Up to 2.3.0 a batch cannot take the place of a single instance (D8, B19). Raises BatchOverSingleError."""
+        if self._profile.batch_replaces_single:
+            return
+        for service, published in sync.publishers.items():
+            if isinstance(published, PublishedBatch) and isinstance(client.publishers.get(service), PublishedInstance):
+                raise BatchOverSingleError(f"{client.id} has a single instance in {service.grouped_name}")
+
     def _apply(self, client: Client, sync: SyncData) -> None:
+        self._check_types(client, sync)
         if isinstance(client, IpPortClient):
             client.accepted_here = False
-        for service, instance in sync.publishers.items():
+        for service, published in sync.publishers.items():
             held = client.publishers.get(service)
-            if held is None or not instance.equals(held, sees_cluster=self._profile.equality_sees_cluster):
-                self._clients.publish(client, service, instance)
+            if held is None or not published.equals(held, sees_cluster=self._profile.equality_sees_cluster):
+                self._clients.publish(client, service, published)
         for service in client.publishers.keys() - sync.publishers.keys():
             self._clients.unpublish(client, service)
-        if self._profile.revision_taken_over is RevisionTakenOver.ALWAYS:
+        if self._takes_over_revision(sync):
             client.revision = sync.revision
         if self._profile.sync_renews_lease:
             client.renewed_ms = self._clock.now_ms()

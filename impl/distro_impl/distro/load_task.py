@@ -10,7 +10,7 @@ one; in strict it is complete, since it holds all there is. Source: wire-protoco
 from __future__ import annotations
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import MalformedSyncDataError
@@ -69,6 +69,6 @@ class LoadTask:
         reply, elements = await self._agent.load_snapshot(peer)
         try:
             self._processor.process_snapshot(elements)
-        except MalformedSyncDataError:
+        except (MalformedSyncDataError, BatchOverSingleError):
             return DistroReply.EXCEPTION
         return reply

@@ -15,7 +15,7 @@ from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient
-from distro_impl.naming.service_info import HEART_BEAT
+from distro_impl.naming.service_info import heart_beat
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import ClientRemoved, IpPortClientCreated, NotifyCenter
 from distro_impl.profiles import Profile
@@ -48,7 +48,7 @@ class Beats:
         """An instance of a client of ours gave a sign of life."""
         now_ms = self._clock.now_ms()
         client.renewed_ms = client.heart_beats_ms[service] = now_ms
-        if not client.publishers[service].healthy:
+        if not client.singles[service].healthy:
             self._clients.set_healthy(client, service, True)
             self._changed(client)
 
@@ -57,7 +57,7 @@ class Beats:
         if not client.responsible or not self._switches.health_check_enabled:
             return
         now_ms = self._clock.now_ms()
-        for service, instance in tuple(client.publishers.items()):
+        for service, instance in client.singles.items():
             silent_ms = now_ms - client.heart_beats_ms[service]
             if instance.healthy and silent_ms >= heart_beat_ms(instance, "instanceHeartBeatTimeOut"):
                 self._clients.set_healthy(client, service, False)
@@ -107,8 +107,4 @@ class ClientBeatCheckTask:
 
 def heart_beat_ms(instance: PublishedInstance, field: str) -> int:
     """A heart-beat number of an instance, by its field in `Instance`; the default where the metadata has none."""
-    key, default_ms = HEART_BEAT[field]
-    try:
-        return int(instance.extend_datum.get(key, default_ms))
-    except (TypeError, ValueError):
-        return default_ms
+    return heart_beat(instance.extend_datum)[field]

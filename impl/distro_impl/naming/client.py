@@ -7,7 +7,9 @@ Source: wire-protocol.md sections 5.2 and 6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,10 +49,15 @@ class PublishedInstance:
     cluster: str = "DEFAULT"
     extend_datum: Mapping[str, Any] = field(default_factory=dict)
 
-    def equals(self, other: PublishedInstance, *, sees_cluster: bool) -> bool:
+    @property
+    def instances(self) -> tuple[PublishedInstance, ...]:
+        return (self,)
+
+    def equals(self, other: Published, *, sees_cluster: bool) -> bool:
         """The servers' own equality, which forgets the cluster (D4) unless told otherwise."""
         return (
-            (self.ip, self.port, self.healthy) == (other.ip, other.port, other.healthy)
+            isinstance(other, PublishedInstance)
+            and (self.ip, self.port, self.healthy) == (other.ip, other.port, other.healthy)
             and self.extend_datum == other.extend_datum
             and (not sees_cluster or self.cluster == other.cluster)
         )
@@ -65,6 +72,34 @@ class PublishedInstance:
             "metadataId": f"{self.ip}:{self.port}:{self.cluster}",
         }
 
+    def key(self, *, sees_cluster: bool) -> tuple[Any, ...]:
+        """Two instances with the same key are equal."""
+        datum = json.dumps(self.extend_datum, sort_keys=True)
+        return self.ip, self.port, self.healthy, datum, self.cluster if sees_cluster else None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBatch:
+    """`BatchInstancePublishInfo`: several instances that one client publishes in one service, perhaps none (5.2)."""
+
+    instances: tuple[PublishedInstance, ...]
+
+    def equals(self, other: Published, *, sees_cluster: bool) -> bool:
+        """As multisets: the order does not count, repetitions do."""
+        return isinstance(other, PublishedBatch) and self._keys(sees_cluster) == other._keys(sees_cluster)
+
+    def to_json(self) -> Json:
+        """The batch is a shell in the shape of an instance, around the real ones."""
+        instances = [instance.to_json() for instance in self.instances]
+        return {"port": 0, "healthy": False, "metadataId": "null:0:null", "instancePublishInfos": instances}
+
+    def _keys(self, sees_cluster: bool) -> Counter[tuple[Any, ...]]:
+        return Counter(instance.key(sees_cluster=sees_cluster) for instance in self.instances)
+
+
+Published = PublishedInstance | PublishedBatch
+"""What a client has in a service. `instances` are all of it, one or many."""
+
 
 @dataclass(slots=True, eq=False)
 class Client:
@@ -75,7 +110,7 @@ class Client:
     renewed_ms: int
     """When the lease of a synced copy was last renewed."""
     revision: int = 0
-    publishers: dict[Service, PublishedInstance] = field(default_factory=dict)
+    publishers: dict[Service, Published] = field(default_factory=dict)
     subscribers: dict[Service, str] = field(default_factory=dict)
     """Service -> the cluster selector that the subscription named ("" for all)."""
 
@@ -92,22 +127,37 @@ class Client:
         """Only a copy expires; a native client lives as long as its connection (section 6.7)."""
         return not self.native and now_ms - self.renewed_ms > profile.client_expired_ms
 
-    def instances_json(self) -> list[Json]:
-        """What it publishes, as it travels."""
-        return [instance.to_json() for instance in self.publishers.values()]
+    @property
+    def singles(self) -> dict[Service, PublishedInstance]:
+        """Without the batches."""
+        return {service: held for service, held in self.publishers.items() if isinstance(held, PublishedInstance)}
 
-    def sync_data(self, *, with_revision: bool) -> Json:
-        """The `ClientSyncData` object: four parallel lists, the complete set."""
-        services = tuple(self.publishers)
-        return {
+    def instances_json(self) -> list[Json]:
+        """The single instances, as they travel."""
+        return [instance.to_json() for instance in self.singles.values()]
+
+    def sync_data(self, *, with_revision: bool, with_batches: bool = True) -> Json:
+        """The `ClientSyncData` object: four parallel lists and those of the batches, together the complete set."""
+        data: Json = {
             "clientId": self.id,
             "attributes": {"clientAttributes": {"revision": self.revision} if with_revision else {}},
-            "namespaces": [service.namespace for service in services],
-            "groupNames": [service.group for service in services],
-            "serviceNames": [service.name for service in services],
+            **_names(self.singles),
             "instancePublishInfos": self.instances_json(),
-            "batchInstanceData": {},
         }
+        if with_batches:
+            batches = {service: held for service, held in self.publishers.items() if isinstance(held, PublishedBatch)}
+            infos = [batch.to_json() for batch in batches.values()]
+            data["batchInstanceData"] = {**_names(batches), "batchInstancePublishInfos": infos} if batches else {}
+        return data
+
+
+def _names(services: Iterable[Service]) -> Json:
+    services = tuple(services)
+    return {
+        "namespaces": [service.namespace for service in services],
+        "groupNames": [service.group for service in services],
+        "serviceNames": [service.name for service in services],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +166,26 @@ class SyncData:
 
     client_id: str
     revision: int
-    publishers: Mapping[Service, PublishedInstance]
+    publishers: Mapping[Service, Published]
+    """The batches first, as they are applied."""
+
+    @property
+    def has_batches(self) -> bool:
+        return any(isinstance(published, PublishedBatch) for published in self.publishers.values())
 
 
-def read_sync_data(data: Mapping[str, Any]) -> SyncData:
+def read_sync_data(data: Mapping[str, Any], *, with_batches: bool = True) -> SyncData:
     """Read all of it before anything is applied. Raises MalformedSyncDataError."""
     try:
         revision = (data["attributes"].get("clientAttributes") or {}).get("revision", 0)
-        if (data.get("batchInstanceData") or {}).get("serviceNames"):
-            raise MalformedSyncDataError("batchInstanceData is not empty; this node does not know batch instances")
         if not isinstance(data["clientId"], str):
             raise MalformedSyncDataError(f"clientId {data['clientId']!r} is not a string")
         if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
             raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
-        services = map(_read_service, data["namespaces"], data["groupNames"], data["serviceNames"])
+        publishers: dict[Service, Published] = _read_batches(data.get("batchInstanceData")) if with_batches else {}
         instances = map(_read_instance, data["instancePublishInfos"])
-        return SyncData(data["clientId"], revision, dict(zip(services, instances, strict=True)))
+        publishers.update(zip(_read_services(data), instances, strict=True))
+        return SyncData(data["clientId"], revision, publishers)
     except MalformedSyncDataError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -140,6 +194,21 @@ def read_sync_data(data: Mapping[str, Any]) -> SyncData:
 
 def _read_service(namespace: Any, group: Any, name: Any) -> Service:
     return Service(text(namespace), text(group), text(name))
+
+
+def _read_services(lists: Mapping[str, Any]) -> list[Service]:
+    return list(map(_read_service, lists["namespaces"], lists["groupNames"], lists["serviceNames"]))
+
+
+def _read_batches(batches: Mapping[str, Any] | None) -> dict[Service, Published]:
+    """Nothing, `{}` and empty lists all mean that there are none."""
+    if not batches or not batches.get("namespaces"):
+        return {}
+    shells = (
+        PublishedBatch(tuple(map(_read_instance, shell["instancePublishInfos"])))
+        for shell in batches["batchInstancePublishInfos"]
+    )
+    return dict(zip(_read_services(batches), shells, strict=True))
 
 
 _INSTANCE_PUBLISH_INFO = fields(ip=text, port=integer, healthy=flag, cluster=text, extendDatum=map_of(anything))

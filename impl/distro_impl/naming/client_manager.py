@@ -14,14 +14,16 @@ from dataclasses import replace
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import Client, PublishedInstance, Service
+from distro_impl.naming.client import Client, Published, PublishedInstance, Service
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
+from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.notify_center import (
     ClientChanged,
     ClientRemoved,
     IpPortClientCreated,
     NotifyCenter,
     ServiceChanged,
+    ServiceRemoved,
     ServiceSubscribed,
 )
 from distro_impl.profiles import Profile
@@ -50,7 +52,7 @@ class ClientManager:
         self._cleaned_ms: int | None = None
         self._publishers: dict[Service, dict[str, Client]] = {}
         self._subscribers: dict[Service, dict[str, Client]] = {}
-        self._known_services: set[Service] = set()
+        self._services = ServiceManager(clock)
 
     # Clients
 
@@ -119,7 +121,7 @@ class ClientManager:
         self._watch.tell(kind, client, reason)
         self._notify.publish(ClientRemoved(client))
         for service in client.publishers:
-            self._notify.publish(ServiceChanged(service))
+            self._service_changed(service)
 
     def remove_expired(self) -> None:
         """ExpiredClientCleaner: a synced copy that nobody renewed for longer than the lease goes.
@@ -149,15 +151,14 @@ class ClientManager:
 
     # What a client publishes
 
-    def publish(self, client: Client, service: Service, instance: PublishedInstance) -> None:
+    def publish(self, client: Client, service: Service, published: Published) -> None:
         """One entry per client and service; a second one replaces the first."""
-        client.publishers[service] = instance
+        client.publishers[service] = published
         if isinstance(client, IpPortClient):
             client.heart_beats_ms[service] = self._clock.now_ms()
-        self._known_services.add(service)
         self._publishers.setdefault(service, {})[client.id] = client
         self._notify.publish(ClientChanged(client))
-        self._notify.publish(ServiceChanged(service))
+        self._service_changed(service)
 
     def unpublish(self, client: Client, service: Service) -> None:
         if client.publishers.pop(service, None) is None:
@@ -166,28 +167,24 @@ class ClientManager:
             del client.heart_beats_ms[service]
         _discard(self._publishers, service, client)
         self._notify.publish(ClientChanged(client))
-        self._notify.publish(ServiceChanged(service))
+        self._service_changed(service)
 
     def set_healthy(self, client: IpPortClient, service: Service, healthy: bool) -> None:
         """An instance came back to life, or is taken for dead; no sign of life by itself."""
-        client.publishers[service] = replace(client.publishers[service], healthy=healthy)
+        client.publishers[service] = replace(client.singles[service], healthy=healthy)
         self._notify.publish(ClientChanged(client))
-        self._notify.publish(ServiceChanged(service))
-
-    def is_known(self, service: Service) -> bool:
-        """Whether anybody has published or subscribed to it here. Empty services are not collected yet."""
-        return service in self._known_services
+        self._service_changed(service)
 
     def publishers_of(self, service: Service) -> Iterator[PublishedInstance]:
         """What all known clients, native or synced, publish in a service, as of now."""
-        return (client.publishers[service] for client in self._publishers.get(service, {}).values())
+        for client in self._publishers.get(service, {}).values():
+            yield from client.publishers[service].instances
 
     # What a client subscribes to
 
     def subscribe(self, client: Client, service: Service, clusters: str) -> None:
         is_first = service not in client.subscribers
         client.subscribers[service] = clusters
-        self._known_services.add(service)
         self._subscribers.setdefault(service, {})[client.id] = client
         if is_first:
             self._notify.publish(ServiceSubscribed(service, client.id))
@@ -199,9 +196,29 @@ class ClientManager:
     def subscribers_of(self, service: Service) -> tuple[Client, ...]:
         return tuple(self._subscribers.get(service, {}).values())
 
+    # Services
+
+    def make_known(self, service: Service) -> None:
+        """Whoever registers makes the service exist, even when nothing comes of the registration."""
+        self._services.touch(service)
+
+    def is_known(self, service: Service) -> bool:
+        return service in self._services
+
     def services(self) -> list[Service]:
-        """Services with a publisher or a subscriber, sorted."""
-        return sorted(self._publishers.keys() | self._subscribers.keys())
+        """Those that exist here, sorted; nobody needs to publish in them any more."""
+        return self._services.services()
+
+    def remove_empty_services(self) -> None:
+        """EmptyServiceCleaner: what nobody publishes in for a while ceases to exist, subscribers or not."""
+        for service in self._services.unchanged_for(self._profile.empty_service_expired_ms):
+            if service not in self._publishers:
+                self._services.remove(service)
+                self._notify.publish(ServiceRemoved(service))
+
+    def _service_changed(self, service: Service) -> None:
+        self._services.touch(service)
+        self._notify.publish(ServiceChanged(service))
 
 
 def _expiry_of(client: Client) -> NodeEventKind:

@@ -17,9 +17,16 @@ from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.beats import Beats, heart_beat_ms
 from distro_impl.naming.client import PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.ip_port_client import IpPortClient, ip_port_client_id
-from distro_impl.naming.push import ServiceStorage
-from distro_impl.naming.service_info import DEFAULT_CLUSTER, published_instance
+from distro_impl.naming.service_info import (
+    DEFAULT_CLUSTER,
+    INSTANCE_ID,
+    WEIGHT,
+    IllegalInstanceError,
+    published_instance,
+)
+from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
 from distro_protos import Json
@@ -56,16 +63,17 @@ class InstanceOperator:
         clock: Clock,
         clients: ClientManager,
         storage: ServiceStorage,
+        ids: InstanceIdGenerator,
         beats: Beats,
         switches: SwitchDomain,
         watch: Watch,
     ) -> None:
-        self._clock, self._clients, self._storage = clock, clients, storage
+        self._clock, self._clients, self._storage, self._ids = clock, clients, storage, ids
         self._beats, self._switches, self._watch = beats, switches, watch
 
     def register(self, service: Service, instance: Mapping[str, Any]) -> None:
         """`instance` has the fields of the JSON object `Instance`, as on gRPC. Raises NacosError(INVALID_PARAM)."""
-        published = _published(service, instance)
+        published = self._published(service, instance)
         client = self._clients.ip_port_client_connected(ip_port_client_id(published.ip, published.port))
         self._clients.publish(client, service, published)
         self._changed(client)
@@ -89,7 +97,7 @@ class InstanceOperator:
             self.register(service, _instance_of(beat))
             client = self._clients.ip_port_client_connected(ip_port_client_id(beat.ip, beat.port))
         self._beats.beat(client, service)
-        return BeatCode.OK, self._beat_interval_ms(client.publishers[service])
+        return BeatCode.OK, self._beat_interval_ms(client.singles[service])
 
     def instances(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
         """`ServiceInfo`, with the plain name of the service."""
@@ -102,6 +110,19 @@ class InstanceOperator:
                 found: Json = host
                 return found
         return None
+
+    def _published(self, service: Service, instance: Mapping[str, Any]) -> PublishedInstance:
+        if not instance.get("ephemeral", True):
+            raise NacosError(INVALID_PARAM, "persistent instances are not supported by this node, only ephemeral ones")
+        with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
+        try:
+            published = published_instance(with_cluster, instance.get("instanceId"))
+            if INSTANCE_ID not in published.extend_datum:
+                published = published_instance(with_cluster, self._ids.generate(with_cluster, service))
+        except IllegalInstanceError as error:
+            raise NacosError(INVALID_PARAM, str(error)) from error
+        _check_ranges(published)
+        return published
 
     def _client(self, ip: str, port: int) -> IpPortClient | None:
         client = self._clients.get(ip_port_client_id(ip, port))
@@ -120,26 +141,18 @@ class InstanceOperator:
         return self._switches.client_beat_interval_ms
 
 
-def _published(service: Service, instance: Mapping[str, Any]) -> PublishedInstance:
-    if not instance.get("ephemeral", True):
-        raise NacosError(INVALID_PARAM, "persistent instances are not supported by this node, only ephemeral ones")
-    with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
-    try:
-        published = published_instance(with_cluster, service, generate_id=True)
-        weight = float(instance.get("weight", 1.0))
-    except (KeyError, TypeError, ValueError) as error:
-        raise NacosError(INVALID_PARAM, f"illegal instance: {type(error).__name__} at {error}") from error
+def _check_ranges(published: PublishedInstance) -> None:
     if not published.ip:
         raise NacosError(INVALID_PARAM, "Param 'ip' is required.")
     if not 0 <= published.port <= MAX_PORT:
         raise NacosError(
             INVALID_PARAM, f"instance format invalid: port {published.port} is not within 0 and {MAX_PORT}"
         )
+    weight = published.extend_datum.get(WEIGHT, 1.0)
     if not 0.0 <= weight <= MAX_WEIGHT:
         raise NacosError(
             INVALID_PARAM, f"instance format invalid: weight {weight} is not within 0 and {MAX_WEIGHT:.0f}"
         )
-    return published
 
 
 def _instance_of(beat: BeatInfo) -> Json:

@@ -70,13 +70,13 @@ class IpPortClient(Client):
 
     def content_hash(self) -> int:
         """What its revision is: the same for the same content, on every member that computes it."""
-        services = {_published_hash(service, instance) for service, instance in self.publishers.items()}
+        services = {_published_hash(service, instance) for service, instance in self.singles.items()}
         return objects_hash(self.id, services)
 
     def instances_json(self) -> list[Json]:
         return [
             {**instance.to_json(), "lastHeartBeatTime": self.heart_beats_ms[service]}
-            for service, instance in self.publishers.items()
+            for service, instance in self.singles.items()
         ]
 
 

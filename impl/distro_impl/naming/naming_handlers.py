@@ -10,48 +10,74 @@ from collections.abc import Mapping
 from typing import Any
 
 from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import Client, Service
+from distro_impl.naming.client import Client, Published, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.push import ServiceStorage
-from distro_impl.naming.service_info import published_instance
+from distro_impl.naming.instance_id import InstanceIdGenerator
+from distro_impl.naming.service_info import INSTANCE_ID, IllegalInstanceError, check_instance, published_instance
+from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.profiles import MissingClient, Profile
 from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, success
 from distro_impl.remote.handlers import Handler, Reply, Request
 
-REGISTER, DEREGISTER = "registerInstance", "deregisterInstance"
+REGISTER, DEREGISTER, BATCH_REGISTER = "registerInstance", "deregisterInstance", "batchRegisterInstance"
+NOT_PERSISTENT = "persistent instances are not supported by this node, only ephemeral ones"
 
 
 class NamingHandlers:
-    def __init__(self, profile: Profile, clients: ClientManager, storage: ServiceStorage, watch: Watch) -> None:
-        self._profile, self._clients, self._storage, self._watch = profile, clients, storage, watch
+    def __init__(
+        self,
+        profile: Profile,
+        clients: ClientManager,
+        storage: ServiceStorage,
+        ids: InstanceIdGenerator,
+        watch: Watch,
+    ) -> None:
+        self._profile, self._clients, self._storage, self._ids, self._watch = profile, clients, storage, ids, watch
 
     def table(self) -> Mapping[str, Handler]:
-        """Request type -> handler."""
-        return {
+        """Request type -> handler, of what this release has a handler for."""
+        handlers: dict[str, Handler] = {
             "InstanceRequest": self.instance,
-            "BatchInstanceRequest": _not_implemented("batch registration"),
-            "PersistentInstanceRequest": _not_implemented("persistent instances"),
             "SubscribeServiceRequest": self.subscribe,
             "ServiceQueryRequest": self.query,
             "ServiceListRequest": self.list_services,
         }
+        if self._profile.batch_registration:
+            handlers["BatchInstanceRequest"] = self.batch
+        if self._profile.persistent_over_grpc:
+            handlers["PersistentInstanceRequest"] = self.persistent_instance
+        return handlers
 
     def instance(self, request: Request) -> Reply:
         """Register or deregister. One entry per connection and service; deregistering ignores ip, port, cluster."""
         service = _service(request.body)
         instance = request.body.get("instance") or {}
-        if not instance.get("ephemeral", True):
-            raise NacosError(INVALID_PARAM, "persistent instances are not supported by this node, only ephemeral ones")
         operation = request.body.get("type")
-        if operation not in (REGISTER, DEREGISTER):
-            raise NacosError(INVALID_PARAM, f"unsupported request type {operation!r} of InstanceRequest")
-        client = self._client(request)
-        if client is not None:
-            if operation == REGISTER:
-                self._register(client, service, instance)
-            else:
-                self._deregister(client, service)
+        if operation == REGISTER:
+            published = self._published(service, instance)
+            self._register(request, service, published, bumps_revision=True)
+        elif operation == DEREGISTER:
+            self._refuse_persistent(instance)
+            self._deregister(request, service)
+        else:
+            raise NacosError(INVALID_PARAM, f"Unsupported request type {operation}")
         return "InstanceResponse", success(type=operation if self._profile.instance_response_has_type else None)
+
+    def batch(self, request: Request) -> Reply:
+        """Replaces whatever the connection has in the service; an empty batch is a batch. Its instances are not
+        checked as a single one is."""
+        service = _service(request.body)
+        if request.body.get("type") != BATCH_REGISTER:
+            raise NacosError(INVALID_PARAM, f"Unsupported request type {request.body.get('type')}")
+        instances = request.body.get("instances")
+        if not isinstance(instances, list):
+            raise NacosError(INVALID_PARAM, "Param 'instances' is illegal, it must be a list")
+        published = PublishedBatch(tuple(self._published(service, instance, checked=False) for instance in instances))
+        self._register(request, service, published, bumps_revision=self._profile.batch_bumps_revision)
+        return "BatchInstanceResponse", success(type=BATCH_REGISTER)
+
+    def persistent_instance(self, request: Request) -> Reply:
+        raise NacosError(INVALID_PARAM, f"{request.type}: {NOT_PERSISTENT}")
 
     def subscribe(self, request: Request) -> Reply:
         service = _service(request.body)
@@ -81,36 +107,60 @@ class NamingHandlers:
             for service in self._clients.services()
             if (service.namespace, service.group) == (body.get("namespace"), body.get("groupName"))
         ]
-        page_no, page_size = int(body.get("pageNo", 1)), int(body.get("pageSize", 10))
-        start = max(0, page_no - 1) * page_size
-        page = names[start : start + page_size]
+        page_no, page_size = int(body.get("pageNo", 0)), int(body.get("pageSize", 0))
+        start = max(0, (page_no - 1) * page_size)
+        if page_size < 0 and start < len(names):
+            raise NacosError(SERVER_ERROR, f"the page size {page_size} is negative")
+        page = names[start : start + max(0, page_size)]
         return "ServiceListResponse", success(message="success", count=len(names), serviceNames=page)
 
     def _client(self, request: Request) -> Client | None:
         """None where the release silently does nothing for a connection without naming client."""
         client = self._clients.get(request.connection_id)
         if client is None and self._profile.missing_client is MissingClient.REFUSED:
-            raise NacosError(CLIENT_DISCONNECT, f"Client id {request.connection_id} doesn't exist.")
+            raise NacosError(
+                CLIENT_DISCONNECT,
+                f"Client [{request.connection_id}] connection already disconnect, can't register ephemeral instance.",
+            )
         if client is None and self._profile.missing_client is MissingClient.EXCEPTION:
             raise NacosError(SERVER_ERROR, f"no client of connection {request.connection_id}")
         return client
 
-    def _register(self, client: Client, service: Service, instance: Mapping[str, Any]) -> None:
+    def _published(self, service: Service, instance: Any, *, checked: bool = True) -> PublishedInstance:
+        if not isinstance(instance, Mapping):
+            raise NacosError(INVALID_PARAM, f"illegal instance: {instance!r} is not an object")
+        self._refuse_persistent(instance)
         try:
-            published = published_instance(instance, service, generate_id=self._profile.instance_id_generated)
-        except (KeyError, TypeError, ValueError) as error:
-            raise NacosError(INVALID_PARAM, f"illegal instance: {type(error).__name__} at {error}") from error
-        self._clients.publish(client, service, published)
-        self._changed(client)
+            if checked and self._profile.instances_checked:
+                check_instance(instance)
+            published = published_instance(instance, instance.get("instanceId"))
+            if INSTANCE_ID in published.extend_datum or not self._profile.instance_id_generated:
+                return published
+            return published_instance(instance, self._ids.generate(instance, service))
+        except IllegalInstanceError as error:
+            raise NacosError(INVALID_PARAM, str(error)) from error
 
-    def _deregister(self, client: Client, service: Service) -> None:
+    def _refuse_persistent(self, instance: Mapping[str, Any]) -> None:
+        """A real server takes such an instance for an ephemeral one here, in silence; SDKs send them elsewhere."""
+        if not instance.get("ephemeral", True):
+            raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
+
+    def _register(self, request: Request, service: Service, published: Published, *, bumps_revision: bool) -> None:
+        self._clients.make_known(service)
+        client = self._client(request)
+        if client is not None:
+            self._clients.publish(client, service, published)
+            self._changed(client, bumps_revision=bumps_revision)
+
+    def _deregister(self, request: Request, service: Service) -> None:
         """The revision moves even when nothing was removed; only a service that nobody knows is left out."""
-        if self._clients.is_known(service):
+        client = self._client(request) if self._clients.is_known(service) else None
+        if client is not None:
             self._clients.unpublish(client, service)
-            self._changed(client)
+            self._changed(client, bumps_revision=True)
 
-    def _changed(self, client: Client) -> None:
-        client.revision += 1
+    def _changed(self, client: Client, *, bumps_revision: bool) -> None:
+        client.revision += 1 if bumps_revision else 0
         self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
 
 
@@ -119,10 +169,3 @@ def _service(body: Mapping[str, Any]) -> Service:
         if not body.get(key):
             raise NacosError(INVALID_PARAM, f"Param '{key}' is illegal, it must not be blank")
     return Service(body["namespace"], body["groupName"], body["serviceName"])
-
-
-def _not_implemented(what: str) -> Handler:
-    def refuse(request: Request) -> Reply:
-        raise NacosError(INVALID_PARAM, f"{request.type}: {what} is not supported by this node")
-
-    return refuse

@@ -9,38 +9,16 @@ from __future__ import annotations
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.service_info import service_info
+from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceSubscribed
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.tasks.delay_engine import DelayTaskEngine
-from distro_protos import Json
 
 NOTIFY_SUBSCRIBER = "NotifySubscriberRequest"
 
 Targets = frozenset[str] | None
 """Client ids, or None for all subscribers."""
-
-
-class ServiceStorage:
-    """The instances of a service as queries and pushes show them.
-
-    Always the state of now. A real server answers queries from a view that the push refreshes, so there a query may lag
-    by 0.5 s (real-nacos.md section 3); nothing in Distro depends on it.
-    """
-
-    def __init__(self, clock: Clock, clients: ClientManager) -> None:
-        self._clock, self._clients = clock, clients
-
-    def info(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
-        """`lastRefTime` strictly increases: the Python SDK drops a push that is not newer than what it has."""
-        return service_info(
-            service,
-            self._clients.publishers_of(service),
-            clusters=clusters,
-            healthy_only=healthy_only,
-            last_ref_time=self._clock.unique_ms(),
-        )
 
 
 class PushService:
@@ -61,22 +39,25 @@ class PushService:
         notify_center.subscribe(ServiceSubscribed, self._on_subscribed)
 
     def _on_service_changed(self, event: ServiceChanged) -> None:
-        if self._clients.subscribers_of(event.service):
+        """Where queries show what the last push saw, the push has to be, whether or not anybody listens."""
+        if self._profile.queries_read_pushed_view or self._clients.subscribers_of(event.service):
             self._delayed.add(event.service, None, self._profile.push_delay_ms)
 
     def _on_subscribed(self, event: ServiceSubscribed) -> None:
         self._delayed.add(event.service, frozenset({event.client_id}), self._profile.push_delay_ms)
 
     def _push_to(self, service: Service, targets: Targets) -> None:
+        self._storage.refresh(service)
         for client in self._clients.subscribers_of(service):
             if targets is None or client.id in targets:
                 self._clock.spawn(self._push(service, client), f"push of {service.name} to {client.id}")
 
     async def _push(self, service: Service, client: Client) -> None:
         connection = self._connections.get(client.id)
-        if connection is None:
+        clusters = client.subscribers.get(service)
+        if connection is None or clusters is None:
             return
-        body = {"serviceInfo": self._storage.info(service, clusters=client.subscribers[service]), "module": "naming"}
+        body = {"serviceInfo": self._storage.info(service, clusters=clusters), "module": "naming"}
         is_acknowledged = await self._connections.push(
             connection, NOTIFY_SUBSCRIBER, body, self._profile.push_timeout_ms
         )

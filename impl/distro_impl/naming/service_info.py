@@ -1,21 +1,25 @@
 """Instances as SDKs write and read them, and the `ServiceInfo` that queries and pushes carry.
 
 What a client publishes is kept and replicated as `InstancePublishInfo`, with weight, enabled and instance id among the
-metadata under reserved keys; an SDK sees an `Instance`. Source: wire-protocol.md sections 3.1, 3.2 and 5.2.
+metadata under reserved keys; an SDK sees an `Instance`. Of protection thresholds there is nothing to see: they come
+with metadata stored by Raft, which this node does not have. Source: wire-protocol.md sections 3.1, 3.2 and 5.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from distro_impl.naming.client import PublishedInstance, Service
+from distro_impl.naming.instance_id import GENERATOR, SIMPLE
 from distro_protos import Json
 
 INSTANCE_ID, WEIGHT, ENABLED = "customInstanceId", "publishInstanceWeight", "publishInstanceEnable"
 RESERVED_KEYS = frozenset({INSTANCE_ID, WEIGHT, ENABLED})
 
 DEFAULT_CLUSTER = "DEFAULT"
+CLUSTER_NAME = re.compile(r"[0-9a-zA-Z-]+")
 CACHE_MILLIS = 10_000
 HEART_BEAT = {
     "instanceHeartBeatInterval": ("preserved.heart.beat.interval", 5_000),
@@ -23,50 +27,66 @@ HEART_BEAT = {
     "ipDeleteTimeout": ("preserved.ip.delete.timeout", 30_000),
 }
 """Field of Instance -> (metadata key, default in ms)."""
+MILLISECONDS = re.compile(r"[0-9]{1,18}")
 
 
-def published_instance(instance: Mapping[str, Any], service: Service, *, generate_id: bool) -> PublishedInstance:
-    """`Instance` of a register request -> what is kept. Raises KeyError or ValueError when ip or port are unusable."""
-    ip, port = str(instance["ip"]), int(instance["port"])
-    extend_datum: dict[str, Any] = dict(instance.get("metadata") or {})
-    instance_id = instance.get("instanceId")
-    if not instance_id and generate_id:
-        instance_id = f"{ip}#{port}#{instance.get('clusterName') or 'null'}#{service.grouped_name}"
+class IllegalInstanceError(ValueError):
+    """An instance that cannot be published; the message says why."""
+
+
+def check_instance(instance: Mapping[str, Any]) -> None:
+    """NamingUtils.checkInstanceIsLegal. Raises IllegalInstanceError."""
+    times = heart_beat(instance.get("metadata") or {})
+    if times["instanceHeartBeatInterval"] > min(times["instanceHeartBeatTimeOut"], times["ipDeleteTimeout"]):
+        raise IllegalInstanceError(
+            "Instance 'heart beat interval' must less than 'heart beat timeout' and 'ip delete timeout'."
+        )
+    cluster = instance.get("clusterName")
+    if cluster and not CLUSTER_NAME.fullmatch(cluster):
+        raise IllegalInstanceError(
+            f"Instance 'clusterName' should be characters with only 0-9a-zA-Z-. (current: {cluster})"
+        )
+
+
+def published_instance(instance: Mapping[str, Any], instance_id: str | None) -> PublishedInstance:
+    """`Instance` of a register request -> what is kept. Raises IllegalInstanceError when a field is unusable."""
+    try:
+        ip, port, weight = str(instance["ip"]), int(instance["port"]), float(instance.get("weight", 1.0))
+        extend_datum: dict[str, Any] = dict(instance.get("metadata") or {})
+    except (KeyError, TypeError, ValueError) as error:
+        raise IllegalInstanceError(f"illegal instance: {type(error).__name__} at {error}") from error
     if instance_id:
         extend_datum[INSTANCE_ID] = instance_id
-    weight = float(instance.get("weight", 1.0))
     if weight != 1.0:
         extend_datum[WEIGHT] = weight  # a float: an integer literal would poison the service on a real server (D9)
     if not instance.get("enabled", True):
         extend_datum[ENABLED] = False
-    return PublishedInstance(
-        ip, port, bool(instance.get("healthy", True)), instance.get("clusterName") or DEFAULT_CLUSTER, extend_datum
-    )
+    cluster = instance.get("clusterName") or DEFAULT_CLUSTER
+    return PublishedInstance(ip, port, bool(instance.get("healthy", True)), cluster, extend_datum)
+
+
+def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[Json]:
+    """`Instance` of each, disabled ones too. What several clients publish alike, field by field, is one host."""
+    return [_instance(service, instance) for instance in _merged(published)]
 
 
 def service_info(
-    service: Service,
-    published: Iterable[PublishedInstance],
-    *,
-    clusters: str,
-    healthy_only: bool,
-    last_ref_time: int,
+    service: Service, hosts: Iterable[Json], *, clusters: str, healthy_only: bool, last_ref_time: int
 ) -> Json:
-    """`ServiceInfo` with the enabled instances of the wanted clusters (comma separated, "" for all)."""
-    wanted = {name for name in clusters.split(",") if name}
-    hosts = [
-        _instance(service, instance)
-        for instance in published
-        if instance.extend_datum.get(ENABLED, True)
-        and (instance.healthy or not healthy_only)
-        and (not wanted or instance.cluster in wanted)
-    ]
+    """`ServiceInfo` with the enabled ones of the hosts in the wanted clusters (comma separated, "" for all)."""
+    wanted = set(clusters.split(",")) if clusters.strip() else set()
     return {
         "name": service.name,
         "groupName": service.group,
         "clusters": clusters,
         "cacheMillis": CACHE_MILLIS,
-        "hosts": hosts,
+        "hosts": [
+            host
+            for host in hosts
+            if host["enabled"]
+            and (host["healthy"] or not healthy_only)
+            and (not wanted or host["clusterName"] in wanted)
+        ],
         "lastRefTime": last_ref_time,
         "checksum": "",
         "allIPs": False,
@@ -75,24 +95,46 @@ def service_info(
     }
 
 
+def heart_beat(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """The three heart-beat fields of Instance. What is no number in the metadata counts as not said."""
+    return {name: _milliseconds(metadata.get(key), default) for name, (key, default) in HEART_BEAT.items()}
+
+
+def _milliseconds(text: Any, default_ms: int) -> int:
+    return int(text) if isinstance(text, str) and MILLISECONDS.fullmatch(text) else default_ms
+
+
+def _merged(published: Iterable[PublishedInstance]) -> Iterator[PublishedInstance]:
+    seen: dict[tuple[str, int], list[PublishedInstance]] = {}
+    for instance in published:
+        alike = seen.setdefault((instance.ip, instance.port), [])
+        if instance not in alike:
+            alike.append(instance)
+            yield instance
+
+
 def _instance(service: Service, instance: PublishedInstance) -> Json:
     datum = instance.extend_datum
-    metadata = {key: value for key, value in datum.items() if key not in RESERVED_KEYS}
+    metadata = {key: _text(value) for key, value in datum.items() if key not in RESERVED_KEYS}
+    weight = datum.get(WEIGHT, 1.0)
     return {
-        "instanceId": datum.get(INSTANCE_ID),
+        "instanceId": _text(datum.get(INSTANCE_ID)),
+        "instanceIdGenerator": metadata.get(GENERATOR) if metadata else SIMPLE,
         "ip": instance.ip,
         "port": instance.port,
-        "weight": float(weight) if isinstance(weight := datum.get(WEIGHT, 1.0), int | float) else 1.0,
+        "weight": float(weight) if isinstance(weight, int | float) else 1.0,
         "healthy": instance.healthy,
-        "enabled": True,
+        "enabled": datum.get(ENABLED, True) is not False,
         "ephemeral": True,
         "clusterName": instance.cluster,
         "serviceName": service.grouped_name,
         "metadata": metadata,
-        **{name: _milliseconds(metadata.get(key), default) for name, (key, default) in HEART_BEAT.items()},
+        **heart_beat(metadata),
     }
 
 
-def _milliseconds(text: Any, default_ms: int) -> int:
-    """Metadata are anybody's text; what is no number there counts as not said."""
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else default_ms
+def _text(value: Any) -> str | None:
+    """Metadata are texts for whoever reads them, whatever a peer has sent."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None or isinstance(value, str) else str(value)

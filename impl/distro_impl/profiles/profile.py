@@ -18,7 +18,7 @@ class RevisionTakenOver(StrEnum):
     """When a synced copy takes the revision of the message that it applies (section 6.4, point 5)."""
 
     NEVER = "never"  # up to 2.1.1: messages carry none
-    ON_CREATION = "on creation"  # 2.1.2 - 2.2.4: a plain CHANGE leaves it alone (D1, B10)
+    ON_CREATION = "on creation"  # 2.1.2 - 2.2.4: later only a CHANGE with batches sets it (D1, B10)
     ALWAYS = "always"  # from 2.3.0 on
 
 
@@ -51,6 +51,9 @@ class Profile:
     push_delay_ms: int = 500
     push_timeout_ms: int = 5_000
     push_retry_delay_ms: int = 1_000
+    empty_service_clean_first_ms: int = 30_000
+    empty_service_clean_period_ms: int = 60_000
+    empty_service_expired_ms: int = 60_000
     report_first_ms: int = 5_000
     report_period_ms: int = 2_000
     report_timeout_ms: int = 3_000
@@ -82,6 +85,8 @@ class Profile:
     """A cleaner that missed a turn was suspended; it removes nothing and lets every lease begin again (B23)."""
     sync_renews_lease: bool = False
     """An applied CHANGE or snapshot element counts as a sign of life (B17)."""
+    batch_replaces_single: bool = True
+    """A batch may follow a single instance of the same client in a service; up to 2.3.0 peers break at it (D8)."""
     equality_sees_cluster: bool = False
     """An instance that only changed its cluster is a changed instance (D4)."""
     exception_visible: bool = False
@@ -138,6 +143,17 @@ class Profile:
     """A connection whose id a synced copy has gets a client of its own. In every release a client is created only
     where there is none, and the connection goes without (`native-connect-onto-synced`)."""
     missing_client: MissingClient = MissingClient.IGNORED
+    batch_registration: bool = True
+    """BatchInstanceRequest has a handler, and batches are replicated."""
+    batch_bumps_revision: bool = True
+    """2.1.2 - 2.2.4 forget it (D18)."""
+    persistent_over_grpc: bool = True
+    """PersistentInstanceRequest has a handler. It refuses: this node has no Raft to keep such instances in."""
+    instances_checked: bool = True
+    """An instance with an impossible cluster name or impossible heart-beat times is refused."""
+    queries_read_pushed_view: bool = True
+    """A query shows what the last push saw: the first change of a service at once, later ones after the push delay
+    (real-nacos.md section 3)."""
     instance_id_generated: bool = False
     instance_response_has_type: bool = True
 

@@ -38,6 +38,11 @@ NACOS_2_0_0 = Profile(
     reset_names_connection=False,
     exception_code_in_result=False,
     missing_client=MissingClient.EXCEPTION,
+    batch_registration=False,
+    batch_replaces_single=False,
+    batch_bumps_revision=False,
+    persistent_over_grpc=False,
+    instances_checked=False,
     instance_response_has_type=False,
 )
 NACOS_2_0_1 = _next(NACOS_2_0_0, "2.0.1", member_starts_down=False, push_timeout_ms=5_000)
@@ -48,7 +53,13 @@ NACOS_2_0_4 = _next(
 """Since 2.0.3."""
 NACOS_2_1_0 = _next(NACOS_2_0_4, "2.1.0")
 NACOS_2_1_1 = _next(
-    NACOS_2_1_0, "2.1.1", sends_only_to_up_members=True, load_timeout_ms=30_000, exception_code_in_result=True
+    NACOS_2_1_0,
+    "2.1.1",
+    sends_only_to_up_members=True,
+    load_timeout_ms=30_000,
+    exception_code_in_result=True,
+    batch_registration=True,
+    instances_checked=True,
 )
 NACOS_2_1_2 = _next(
     NACOS_2_1_1,
@@ -78,9 +89,11 @@ NACOS_2_3_0 = _next(
     refusal_is_told=False,
     reset_names_connection=True,
     ability_negotiation=True,
+    batch_bumps_revision=True,
+    persistent_over_grpc=True,
     instance_id_generated=True,
 )
-NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000)
+NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000, batch_replaces_single=True)
 NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED)
 NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
 NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
@@ -109,6 +122,7 @@ STRICT = replace(
     missing_client_is_deleted=True,
     pending_delete_survives_retry=True,
     connection_replaces_copy=True,
+    queries_read_pushed_view=False,
 )
 
 PROFILES: dict[str, Profile] = {

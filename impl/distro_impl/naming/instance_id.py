@@ -1,0 +1,41 @@
+"""Ids of instances that come without one: `InstanceIdGeneratorManager`.
+
+The metadata of an instance names the generator. `simple` joins what tells an instance from others, in the words of the
+request: a cluster that the client did not name is written `null`. `snowflake` puts a number that never repeats in the
+place of the address. Source: wire-protocol.md section 3.1.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.naming.client import Service
+from distro_impl.remote.errors import SERVER_ERROR, NacosError
+
+GENERATOR = "preserved.instance.id.generator"
+SIMPLE, SNOWFLAKE = "simple", "snowflake"
+WORKER_BITS, SEQUENCE_BITS = 10, 12
+
+
+class InstanceIdGenerator:
+    def __init__(self, clock: Clock, address: str) -> None:
+        """`address` is that of the node: two nodes shall not give out the same numbers."""
+        self._clock = clock
+        self._worker = zlib.crc32(address.encode()) % (1 << WORKER_BITS)
+
+    def generate(self, instance: Mapping[str, Any], service: Service) -> str:
+        """Raises NacosError when the metadata name a generator that does not exist."""
+        kind = (instance.get("metadata") or {}).get(GENERATOR) or SIMPLE
+        cluster = instance.get("clusterName")
+        rest = f"{'null' if cluster is None else cluster}#{instance.get('serviceName') or service.grouped_name}"
+        if kind == SIMPLE:
+            return f"{instance['ip']}#{instance['port']}#{rest}"
+        if kind == SNOWFLAKE:
+            return f"{self._number()}#{rest}"
+        raise NacosError(SERVER_ERROR, f"The InstanceIdGenerator type is not found: {kind!r}, set as {GENERATOR}")
+
+    def _number(self) -> int:
+        return (self._clock.unique_ms() << (WORKER_BITS + SEQUENCE_BITS)) | (self._worker << SEQUENCE_BITS)

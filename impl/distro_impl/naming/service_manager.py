@@ -1,0 +1,35 @@
+"""The services that exist here: `ServiceManager`.
+
+A service comes into being when somebody registers in it, here or at a peer; a subscription alone does not make one. It
+stays when its last instance leaves, and is collected when it has been empty for a minute.
+Source: wire-protocol.md section 6.4, classes ServiceManager and EmptyServiceAutoCleanerV2.
+"""
+
+from __future__ import annotations
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.naming.client import Service
+
+
+class ServiceManager:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed_ms: dict[Service, int] = {}
+
+    def __contains__(self, service: Service) -> bool:
+        return service in self._changed_ms
+
+    def touch(self, service: Service) -> None:
+        """Somebody registers in it, or its instances changed."""
+        self._changed_ms[service] = self._clock.now_ms()
+
+    def remove(self, service: Service) -> None:
+        del self._changed_ms[service]
+
+    def services(self) -> list[Service]:
+        """All of them, empty ones too, sorted."""
+        return sorted(self._changed_ms)
+
+    def unchanged_for(self, period_ms: int) -> list[Service]:
+        latest_ms = self._clock.now_ms() - period_ms
+        return [service for service, changed_ms in self._changed_ms.items() if changed_ms <= latest_ms]

@@ -1,0 +1,46 @@
+"""The instances of a service as queries and pushes show them: `ServiceStorage`, with its view of each service.
+
+A view is made when it is first asked for. In real releases only a push makes it anew, half a second after a change, so
+a query may lag behind what was acknowledged (real-nacos.md section 3); where the profile says otherwise, each change
+drops it. Nothing in Distro depends on it. Source: wire-protocol.md section 3.2, class ServiceStorage.
+"""
+
+from __future__ import annotations
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.naming.client import Service
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.service_info import hosts_of, service_info
+from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceRemoved
+from distro_impl.profiles import Profile
+from distro_protos import Json
+
+
+class ServiceStorage:
+    def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, notify_center: NotifyCenter) -> None:
+        self._clock, self._clients = clock, clients
+        self._views: dict[Service, list[Json]] = {}
+        notify_center.subscribe(ServiceRemoved, self._drop)
+        if not profile.queries_read_pushed_view:
+            notify_center.subscribe(ServiceChanged, self._drop)
+
+    def info(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
+        """`ServiceInfo`. `lastRefTime` strictly increases: the Python SDK drops what is not newer than what it has."""
+        view = self._views.get(service)
+        return service_info(
+            service,
+            self.refresh(service) if view is None else view,
+            clusters=clusters,
+            healthy_only=healthy_only,
+            last_ref_time=self._clock.unique_ms(),
+        )
+
+    def refresh(self, service: Service) -> list[Json]:
+        """See the service as it is now."""
+        hosts = hosts_of(service, self._clients.publishers_of(service))
+        if self._clients.is_known(service):
+            self._views[service] = hosts
+        return hosts
+
+    def _drop(self, event: ServiceChanged | ServiceRemoved) -> None:
+        self._views.pop(event.service, None)
