@@ -17,6 +17,7 @@ from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.mapper import DistroMapper
+from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
@@ -84,8 +85,9 @@ class Node:
         self._loader = ServerLoader(clock, self._members, self._peers, self._connections, self._ejector)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
         self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
+        self.record = DistroRecord()
         self._load_task = LoadTask(
-            clock, profile, self._members, self._processor, self._agent, standalone=config.is_standalone
+            clock, profile, self._members, self._processor, self._agent, self.record, standalone=config.is_standalone
         )
         self._storage = ServiceStorage(clock, profile, self._clients, self._notify_center)
         self._instance_ids = InstanceIdGenerator(clock, self.address)
@@ -121,6 +123,7 @@ class Node:
             processor=self._processor,
             agent=self._agent,
             load_task=self._load_task,
+            record=self.record,
             execute_engine=execute_engine,
             notify_center=self._notify_center,
         )
@@ -140,6 +143,7 @@ class Node:
             clients=self._clients,
             processor=self._processor,
             agent=self._agent,
+            record=self.record,
             execute_engine=execute_engine,
             notify_center=self._notify_center,
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.mapper import DistroMapper
+from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DataOperation, DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
@@ -45,6 +46,7 @@ class DistroProtocol:
         clients: ClientManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
+        record: DistroRecord,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
@@ -53,7 +55,7 @@ class DistroProtocol:
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             clock, self._execute, lambda new, _: new, "distro delay tasks"
         )
-        self._execute_engine = execute_engine
+        self._record, self._execute_engine = record, execute_engine
         notify_center.subscribe(ClientChanged, self._on_client_changed)
         notify_center.subscribe(ClientRemoved, self._on_client_removed)
         notify_center.subscribe(VerifyFailed, self._on_verify_failed)
@@ -112,6 +114,7 @@ class DistroProtocol:
 
     def _handle(self, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
         """DistroClientTaskFailedHandler: whatever is not a success is tried again later."""
+        self._record.synced(is_success=reply is DistroReply.SUCCESS)
         if reply is DistroReply.SUCCESS or self._is_superseded(key, operation):
             return
         if operation is DataOperation.DELETE and self._profile.delete_retried_as_change:

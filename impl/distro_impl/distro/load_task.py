@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
+from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import MalformedSyncDataError
@@ -30,11 +31,13 @@ class LoadTask:
         members: ServerMemberManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
+        record: DistroRecord,
         *,
         standalone: bool,
     ) -> None:
         self._clock, self._profile, self._members = clock, profile, members
-        self._processor, self._agent = processor, agent
+        self._processor, self._agent, self._record = processor, agent, record
+        self._started_ms = clock.now_ms()
         self.finished_initial = standalone
 
     async def run(self) -> None:
@@ -48,7 +51,9 @@ class LoadTask:
             if self._profile.load_outlives_exception:
                 self._try_again_later()
             raise
-        if not self.finished_initial:
+        if self.finished_initial:
+            self._record.load_ms = self._clock.now_ms() - self._started_ms
+        else:
             self._try_again_later()
 
     async def _round(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
+from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.notify_center import NotifyCenter, VerifyFailed
@@ -23,11 +24,13 @@ class VerifyTask:
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         load_task: LoadTask,
+        record: DistroRecord,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
         self._members, self._processor, self._agent = members, processor, agent
-        self._load_task, self._execute_engine, self._notify = load_task, execute_engine, notify_center
+        self._load_task, self._record = load_task, record
+        self._execute_engine, self._notify = execute_engine, notify_center
 
     def run(self) -> None:
         """One round."""
@@ -40,5 +43,7 @@ class VerifyTask:
                 )
 
     async def _verify(self, peer: str, client_id: str, revision: int) -> None:
-        if await self._agent.verify(peer, client_id, revision) is DistroReply.FAIL:
+        reply = await self._agent.verify(peer, client_id, revision)
+        self._record.verified(is_success=reply is DistroReply.SUCCESS)
+        if reply is DistroReply.FAIL:
             self._notify.publish(VerifyFailed(client_id, peer))
