@@ -21,8 +21,10 @@ from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
+from distro_impl.http.api import api_filters, api_routes
+from distro_impl.http.client import HttpClient
+from distro_impl.http.filters import UP
 from distro_impl.http.loader import loader_routes
-from distro_impl.http.operator import operator_routes
 from distro_impl.http.server import HttpServer
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
@@ -92,6 +94,7 @@ class Node:
         self._storage = ServiceStorage(clock, profile, self._clients, self._notify_center)
         self._instance_ids = InstanceIdGenerator(clock, self.address)
         self._instances = self._instance_operator()
+        self._http_client = HttpClient()
         self._servers: tuple[RequestAcceptor | HttpServer, ...] = (
             self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
             self._acceptor(CLUSTER_PORT_OFFSET, "cluster gRPC", refuses_cluster_requests=False),
@@ -182,7 +185,9 @@ class Node:
         self._begun = False
         self._watch.close()
         await self._lifetime.end()
-        await asyncio.gather(*(server.stop(grace_s) for server in self._servers), self._peers.close())
+        await asyncio.gather(
+            *(server.stop(grace_s) for server in self._servers), self._peers.close(), self._http_client.close()
+        )
 
     def change_members(self, addresses: Iterable[str]) -> None:
         """From now on these are the members, as if the file with the list had been changed."""
@@ -257,8 +262,30 @@ class Node:
             ip=self.config.ip,
             port=self.config.port,
             purpose=f"HTTP of node {self.address}",
-            routes=[*operator_routes(lambda: self._begun), *loader_routes(self._loader)],
+            routes=[
+                *api_routes(
+                    config=self.config,
+                    clock=self._lifetime,
+                    clients=self._clients,
+                    connections=self._connections,
+                    members=self._members,
+                    mapper=self._mapper,
+                    instances=self._instances,
+                    switches=self._switches,
+                    http_client=self._http_client,
+                    status=self._server_status,
+                ),
+                *loader_routes(self._loader),
+            ],
+            filters=api_filters(self.config.profile, self._server_status),
         )
+
+    def _server_status(self) -> str:
+        """As ServerStatusManager has it: with data warm-up a node is DOWN until its initial load is complete."""
+        if not self._begun:
+            return "STARTING"
+        is_cold = self.config.profile.data_warmup and not self._load_task.finished_initial
+        return "DOWN" if is_cold else UP
 
     def _handlers(self) -> dict[str, Handler]:
         profile = self.config.profile

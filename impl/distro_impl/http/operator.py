@@ -1,17 +1,145 @@
-"""`/v1/ns/operator`: what an operator, and an old client that looks for a healthy server, may ask.
+"""`/v1/ns/operator` and `/v2/ns/operator`: what an operator asks of a node and tells it, and the question of an old
+client whether this server is healthy.
 
-Source: wire-protocol.md sections 7.1 (status) and 9.2.
+Source: wire-protocol.md sections 7.1 (status), 8 (switches) and 9.2.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
+from distro_impl.distro.mapper import DistroMapper
+from distro_impl.http.parameters import Parameters, read_parameters
+from distro_impl.http.replies import ApiError, ErrorCode, text, wrapped
+from distro_impl.membership.members import ServerMemberManager
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.ip_port_client import is_ip_port
+from distro_impl.naming.service_info import CACHE_MILLIS
+from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.profiles import Profile
+from distro_protos import Json
 
-def operator_routes(is_started: Callable[[], bool]) -> Iterable[web.RouteDef]:
-    async def metrics(_: web.Request) -> web.Response:
-        return web.json_response({"status": "UP" if is_started() else "STARTING"})
+ENTRIES = {
+    "distroEnabled": "distro_enabled",
+    "distro": "distro_enabled",
+    "healthCheckEnabled": "health_check_enabled",
+    "check": "health_check_enabled",
+    "pushEnabled": "push_enabled",
+    "lightBeatEnabled": "light_beat_enabled",
+    "clientBeatInterval": "client_beat_interval_ms",
+}
+"""Entry of the switches API, with the older names, -> field of SwitchDomain."""
+
+
+class Operator:
+    def __init__(
+        self,
+        *,
+        clients: ClientManager,
+        members: ServerMemberManager,
+        mapper: DistroMapper,
+        switches: SwitchDomain,
+        status: Callable[[], str],
+    ) -> None:
+        self._clients, self._members, self._mapper = clients, members, mapper
+        self._switches, self._status = switches, status
+
+    def metrics(self, parameters: Parameters) -> Json:
+        status = {"status": self._status()}
+        return status if parameters.flag("onlyStatus", default=True) else {**status, **self._counters(), **_machine()}
+
+    def switches(self) -> Json:
+        return {
+            "distroEnabled": self._switches.distro_enabled,
+            "healthCheckEnabled": self._switches.health_check_enabled,
+            "pushEnabled": self._switches.push_enabled,
+            "lightBeatEnabled": self._switches.light_beat_enabled,
+            "clientBeatInterval": self._switches.client_beat_interval_ms,
+            "defaultPushCacheMillis": CACHE_MILLIS,
+            "defaultInstanceEphemeral": True,
+        }
+
+    def turn_switch(self, parameters: Parameters) -> None:
+        """A switch that this node does not have is refused, where a real server says `ok` to anything."""
+        entry = parameters.required("entry")
+        parameters.required("value")
+        field = ENTRIES.get(entry)
+        if field is None:
+            known = ", ".join(ENTRIES)
+            raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, f"no switch '{entry}' can be turned; known are: {known}")
+        if field == "client_beat_interval_ms":
+            self._switches.client_beat_interval_ms = max(1, parameters.whole_number("value"))
+        else:
+            setattr(self._switches, field, parameters.flag("value", default=True))
+
+    def owner(self, parameters: Parameters) -> Json:
+        return {"responsibleServer": self._mapper.map_server(f"{parameters.required('ip')}:{parameters.port()}")}
+
+    def servers(self, parameters: Parameters) -> Json:
+        only_healthy = parameters.flag("healthy", default=False)
+        members = [each for each in self._members.all_members() if each.is_healthy or not only_healthy]
+        return {"servers": [each.to_json() for each in members]}
+
+    def _counters(self) -> Json:
+        clients = tuple(self._clients)
+        responsible = [client for client in clients if client.responsible]
+        ip_port = sum(is_ip_port(client.id) for client in clients)
+        return {
+            "serviceCount": len(self._clients.services()),
+            "instanceCount": sum(len(client.publishers) for client in clients),
+            "subscribeCount": sum(len(client.subscribers) for client in clients),
+            "responsibleInstanceCount": sum(len(client.publishers) for client in responsible),
+            "clientCount": len(clients),
+            "connectionBasedClientCount": len(clients) - ip_port,
+            "ephemeralIpPortClientCount": ip_port,
+            "persistentIpPortClientCount": 0,
+            "responsibleClientCount": len(responsible),
+        }
+
+
+def operator_routes(profile: Profile, operator: Operator) -> Iterable[web.RouteDef]:
+    async def metrics(request: web.Request) -> web.Response:
+        return web.json_response(operator.metrics(await read_parameters(request)))
+
+    async def metrics_v2(request: web.Request) -> web.Response:
+        return wrapped(operator.metrics(await read_parameters(request)))
+
+    async def switches(_: web.Request) -> web.Response:
+        return web.json_response(operator.switches())
+
+    async def switches_v2(_: web.Request) -> web.Response:
+        return wrapped(operator.switches())
+
+    async def turn_switch(request: web.Request) -> web.Response:
+        operator.turn_switch(await read_parameters(request))
+        return text()
+
+    async def turn_switch_v2(request: web.Request) -> web.Response:
+        operator.turn_switch(await read_parameters(request))
+        return wrapped("ok")
+
+    async def owner(request: web.Request) -> web.Response:
+        return web.json_response(operator.owner(await read_parameters(request)))
+
+    async def servers(request: web.Request) -> web.Response:
+        return web.json_response(operator.servers(await read_parameters(request)))
 
     yield web.get("/v1/ns/operator/metrics", metrics)
+    yield web.get("/v1/ns/operator/switches", switches)
+    yield web.put("/v1/ns/operator/switches", turn_switch)
+    yield web.get("/v1/ns/operator/distro/client", owner)
+    yield web.get("/v1/ns/operator/servers", servers)
+    for path in ("/v2/ns/operator", "/v2/ns/ops") if profile.http_v2_api else ():
+        yield web.get(f"{path}/metrics", metrics_v2)
+        yield web.get(f"{path}/switches", switches_v2)
+        yield web.put(f"{path}/switches", turn_switch_v2)
+
+
+def _machine() -> Json:
+    """Use of the machine: `load` is the load average of a minute, `cpu` what it says of each processor, at most 1."""
+    load = os.getloadavg()[0]
+    free, pages = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": min(1.0, load / (os.cpu_count() or 1)), "load": load, "mem": 1 - free / pages}

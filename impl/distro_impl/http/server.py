@@ -9,26 +9,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
+from distro_impl.config import MAX_MESSAGE_BYTES
+from distro_impl.http.replies import answer_errors
 from distro_impl.ports import PortInUseError, is_free
 
 CONTEXT_PATH = "/nacos"
+CUT_S = 0.001
+"""How long a request under way is waited for when there is no grace; aiohttp takes 0 for no limit."""
 
 
 class HttpServer:
-    def __init__(self, *, ip: str, port: int, purpose: str, routes: Iterable[web.RouteDef]) -> None:
-        """`routes` are below the context path."""
+    def __init__(
+        self,
+        *,
+        ip: str,
+        port: int,
+        purpose: str,
+        routes: Iterable[web.RouteDef],
+        filters: Iterable[Middleware] = (),
+    ) -> None:
+        """`routes` are below the context path; `filters` stand before all of them, in this order."""
         self._ip, self._port, self._purpose = ip, port, purpose
-        self._routes = tuple(routes)
+        self._routes, self._filters = tuple(routes), tuple(filters)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
         """Raises PortInUseError."""
         if not is_free(self._ip, self._port):
             raise PortInUseError(self._port, self._purpose)
-        below = web.Application()
+        below = web.Application(middlewares=[answer_errors, *self._filters], client_max_size=MAX_MESSAGE_BYTES)
         below.add_routes(self._routes)
-        app = web.Application()
+        app = web.Application(client_max_size=MAX_MESSAGE_BYTES)
         app.add_subapp(CONTEXT_PATH, below)
         runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await runner.setup()
@@ -43,5 +56,5 @@ class HttpServer:
         for site in tuple(runner.sites):
             await site.stop()
         assert runner.server is not None
-        await runner.server.shutdown(grace_s or 0)
+        await runner.server.shutdown(grace_s or CUT_S)
         await runner.cleanup()

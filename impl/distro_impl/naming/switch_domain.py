@@ -15,3 +15,7 @@ class SwitchDomain:
     health_check_enabled: bool = True
     """Off: nobody becomes unhealthy, and nobody is removed, for want of beats."""
     client_beat_interval_ms: int = 5_000
+    push_enabled: bool = True
+    """Off: subscribers are not told of changes until it is on again."""
+    light_beat_enabled: bool = True
+    """Clients are told that they need not send the whole instance with every beat."""

@@ -57,6 +57,7 @@ class Profile:
     report_first_ms: int = 5_000
     report_period_ms: int = 2_000
     report_timeout_ms: int = 3_000
+    forward_timeout_ms: int = 2_000
     member_fail_access_count: int = 3
 
     # Verify and revision (6.4, 6.5).
@@ -156,6 +157,19 @@ class Profile:
     (real-nacos.md section 3)."""
     instance_id_generated: bool = False
     instance_response_has_type: bool = True
+
+    # The HTTP API (7, 9.2).
+    data_warmup: bool = False
+    """Until the initial load is complete `/v1/ns` answers 503 (nacos.naming.data.warmup)."""
+    http_v2_api: bool = False
+    """`/v2` is served."""
+    http_v3_api: bool = False
+    """`/v3/client` is served, and administration over `/v1` and `/v2` is answered 410."""
+    every_write_forwarded: bool = False
+    """The DistroFilter also stands before `/v2` and `/v3`; in every release what is written there at the wrong node
+    stays at that node (D7)."""
+    client_queries_repaired: bool = False
+    """`/v2/ns/client` tells of copies too, and its queries take an address that is not given as any (D20)."""
 
     # Switched on by mutants only (mutants.py).
     synced_created_as_native: bool = False

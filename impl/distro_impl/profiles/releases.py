@@ -77,6 +77,7 @@ NACOS_2_2_0 = _next(
     load_retry_delay_ms=30_000,
     detection_timeout_ms=None,
     ejector_expels=False,
+    http_v2_api=True,
 )
 NACOS_2_2_4 = _next(NACOS_2_2_0, "2.2.4")
 """Since 2.2.1."""
@@ -100,7 +101,7 @@ NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
 NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0")
 NACOS_2_5_1 = _next(NACOS_2_5_0, "2.5.1", exception_visible=True)
 
-NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3")
+NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3", http_v3_api=True)
 """Since 3.0.0."""
 
 STRICT = replace(
@@ -123,6 +124,8 @@ STRICT = replace(
     pending_delete_survives_retry=True,
     connection_replaces_copy=True,
     queries_read_pushed_view=False,
+    every_write_forwarded=True,
+    client_queries_repaired=True,
 )
 
 PROFILES: dict[str, Profile] = {

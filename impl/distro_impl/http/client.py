@@ -1,0 +1,48 @@
+"""The HTTP client of a node, for what it has to ask of other members: one session, which ends with the node.
+
+The answer is read whole. No time-out of aiohttp's is used: those run in real time, and what is timed goes through the
+clock of whoever asks. Connections are not kept: a pooled one that its peer has closed meanwhile would fail a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+from yarl import URL
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    status: int
+    body: bytes
+    content_type: str
+
+
+class HttpClient:
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> HttpAnswer:
+        """Raises aiohttp.ClientError when there is no answer."""
+        session = self._session = self._session or _new_session()
+        target = URL(url, encoded=True)  # as it came: nothing in it is quoted anew
+        async with session.request(method, target, headers=headers, data=body or None, allow_redirects=False) as reply:
+            return HttpAnswer(reply.status, await reply.read(), reply.headers.get("Content-Type", "text/plain"))
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def _new_session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(force_close=True, limit=0),
+        timeout=aiohttp.ClientTimeout(total=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=True,
+    )

@@ -1,0 +1,141 @@
+"""`/v2/ns/client`: the clients that this node knows, its own and the copies, and what they publish and subscribe.
+
+The best look into a real server from outside. Source: wire-protocol.md section 9.2, ClientInfoControllerV2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aiohttp import web
+
+from distro_impl.http.parameters import Parameters, read_parameters
+from distro_impl.http.replies import ApiError, ErrorCode, wrapped
+from distro_impl.naming.client import Client, Service
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.profiles import Profile
+from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.remote.errors import SERVER_ERROR, NacosError
+from distro_protos import Json
+
+
+class ClientInfo:
+    def __init__(self, profile: Profile, clients: ClientManager, connections: ConnectionManager) -> None:
+        self._profile, self._clients, self._connections = profile, clients, connections
+
+    def client_ids(self) -> list[str]:
+        return [client.id for client in self._clients]
+
+    def detail(self, parameters: Parameters) -> Json:
+        client = self._client(parameters)
+        detail = {"clientId": client.id, "ephemeral": True, "lastUpdatedTime": client.renewed_ms}
+        address, is_ip_port, _ = client.id.partition("#")
+        if is_ip_port:
+            ip, _, port = address.rpartition(":")
+            return {**detail, "clientType": "ipPort", "clientIp": ip, "clientPort": port}
+        return {**detail, "clientType": "connection", **self._connection(client)}
+
+    def published(self, parameters: Parameters) -> list[Json]:
+        return [
+            {
+                **_service(service),
+                "registeredInstance": {"ip": instance.ip, "port": instance.port, "cluster": instance.cluster},
+            }
+            for service, published in self._client(parameters).publishers.items()
+            for instance in published.instances
+        ]
+
+    def subscribed(self, parameters: Parameters) -> list[Json]:
+        client = self._client(parameters)
+        ip, port = _address(client)
+        subscriber = {"app": "unknown", "agent": "", "addr": f"{ip}:{port}"}
+        return [{**_service(service), "subscriberInfo": subscriber} for service in client.subscribers]
+
+    def publishers(self, parameters: Parameters) -> list[Json]:
+        service = parameters.service()
+        return self._having_address(
+            parameters,
+            (
+                (client, instance.ip, instance.port)
+                for client in self._clients
+                if service in client.publishers
+                for instance in client.publishers[service].instances
+            ),
+        )
+
+    def subscribers(self, parameters: Parameters) -> list[Json]:
+        service = parameters.service()
+        return self._having_address(
+            parameters,
+            ((client, *_address(client)) for client in self._clients.subscribers_of(service)),
+        )
+
+    def _having_address(self, parameters: Parameters, found: Iterable[tuple[Client, str, int]]) -> list[Json]:
+        """Those at the address of the parameters. In releases that means nobody when only half of it is given (D20)."""
+        ip, port = parameters.text("ip"), parameters.port() if parameters.text("port") else None
+        optional = self._profile.client_queries_repaired
+        return [
+            {"clientId": client.id, "ip": its_ip, "port": its_port}
+            for client, its_ip, its_port in found
+            if (its_ip == ip or (optional and not ip)) and (its_port == port or (optional and port is None))
+        ]
+
+    def _connection(self, client: Client) -> Json:
+        connection = self._connections.get(client.id)
+        if connection is None and not self._profile.client_queries_repaired:
+            raise NacosError(SERVER_ERROR, f"client {client.id} is connected to another member (D20)")
+        ip, port = _address(client)
+        seen = {"appName": connection.meta.app_name, "version": connection.meta.version} if connection else {}
+        return {"connectType": "GRPC", **seen, "clientIp": ip, "clientPort": str(port)}
+
+    def _client(self, parameters: Parameters) -> Client:
+        client_id = parameters.required("clientId")
+        client = self._clients.get(client_id)
+        if client is None:
+            raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"clientId [ {client_id} ] not exist")
+        return client
+
+
+def client_routes(profile: Profile, info: ClientInfo) -> Iterable[web.RouteDef]:
+    async def client_ids(_: web.Request) -> web.Response:
+        return wrapped(info.client_ids())
+
+    async def detail(request: web.Request) -> web.Response:
+        return wrapped(info.detail(await read_parameters(request)))
+
+    async def published(request: web.Request) -> web.Response:
+        return wrapped(info.published(await read_parameters(request)))
+
+    async def subscribed(request: web.Request) -> web.Response:
+        return wrapped(info.subscribed(await read_parameters(request)))
+
+    async def publishers(request: web.Request) -> web.Response:
+        return wrapped(info.publishers(await read_parameters(request)))
+
+    async def subscribers(request: web.Request) -> web.Response:
+        return wrapped(info.subscribers(await read_parameters(request)))
+
+    if not profile.http_v2_api:
+        return
+    path = "/v2/ns/client"
+    yield web.get(path, detail)
+    yield web.get(f"{path}/list", client_ids)
+    yield web.get(f"{path}/publish/list", published)
+    yield web.get(f"{path}/subscribe/list", subscribed)
+    yield web.get(f"{path}/service/publisher/list", publishers)
+    yield web.get(f"{path}/service/subscriber/list", subscribers)
+
+
+def _service(service: Service) -> dict[str, Any]:
+    return {"namespace": service.namespace, "group": service.group, "serviceName": service.name}
+
+
+def _address(client: Client) -> tuple[str, int]:
+    """Where the client is: `<ip>:<port>#true` or `<millis>_<ip>_<port>`."""
+    address, is_ip_port, _ = client.id.partition("#")
+    if is_ip_port:
+        ip, _, port = address.rpartition(":")
+    else:
+        ip, _, port = address.partition("_")[2].rpartition("_")
+    return ip, int(port) if port.isdecimal() else 0

@@ -1,0 +1,98 @@
+"""DistroFilter: a request about an ip:port client goes to the member that owns the client.
+
+Who is not the owner passes the request on as it came and gives the owner's answer back. A request that comes from
+another server is never passed on a second time: two members that disagree about the owner would play it to and fro.
+Source: wire-protocol.md section 6.6.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import aiohttp
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from multidict import CIMultiDict
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.config import NodeConfig
+from distro_impl.distro.mapper import DistroMapper
+from distro_impl.http.client import HttpClient
+from distro_impl.http.parameters import Parameters, read_parameters
+from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
+
+SERVER_AGENT = "Nacos-Server"
+OF_ONE_HOP = frozenset({"host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "expect"})
+"""Headers about the connection that a request came on, not about the request."""
+
+log = logging.getLogger(__name__)
+
+
+class DistroFilter:
+    def __init__(self, config: NodeConfig, clock: Clock, mapper: DistroMapper, client: HttpClient) -> None:
+        self._config, self._clock, self._mapper, self._client = config, clock, mapper, client
+
+    def aware(self, handler: Handler) -> Handler:
+        """The handler for requests whose client is ours; others are forwarded."""
+
+        async def filtered(request: web.Request) -> web.StreamResponse:
+            tag = responsible_tag(await read_parameters(request))
+            if self._mapper.responsible(tag):
+                return await handler(request)
+            if SERVER_AGENT in request.headers.get("User-Agent", ""):
+                log.error("receive invalid redirect request from peer %s", request.remote)
+                raise NacosError(INVALID_PARAM, f"receive invalid redirect request from peer {request.remote}")
+            body = await request.read()
+            owner = self._mapper.map_server(tag)
+            # Work of the node until the owner has answered; how it ends, an answer or an error, is told to the client.
+            answer = await self._clock.spawn(self._forward(request, body, owner), f"request about {tag} to {owner}")
+            if isinstance(answer, NacosError):
+                raise answer
+            return answer
+
+        return filtered
+
+    async def _forward(self, request: web.Request, body: bytes, owner: str) -> web.Response | NacosError:
+        timeout_ms = self._config.profile.forward_timeout_ms
+        try:
+            answer = await self._clock.wait_for(
+                self._client.request(
+                    request.method,
+                    f"http://{owner}{request.rel_url.raw_path_qs}",
+                    headers=self._headers(request),
+                    body=body,
+                ),
+                timeout_ms,
+            )
+        except TimeoutError:
+            return NacosError(SERVER_ERROR, f"Server failed, {owner} did not answer within {timeout_ms} ms")
+        except aiohttp.ClientError as error:
+            return NacosError(SERVER_ERROR, f"Server failed, {owner} cannot be asked: {error}")
+        return web.Response(body=answer.body, status=answer.status, headers={"Content-Type": answer.content_type})
+
+    def _headers(self, request: web.Request) -> CIMultiDict[str]:
+        headers = CIMultiDict(
+            (name, value) for name, value in request.headers.items() if name.lower() not in OF_ONE_HOP
+        )
+        version = self._config.profile.version
+        headers["User-Agent"] = f"{SERVER_AGENT}:{version}"
+        headers["Client-Version"] = version
+        headers["Request-Source"] = self._config.address
+        return headers
+
+
+def responsible_tag(parameters: Parameters) -> str:
+    """`ip:port` of the client that a request is about: from its parameters, or from the beat. Without any, `:0`."""
+    ip, port = parameters.text("ip"), parameters.text("port", default="0")
+    if not ip:
+        ip, port = _address_in_beat(parameters.text("beat"))
+    return f"{ip}:{port}"
+
+
+def _address_in_beat(beat: str) -> tuple[str, str]:
+    try:
+        fields = json.loads(beat)
+    except (ValueError, RecursionError):
+        return "", "0"  # the owner of nobody will refuse it
+    return (str(fields.get("ip", "")), str(fields.get("port", 0))) if isinstance(fields, dict) else ("", "0")

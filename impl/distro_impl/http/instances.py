@@ -1,0 +1,154 @@
+"""`/v1/ns/instance`: how clients of the 1.x generation register, beat and look up.
+
+Writes are forwarded to the owner of the client that they are about; reads are answered from what this node knows.
+Success is a plain `ok`, or JSON without a wrapper. Source: wire-protocol.md section 7.1, InstanceController.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aiohttp import web
+
+from distro_impl.http.distro_filter import DistroFilter
+from distro_impl.http.parameters import DEFAULT_NAMESPACE, Parameters, read_parameters
+from distro_impl.http.replies import ApiError, ErrorCode, text
+from distro_impl.naming.client import Service
+from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.instance_operator import InstanceOperator
+from distro_impl.naming.ip_port_client import ip_port_client_id
+from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.remote.errors import SERVER_ERROR, NacosError
+from distro_protos import Json
+
+NAMESPACE_SEPARATOR = "##"
+
+
+class InstanceOperations:
+    """What the v1, v2 and v3 APIs do; they differ in how they say it."""
+
+    def __init__(self, operator: InstanceOperator, clients: ClientManager, switches: SwitchDomain) -> None:
+        self._operator, self._clients, self._switches = operator, clients, switches
+
+    def register(self, parameters: Parameters) -> None:
+        service = parameters.service()
+        self._operator.register(service, parameters.instance(service))
+
+    def deregister(self, parameters: Parameters) -> None:
+        """What is not there is gone already; so is every persistent instance, since this node keeps none."""
+        service = parameters.service()
+        instance = parameters.instance(service)
+        if instance["ephemeral"]:
+            self._operator.deregister(service, instance["ip"], instance["port"])
+
+    def update(self, parameters: Parameters) -> None:
+        """A real server keeps weight, enabled and metadata that were updated by raft, apart from the instance.
+
+        Without raft this node changes the instance itself, which only an HTTP client's own registration can be.
+        """
+        service = parameters.service()
+        instance = parameters.instance(service)
+        if not self._clients.is_known(service):
+            raise ApiError(
+                ErrorCode.INSTANCE_ERROR,
+                f"service not found, namespace: {service.namespace}, service: {service.grouped_name}",
+            )
+        client = self._clients.get(ip_port_client_id(instance["ip"], instance["port"]))
+        if client is None or service not in client.publishers:
+            raise NacosError(
+                SERVER_ERROR,
+                f"the instance {instance['ip']}:{instance['port']} of {service.grouped_name} was not registered over "
+                "HTTP; its metadata would be kept by raft, which this node does not have",
+            )
+        known = self._operator.instance(service, instance["ip"], instance["port"], instance["clusterName"]) or {}
+        self._operator.register(service, {**instance, "healthy": known.get("healthy", True)})
+
+    def beat(self, parameters: Parameters) -> Json:
+        """A full beat names the instance itself, a light one by parameters."""
+        service, beat = parameters.service(), parameters.beat()
+        if beat is None:
+            ip, port = parameters.required("ip"), parameters.port(default=0)
+        else:
+            ip, port = beat.ip, beat.port
+        code, interval_ms = self._operator.beat(service, ip, port, beat)
+        return {
+            "clientBeatInterval": interval_ms,
+            "code": int(code),
+            "lightBeatEnabled": self._switches.light_beat_enabled,
+        }
+
+    def instances(self, parameters: Parameters, clusters: str) -> Json:
+        """ServiceInfo under the grouped name, which old clients take for the key of their cache."""
+        service = parameters.service()
+        info = self._operator.instances(
+            service, clusters=clusters, healthy_only=parameters.flag("healthyOnly", default=False)
+        )
+        return {**info, "name": service.grouped_name}
+
+    def instance(self, parameters: Parameters) -> Json:
+        """The `Instance`; raises RESOURCE_NOT_FOUND."""
+        service, cluster = parameters.service(), parameters.cluster()
+        instance = self._operator.instance(service, parameters.required("ip"), parameters.port(), cluster)
+        if instance is None:
+            raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, self._why_not_found(service, cluster))
+        return instance
+
+    def statuses(self, service: Service) -> Json:
+        """`ip:port_healthy` of every instance."""
+        hosts: list[dict[str, Any]] = self._operator.instances(service, clusters="", healthy_only=False)["hosts"]
+        return {"ips": [f"{host['ip']}:{host['port']}_{str(host['healthy']).lower()}" for host in hosts]}
+
+    def _why_not_found(self, service: Service, cluster: str) -> str:
+        if self._operator.instances(service, clusters="", healthy_only=False)["hosts"]:
+            return "no matched ip found!"
+        return f"no ips found for cluster {cluster} in service {service.grouped_name}"
+
+
+def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter) -> Iterable[web.RouteDef]:
+    async def register(request: web.Request) -> web.Response:
+        operations.register(await read_parameters(request))
+        return text()
+
+    async def deregister(request: web.Request) -> web.Response:
+        operations.deregister(await read_parameters(request))
+        return text()
+
+    async def update(request: web.Request) -> web.Response:
+        operations.update(await read_parameters(request))
+        return text()
+
+    async def beat(request: web.Request) -> web.Response:
+        return web.json_response(operations.beat(await read_parameters(request)))
+
+    async def instances(request: web.Request) -> web.Response:
+        parameters = await read_parameters(request)
+        return web.json_response(operations.instances(parameters, parameters.text("clusters")))
+
+    async def instance(request: web.Request) -> web.Response:
+        parameters = await read_parameters(request)
+        return web.json_response(
+            {"service": parameters.service().grouped_name, **instance_detail(operations.instance(parameters))}
+        )
+
+    async def statuses(request: web.Request) -> web.Response:
+        """The parameter `key` is `namespace##group@@service`, the namespace being optional."""
+        parameters = await read_parameters(request)
+        namespace, separator, name = parameters.required("key").rpartition(NAMESPACE_SEPARATOR)
+        service = parameters.service_named(name)._replace(namespace=namespace if separator else DEFAULT_NAMESPACE)
+        return web.json_response(operations.statuses(service))
+
+    path = "/v1/ns/instance"
+    yield web.post(path, distro_filter.aware(register))
+    yield web.delete(path, distro_filter.aware(deregister))
+    yield web.put(path, distro_filter.aware(update))
+    yield web.put(f"{path}/beat", distro_filter.aware(beat))
+    yield web.get(f"{path}/list", instances)
+    yield web.get(f"{path}/statuses", statuses)
+    yield web.get(path, instance)
+
+
+def instance_detail(instance: Json) -> Json:
+    """What the detail APIs show of an `Instance`."""
+    shown = ("ip", "port", "clusterName", "weight", "healthy", "instanceId", "metadata")
+    return {name: instance[name] for name in shown}

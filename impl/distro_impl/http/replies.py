@@ -1,0 +1,83 @@
+"""What an HTTP request is answered with: plain text, JSON, or the wrapper of the v2 and v3 APIs, and errors in each.
+
+An error is raised as `NacosError` wherever it is found; only the path says whether the client reads a text or a
+wrapper. Source: wire-protocol.md sections 1.4, 7.1 and 7.2; ErrorCode and ResponseExceptionHandler of 2.2.4.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import Any
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from distro_impl.remote.errors import INVALID_PARAM, NOT_FOUND, SERVER_ERROR, NacosError
+
+GONE = 410
+HTTP_ERRORS = range(400, 600)
+
+log = logging.getLogger(__name__)
+
+
+class ErrorCode(Enum):
+    """The codes in the wrapper: (code, its name there, HTTP status that goes with it)."""
+
+    SUCCESS = (0, "success", 200)
+    PARAMETER_MISSING = (10000, "parameter missing", INVALID_PARAM)
+    PARAMETER_VALIDATE_ERROR = (20002, "parameter validate error", INVALID_PARAM)
+    RESOURCE_NOT_FOUND = (20004, "resource not found", NOT_FOUND)
+    WEIGHT_ERROR = (21001, "weight error", INVALID_PARAM)
+    INSTANCE_METADATA_ERROR = (21002, "instance metadata error", INVALID_PARAM)
+    INSTANCE_NOT_FOUND = (21003, "instance not found", 200)
+    INSTANCE_ERROR = (21004, "instance error", INVALID_PARAM)
+    ILLEGAL_STATE = (23000, "illegal state", INVALID_PARAM)
+    SERVER_ERROR = (30000, "server error", SERVER_ERROR)
+    API_DEPRECATED = (40000, "API deprecated", GONE)
+
+
+class ApiError(NacosError):
+    """An error of the HTTP API, with the code that the wrapper shows besides the status."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(error.value[2], message)
+        self.error = error
+
+
+def text(body: str = "ok", status: int = 200) -> web.Response:
+    return web.Response(text=body, status=status)
+
+
+def wrapped(
+    data: Any, error: ErrorCode = ErrorCode.SUCCESS, status: int = 200, message: str | None = None
+) -> web.Response:
+    """The `Result` of the v2 and v3 APIs; its message is the name of the error unless there is more to say."""
+    code, name, _ = error.value
+    return web.json_response({"code": code, "message": message or name, "data": data}, status=status)
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """No error of ours reaches a client as anything but a status and a text."""
+    try:
+        return await handler(request)
+    except NacosError as error:
+        return _failure(request, error)
+    except web.HTTPException:
+        raise
+    except Exception as error:
+        log.exception("%s %s failed", request.method, request.path)
+        return _failure(request, NacosError(SERVER_ERROR, f"{type(error).__name__}: {error}"))
+
+
+def _failure(request: web.Request, error: NacosError) -> web.Response:
+    status = error.code if error.code in HTTP_ERRORS else SERVER_ERROR
+    if is_wrapped(request):
+        return wrapped(error.message, error.error if isinstance(error, ApiError) else ErrorCode.SERVER_ERROR, status)
+    return text(error.message, status)
+
+
+def is_wrapped(request: web.Request) -> bool:
+    """Whether the client of this path, `/nacos/v2/…`, reads the wrapper."""
+    return request.path.split("/", 3)[2:3] in (["v2"], ["v3"])

@@ -1,0 +1,30 @@
+"""`/v1/ns/service/list`: the names of the services that have somebody. Source: wire-protocol.md section 7.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from distro_impl.http.parameters import DEFAULT_GROUP, DEFAULT_NAMESPACE, Parameters, read_parameters
+from distro_impl.naming.client_manager import ClientManager
+
+
+def service_routes(clients: ClientManager) -> Iterable[web.RouteDef]:
+    async def services(request: web.Request) -> web.Response:
+        """`count` is the total, `doms` the page, plain names."""
+        parameters = await read_parameters(request)
+        page_no, page_size = _page(parameters, "pageNo"), _page(parameters, "pageSize")
+        wanted = (
+            parameters.text("namespaceId", default=DEFAULT_NAMESPACE),
+            parameters.text("groupName", default=DEFAULT_GROUP),
+        )
+        names = [each.name for each in clients.services() if (each.namespace, each.group) == wanted]
+        start = max(0, page_no - 1) * page_size
+        return web.json_response({"count": len(names), "doms": names[start : start + page_size]})
+
+    yield web.get("/v1/ns/service/list", services)
+
+
+def _page(parameters: Parameters, name: str) -> int:
+    return max(0, parameters.whole_number(name, default=None))
