@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from distro_conformance.catalogue import CATALOGUE, Entry
+from distro_impl.settings import SETTINGS, Setting
+from distro_impl.settings.ignored import IGNORED
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 
 _HEADS = {
@@ -20,7 +22,7 @@ _HEADS = {
 def pages() -> dict[str, str]:
     """File name to text."""
     written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
-    return {**written, "trace.md": _trace_page()}
+    return {**written, "settings.md": _settings_page(), "trace.md": _trace_page()}
 
 
 def _page(name: str, entries: tuple[Entry, ...]) -> str:
@@ -53,6 +55,42 @@ def _trace_page() -> str:
             "",
         ]
     )
+
+
+def _settings_page() -> str:
+    """Keys of `serve --config` and `--set`."""
+    used = [
+        f"| `{setting.key}` | {setting.kind} | {_releases(setting)} | {setting.text} |" for setting in SETTINGS.values()
+    ]
+    ignored = [f"| `{prefix}` | {reason} |" for prefix, reason in IGNORED.items()]
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            _NOTE,
+            "",
+            "Nacos' own configuration keys, as `distrocheck serve` reads them from `--config FILE` (the syntax of",
+            "`application.properties`, with `${NAME:default}`) and from `--set KEY=VALUE`. A key that the release of",
+            "the profile does not read has no effect, which is told at start; an unknown key is refused.",
+            "",
+            "| key | value | releases | what it sets |",
+            "|---|---|---|---|",
+            *used,
+            "",
+            "## Without effect",
+            "",
+            "Keys of a full server that begin with one of these are told at start and otherwise left alone.",
+            "",
+            "| key | why |",
+            "|---|---|",
+            *ignored,
+            "",
+        ]
+    )
+
+
+def _releases(setting: Setting) -> str:
+    return f"from {setting.since}" if setting.until is None else f"{setting.since} to {setting.until}"
 
 
 _NOTE = "*Generated from the registry by `make docs`; edit there.*"

@@ -16,9 +16,10 @@ from distro_impl.events import NodeEvent, NodeEventKind, Observer
 from distro_impl.membership.lookup import MemberListError, parse_member_list
 from distro_impl.mutants import MUTANTS, Mutant, UnknownMutantError, with_mutant
 from distro_impl.node import Node
+from distro_impl.options import NodeOptions
 from distro_impl.ports import PortInUseError, free_main_ports
 from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile_named
-from distro_impl.settings import UnknownSettingError, with_settings
+from distro_impl.settings import SettingError, UnknownSettingError, with_settings
 
 __all__ = [
     "MUTANTS",
@@ -31,10 +32,12 @@ __all__ = [
     "NodeConfig",
     "NodeEvent",
     "NodeEventKind",
+    "NodeOptions",
     "NotSettledError",
     "Observer",
     "PortInUseError",
     "Profile",
+    "SettingError",
     "SystemClock",
     "TimerHandle",
     "UnknownMutantError",

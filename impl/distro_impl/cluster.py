@@ -19,8 +19,10 @@ from distro_impl.clocks.clock import Clock, SystemClock
 from distro_impl.config import NodeConfig
 from distro_impl.events import Observer
 from distro_impl.node import Node
+from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.ports import free_main_ports
 from distro_impl.profiles import PROFILES, Profile
+from distro_impl.settings.errors import SettingError
 
 ClusterInterceptors = Callable[[str, str], Sequence[grpc.aio.ClientInterceptor]]
 """(address of the node that sends, address of its peer) -> what is put on that directed link."""
@@ -37,6 +39,8 @@ class Cluster:
         size: int = 3,
         *,
         profile: Profile = PROFILES["strict"],
+        options: NodeOptions = DEFAULT_OPTIONS,
+        ip: str = "127.0.0.1",
         clock: Clock | None = None,
         ports: Sequence[int] = (),
         further_members: Sequence[str] = (),
@@ -49,13 +53,21 @@ class Cluster:
         A `member_list_file` holds all members, these nodes too, and is watched. Raises MemberListError.
         """
         self.clock: Clock = clock or SystemClock()
-        mains = tuple(ports) or free_main_ports(size)
+        mains = tuple(ports) or free_main_ports(size, ip)
         if len(mains) != size:
             raise ValueError(f"{size} nodes need {size} main ports, got {len(mains)}")
-        listed = {*(f"127.0.0.1:{port}" for port in mains), *further_members}
+        listed = {*(f"{ip}:{port}" for port in mains), *further_members}
         members = () if member_list_file else tuple(sorted(listed))
         self._configs = [
-            NodeConfig(port=port, members=members, member_list_file=member_list_file, profile=profile) for port in mains
+            NodeConfig(
+                port=port,
+                ip=ip,
+                members=members,
+                member_list_file=member_list_file,
+                profile=profile,
+                options=options,
+            )
+            for port in mains
         ]
         self._observer = observer
         self._interceptors = interceptors
@@ -67,11 +79,11 @@ class Cluster:
         return tuple(config.address for config in self._configs)
 
     async def start(self) -> None:
-        """Bind all, then begin all. Raises PortInUseError, and then nothing is left running."""
+        """Bind all, then begin all. Raises PortInUseError or SettingError, and then nothing is left running."""
         try:
             for node in self.nodes:
                 await node.bind()
-        except OSError:
+        except (OSError, SettingError):
             await self.stop()
             raise
         for node in self.nodes:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.profiles import PROFILES, Profile
 from distro_impl.remote.limits import UNLIMITED, ConnectionLimits
 
 SDK_PORT_OFFSET = 1000
 CLUSTER_PORT_OFFSET = 1001
-MAX_MESSAGE_BYTES = 10 * 1024 * 1024
-"""The limit of every Nacos server and Java client (wire-protocol.md section 1.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +28,7 @@ class NodeConfig:
     member_list_file: Path | None = None
     profile: Profile = PROFILES["strict"]
     connection_limits: ConnectionLimits = UNLIMITED
+    options: NodeOptions = DEFAULT_OPTIONS
 
     def __post_init__(self) -> None:
         if self.members and self.member_list_file is not None:

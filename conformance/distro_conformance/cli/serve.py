@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,9 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import ProfileOption
 from distro_conformance.verdict import UsageError
-from distro_impl import Cluster, parse_member_list, profile_named, with_settings
+from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
+from distro_impl.settings import Configured, configured, read_properties
 
 DEFAULT_PORT = 8848
 HIGHEST_PORT = 65_535
@@ -30,7 +32,12 @@ PORT_STEP = 10
 @app.command()
 def serve(
     nodes: Annotated[int, typer.Option(min=1, max=99, help="How many nodes.")] = 1,
-    port: Annotated[int, typer.Option(min=1, max=64_000, help="Main port of the first node.")] = DEFAULT_PORT,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=64_000, help=f"Main port of the first node, else that of the file, else {DEFAULT_PORT}."
+        ),
+    ] = None,
     profile: ProfileOption = "strict",
     member: Annotated[
         list[str] | None, typer.Option(help="A further member, HOST:PORT, that somebody else runs.")
@@ -39,24 +46,36 @@ def serve(
         Path | None,
         typer.Option(help="A file like Nacos' cluster.conf with all members, these nodes too; it is watched."),
     ] = None,
-    setting: Annotated[list[str] | None, typer.Option("--set", help="A Nacos configuration key, KEY=VALUE.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A file like Nacos' application.properties.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="A Nacos configuration key, KEY=VALUE; wins over the file.")
+    ] = None,
 ) -> None:
     """Start reference nodes: SDKs connect to the main port + 1000, other members to + 1001.
 
-    Without --member and --members-file the environment may name the members: NACOS_MEMBER_LIST, separated by commas.
-    Prints one JSON line for each node when it is ready. Ends on Ctrl-C or SIGTERM.
+    Who the members are is said by --member or --members-file, else by the key nacos.member.list, else by the
+    environment: NACOS_MEMBER_LIST, separated by commas. Prints one JSON line for each node when it is ready. Ends on
+    Ctrl-C or SIGTERM.
     """
-    chosen = with_settings(profile_named(profile), dict(_pair(text) for text in setting or ()))
-    ports = tuple(port + PORT_STEP * index for index in range(nodes))
+    pairs = {} if config is None else read_properties(config, os.environ)
+    chosen = configured(profile_named(profile), {**pairs, **dict(_pair(text) for text in setting or ())})
+    for notice in chosen.notices:
+        sys.stderr.write(f"distrocheck: {notice}\n")
+    first = port or chosen.port or DEFAULT_PORT
+    ports = tuple(first + PORT_STEP * index for index in range(nodes))
     if ports[-1] + CLUSTER_PORT_OFFSET > HIGHEST_PORT:
-        raise UsageError(f"{nodes} nodes from port {port} on need ports above {HIGHEST_PORT}; choose a lower --port")
+        raise UsageError(f"{nodes} nodes from port {first} on need ports above {HIGHEST_PORT}; choose a lower --port")
     if member and members_file:
         raise UsageError("--member and --members-file both name members; give one of them")
+    if chosen.is_standalone and (nodes > 1 or member or members_file):
+        raise UsageError("'nacos.standalone' is true, but the options make a cluster; drop one of the two")
     cluster = Cluster(
         nodes,
-        profile=chosen,
+        profile=chosen.profile,
+        options=chosen.options,
+        ip=chosen.ip or "127.0.0.1",
         ports=ports,
-        further_members=() if members_file else _further_members(member, port),
+        further_members=() if members_file else _further_members(member or (), chosen, first),
         member_list_file=members_file,
     )
     asyncio.run(_serve(cluster))
@@ -73,10 +92,12 @@ async def _serve(cluster: Cluster) -> None:
         await interrupted.wait()
 
 
-def _further_members(options: list[str] | None, port: int) -> tuple[str, ...]:
-    """From the options, else from the environment, where the nodes of this process may be named too."""
-    if options:
+def _further_members(options: Sequence[str], chosen: Configured, port: int) -> tuple[str, ...]:
+    """The settings and the environment may name the nodes of this process too."""
+    if options or chosen.is_standalone:
         return tuple(_member(text) for text in options)
+    if chosen.members:
+        return parse_member_list(",".join(chosen.members), port, "the setting nacos.member.list")
     name = next((name for name in MEMBER_LIST_VARIABLES if os.environ.get(name, "").strip()), None)
     return parse_member_list(os.environ[name], port, f"the environment variable {name}") if name else ()
 

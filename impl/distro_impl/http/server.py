@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from distro_impl.config import MAX_MESSAGE_BYTES
 from distro_impl.http.replies import answer_errors
+from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_impl.ports import PortInUseError, is_free
 
 CONTEXT_PATH = "/nacos"

@@ -15,8 +15,8 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.config import MAX_MESSAGE_BYTES
 from distro_impl.json_fields import FieldError
+from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionMeta

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import grpc
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.config import MAX_MESSAGE_BYTES, NodeConfig, cluster_target
+from distro_impl.config import NodeConfig, cluster_target
+from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,

@@ -1,0 +1,11 @@
+"""What is said about a configuration that cannot be used. Every message names the key and what to do."""
+
+from __future__ import annotations
+
+
+class SettingError(ValueError):
+    """A key, a value or a combination of keys that this node refuses."""
+
+
+class UnknownSettingError(SettingError):
+    """A key that no release knows, or at least not this node."""
