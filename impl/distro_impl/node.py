@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from aiohttp.typedefs import Middleware
+
 from distro_impl.clocks.clock import Clock
 from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET, NodeConfig
@@ -22,10 +24,11 @@ from distro_impl.distro.transport_agent import DISTRO_DATA, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.events import NodeEventKind, Observer, Watch
 from distro_impl.http.api import api_filters, api_routes
+from distro_impl.http.auth import auth_filter, login_routes
 from distro_impl.http.client import HttpClient
 from distro_impl.http.filters import UP
 from distro_impl.http.loader import loader_routes
-from distro_impl.http.server import HttpServer
+from distro_impl.http.server import CONTEXT_PATH, HttpServer
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
@@ -38,14 +41,19 @@ from distro_impl.naming.push import PushService
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter
+from distro_impl.options import GrpcServerOptions
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy, Interceptors
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
+from distro_impl.remote.grpc_server import Health
 from distro_impl.remote.handlers import Handler, core_handlers
 from distro_impl.remote.limits import ConnectionLimits
 from distro_impl.remote.loader import ServerLoader
+from distro_impl.security.request_filter import InnerApi, RemoteRequestAuthFilter
+from distro_impl.security.tokens import TokenManager
+from distro_impl.settings.errors import SettingError
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 STOP_GRACE_S = 1.0
@@ -95,9 +103,19 @@ class Node:
         self._instance_ids = InstanceIdGenerator(clock, self.address)
         self._instances = self._instance_operator()
         self._http_client = HttpClient()
+        self._tokens = TokenManager(config.options.auth, clock) if config.options.auth else None
+        self._inner_api = InnerApi(profile, config.options.identity, self._members)
+        self._health = Health()
         self._servers: tuple[RequestAcceptor | HttpServer, ...] = (
-            self._acceptor(SDK_PORT_OFFSET, "SDK gRPC", refuses_cluster_requests=not profile.distro_on_sdk_port),
-            self._acceptor(CLUSTER_PORT_OFFSET, "cluster gRPC", refuses_cluster_requests=False),
+            self._acceptor(
+                SDK_PORT_OFFSET,
+                "SDK gRPC",
+                config.options.sdk_server,
+                refuses_cluster_requests=not profile.distro_on_sdk_port,
+            ),
+            self._acceptor(
+                CLUSTER_PORT_OFFSET, "cluster gRPC", config.options.cluster_server, refuses_cluster_requests=False
+            ),
             self._http_server(),
         )
 
@@ -110,10 +128,11 @@ class Node:
 
     async def bind(self) -> None:
         """Open all servers; until `begin` they answer that the server is starting. Raises PortInUseError."""
+        await self._health.set_serving(False)
         try:
             for server in self._servers:
                 await server.start()
-        except OSError:
+        except (OSError, SettingError):
             await self.crash()
             raise
 
@@ -171,6 +190,7 @@ class Node:
             clock.every(POLL_MS, self._reload_members, first_ms=now_ms + POLL_MS, name="member list")
         self._begun = True
         self._ejector.start()
+        clock.spawn(self._health.set_serving(True), f"health of {self.address}")
         clock.spawn(self._load_task.run(), f"initial load of {self.address}")
 
     async def stop(self) -> None:
@@ -225,16 +245,21 @@ class Node:
             )
         return tuple(member for member in listed if member != self.address)
 
-    def _acceptor(self, offset: int, purpose: str, *, refuses_cluster_requests: bool) -> RequestAcceptor:
+    def _acceptor(
+        self, offset: int, purpose: str, options: GrpcServerOptions, *, refuses_cluster_requests: bool
+    ) -> RequestAcceptor:
         return RequestAcceptor(
             ip=self.config.ip,
             port=self.config.port + offset,
             purpose=f"{purpose} of node {self.address}",
+            options=options,
             refuses_cluster_requests=refuses_cluster_requests,
             clock=self._lifetime,
             profile=self.config.profile,
             connections=self._connections,
             handlers=self._handlers(),
+            auth_filter=RemoteRequestAuthFilter(self._inner_api, self._tokens),
+            health=self._health,
             is_started=lambda: self._begun,
         )
 
@@ -276,8 +301,9 @@ class Node:
                     status=self._server_status,
                 ),
                 *loader_routes(self._loader),
+                *login_routes(self.config.profile, self._tokens),
             ],
-            filters=api_filters(self.config.profile, self._server_status),
+            filters=[*api_filters(self.config.profile, self._server_status), *self._auth_filters()],
         )
 
     def _server_status(self) -> str:
@@ -286,6 +312,12 @@ class Node:
             return "STARTING"
         is_cold = self.config.profile.data_warmup and not self._load_task.finished_initial
         return "DOWN" if is_cold else UP
+
+    def _auth_filters(self) -> tuple[Middleware, ...]:
+        auth = self.config.options.auth
+        if auth is None or self._tokens is None:
+            return ()
+        return (auth_filter(CONTEXT_PATH, self.config.profile, auth, self._tokens, self._inner_api),)
 
     def _handlers(self) -> dict[str, Handler]:
         profile = self.config.profile

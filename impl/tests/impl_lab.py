@@ -17,6 +17,7 @@ import grpc
 
 from distro_impl import PROFILES, Clock, Cluster, Node, NodeConfig, NodeEvent, Profile, VirtualClock, free_main_ports
 from distro_impl.distro.transport_agent import DataOperation, distro_body
+from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_protos import Json, Message, Payload, decode, encode
 
 STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], PROFILES["nacos-2.0.4"]
@@ -46,8 +47,15 @@ def sync_data(client_id: str, revision: int, **ports: int) -> Json:
 class RawClient:
     """One connection to one server of a node."""
 
-    def __init__(self, target: str, labels: dict[str, str]) -> None:
-        self._channel = grpc.aio.insecure_channel(target, [("grpc.use_local_subchannel_pool", 1)])
+    def __init__(self, target: str, labels: dict[str, str], credentials: grpc.ChannelCredentials | None = None) -> None:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        self._channel = (
+            grpc.aio.insecure_channel(target, options)
+            if credentials is None
+            else grpc.aio.secure_channel(target, credentials, options)
+        )
+        self.headers: dict[str, str] = {}
+        """Sent with every request."""
         self._unary = self._channel.unary_unary("/Request/request", Payload.SerializeToString, Payload.FromString)
         self._raw_unary = self._channel.unary_unary("/Request/request", None, Payload.FromString)
         self._bi_stream = self._channel.stream_stream("/BiRequestStream/requestBiStream", None, Payload.FromString)
@@ -90,7 +98,7 @@ class RawClient:
         await self._stream.write(serialized)
 
     async def ask(self, type_name: str, body: Json) -> Message:
-        return decode(await self._unary(encode(type_name, body), timeout=REAL_TIMEOUT_S))
+        return decode(await self._unary(encode(type_name, body, headers=self.headers), timeout=REAL_TIMEOUT_S))
 
     async def ask_unchanged(self, type_name: str, body: Json) -> Message:
         """With its nulls, which `ask` leaves out."""
@@ -268,13 +276,18 @@ class Links:
 class Run:
     """A cluster on a virtual clock, with its links and everything that its nodes told."""
 
-    def __init__(self, profile: Profile, size: int) -> None:
+    def __init__(self, profile: Profile, size: int, options: NodeOptions = DEFAULT_OPTIONS) -> None:
         self.clock = VirtualClock()
         self.start_ms = self.clock.now_ms()
         self.links = Links(self.clock)
         self.events: list[NodeEvent] = []
         self.cluster = Cluster(
-            size, profile=profile, clock=self.clock, observer=self.events.append, interceptors=self.links
+            size,
+            profile=profile,
+            options=options,
+            clock=self.clock,
+            observer=self.events.append,
+            interceptors=self.links,
         )
 
     def link(self, sender: int, peer: int) -> Link:
@@ -299,9 +312,9 @@ class Lab:
         self._nodes: list[Node] = []
         self._clients: list[RawClient] = []
 
-    async def cluster(self, profile: Profile = STRICT, size: int = 3) -> Run:
+    async def cluster(self, profile: Profile = STRICT, size: int = 3, options: NodeOptions = DEFAULT_OPTIONS) -> Run:
         """Nodes that have loaded, at virtual time 0."""
-        run = Run(profile, size)
+        run = Run(profile, size, options)
         self._clusters.append(run.cluster)
         await run.cluster.start()
         await run.clock.settle()
@@ -324,9 +337,9 @@ class Lab:
         """A peer on the cluster port."""
         return await self.raw(node.config.cluster_target, source="cluster").connect()
 
-    def raw(self, target: str, **labels: str) -> RawClient:
+    def raw(self, target: str, credentials: grpc.ChannelCredentials | None = None, **labels: str) -> RawClient:
         """A client that has not connected yet."""
-        client = RawClient(target, labels)
+        client = RawClient(target, labels, credentials)
         self._clients.append(client)
         return client
 

@@ -24,9 +24,11 @@ from v2.nacos import (
     RegisterInstanceParam,
     SubscribeServiceParam,
 )
+from v2.nacos.common.nacos_exception import NacosException
 from v2.nacos.naming.model.instance import Instance
 
-from distro_impl import Cluster, Profile
+from distro_impl import Cluster, NodeOptions, Profile
+from distro_impl.options import AuthOptions, User
 
 pytestmark = pytest.mark.wire
 
@@ -51,10 +53,12 @@ class Sdks:
         self._cluster, self._directory, self._numbers = cluster, directory, count()
 
     @asynccontextmanager
-    async def at(self, node: int) -> AsyncIterator[NacosNamingService]:
+    async def at(self, node: int, user: str = "", password: str = "") -> AsyncIterator[NacosNamingService]:
         home = self._directory / f"sdk-{next(self._numbers)}"
         config = (
             ClientConfigBuilder()
+            .username(user)
+            .password(password)
             .server_address(self._cluster.addresses[node])
             .grpc_config(GRPCConfig(grpc_timeout=5000))
             .log_dir(str(home / "logs"))
@@ -104,6 +108,28 @@ async def test_registered_at_one_node_found_at_another_pushed_and_gone_after_shu
                 await within(WITHIN_S, was_pushed, "pushed to a subscriber at the second node")
             for node in range(3):
                 await within(WITHIN_S, lambda node=node: _is(sdks.sees(node), []), f"gone at node {node}")  # type: ignore[misc]
+
+
+async def test_with_authentication_the_sdk_needs_a_user_and_his_rights(tmp_path: Path) -> None:
+    users = {"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", may_write=False)}
+    auth = AuthOptions(secret=b"0123456789abcdef0123456789abcdef", users=users)
+    instance = RegisterInstanceParam(service_name=SERVICE, ip="10.0.0.9", port=PORT)
+    wanted = ListInstanceParam(service_name=SERVICE, healthy_only=None)
+    async with Cluster(1, options=NodeOptions(auth=auth)) as cluster:
+        sdks = Sdks(cluster, tmp_path)
+        async with (
+            sdks.at(0, "nacos", "nacos") as owner,
+            sdks.at(0, "reader", "secret") as reader,
+            sdks.at(0) as anonymous,
+            sdks.at(0, "nacos", "wrong") as stranger,
+        ):
+            assert await owner.register_instance(instance)
+            assert [found.port for found in await reader.list_instances(wanted)] == [PORT]
+            for refused, why in ((reader, "authorization failed"), (anonymous, "user not found")):
+                with pytest.raises(NacosException, match=why):
+                    await refused.register_instance(instance)
+            with pytest.raises(NacosException, match="get access token failed"):
+                await stranger.register_instance(instance)
 
 
 async def _is(found: Awaitable[list[int]], wanted: list[int]) -> bool:

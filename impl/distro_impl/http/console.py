@@ -31,7 +31,12 @@ def console_routes(config: NodeConfig, status: Callable[[], str]) -> Iterable[we
         }
         shown = {name: str(value) for name, value in distro.items()} if mode == "cluster" else {}
         return web.json_response(
-            {"version": profile.version, "standalone_mode": mode, "function_mode": None, "auth_enabled": "false"}
+            {
+                "version": profile.version,
+                "standalone_mode": mode,
+                "function_mode": None,
+                "auth_enabled": "true" if config.options.auth else "false",
+            }
             | shown
         )
 

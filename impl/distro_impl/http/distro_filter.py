@@ -79,6 +79,9 @@ class DistroFilter:
         headers["User-Agent"] = f"{SERVER_AGENT}:{version}"
         headers["Client-Version"] = version
         headers["Request-Source"] = self._config.address
+        identity = self._config.options.identity
+        if identity is not None:
+            headers[identity.key] = identity.value
         return headers
 
 

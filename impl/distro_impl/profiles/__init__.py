@@ -1,6 +1,14 @@
 """What differs between releases: what a profile is, and the releases as a history of changes."""
 
-from distro_impl.profiles.profile import MissingClient, Profile, RevisionTakenOver, UnknownProfileError
+from distro_impl.profiles.profile import InnerAuth, MissingClient, Profile, RevisionTakenOver, UnknownProfileError
 from distro_impl.profiles.releases import PROFILES, profile_named
 
-__all__ = ["PROFILES", "MissingClient", "Profile", "RevisionTakenOver", "UnknownProfileError", "profile_named"]
+__all__ = [
+    "PROFILES",
+    "InnerAuth",
+    "MissingClient",
+    "Profile",
+    "RevisionTakenOver",
+    "UnknownProfileError",
+    "profile_named",
+]

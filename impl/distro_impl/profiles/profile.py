@@ -30,6 +30,14 @@ class MissingClient(StrEnum):
     REFUSED = "refused"  # from 2.3.2 on: -401
 
 
+class InnerAuth(StrEnum):
+    """When a request of a member must carry the identity of the cluster (section 4.4)."""
+
+    NEVER = "never"
+    ALL_MEMBERS_3X = "once all members are 3.x"
+    CONFIGURED = "when the node has an identity"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """How a node behaves. `dataclasses.replace` shortens a timing; the name then stays that of the origin."""
@@ -137,6 +145,15 @@ class Profile:
     """ConnectResetRequest carries the connection id (from 2.3.0 on)."""
     exception_code_in_result: bool = True
     """The code of an exception in a handler stands in resultCode too (from 2.1.1 on); otherwise that is 500."""
+
+    # Security (1.3, 4.2, 4.4).
+    cluster_client_says_tls: bool = False
+    """Connections to members carry the label `tls.enable`."""
+    identity_sent: bool = False
+    """Requests to members carry the identity of the cluster."""
+    inner_auth: InnerAuth = InnerAuth.NEVER
+    http_report_needs_auth: bool = False
+    """Where authentication is on, a member report over HTTP needs the identity too."""
 
     # Naming (2.2, 3.2).
     ability_negotiation: bool = False

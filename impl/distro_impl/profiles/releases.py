@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from distro_impl.profiles.profile import MissingClient, Profile, RevisionTakenOver, UnknownProfileError
+from distro_impl.profiles.profile import InnerAuth, MissingClient, Profile, RevisionTakenOver, UnknownProfileError
 
 
 def _next(before: Profile, version: str, **changes: Any) -> Profile:
@@ -79,11 +79,12 @@ NACOS_2_2_0 = _next(
     ejector_expels=False,
     http_v2_api=True,
 )
-NACOS_2_2_4 = _next(NACOS_2_2_0, "2.2.4")
+NACOS_2_2_4 = _next(NACOS_2_2_0, "2.2.4", cluster_client_says_tls=True)
 """Since 2.2.1."""
 NACOS_2_3_0 = _next(
     NACOS_2_2_4,
     "2.3.0",
+    http_report_needs_auth=True,
     revision_taken_over=RevisionTakenOver.ALWAYS,
     detection_timeout_ms=5_000,
     ejector_expels=True,
@@ -98,10 +99,10 @@ NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000, batch_replace
 NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED)
 NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
 NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
-NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0")
+NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True)
 NACOS_2_5_1 = _next(NACOS_2_5_0, "2.5.1", exception_visible=True)
 
-NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3", http_v3_api=True)
+NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3", inner_auth=InnerAuth.ALL_MEMBERS_3X, http_v3_api=True)
 """Since 3.0.0."""
 
 STRICT = replace(
@@ -126,6 +127,7 @@ STRICT = replace(
     queries_read_pushed_view=False,
     every_write_forwarded=True,
     client_queries_repaired=True,
+    inner_auth=InnerAuth.CONFIGURED,
 )
 
 PROFILES: dict[str, Profile] = {

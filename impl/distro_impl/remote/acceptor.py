@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.json_fields import FieldError
-from distro_impl.options import MAX_MESSAGE_BYTES
+from distro_impl.options import GrpcServerOptions
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionMeta
@@ -32,8 +32,10 @@ from distro_impl.remote.errors import (
     failure,
     success,
 )
+from distro_impl.remote.grpc_server import Health, add_port, grpc_server
 from distro_impl.remote.handlers import Handler, Reply, Request
 from distro_impl.remote.request_fields import read_body
+from distro_impl.security.request_filter import RemoteRequestAuthFilter
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -57,17 +59,6 @@ CLUSTER_ONLY = frozenset(
 """Types that are refused on the SDK port, where the release does that (section 1.5)."""
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
 
-SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.keepalive_time_ms", 7_200_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.server_handshake_timeout_ms", 20_000),  # a socket that says nothing
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # SDKs ping every 60 s of silence
-)
-
 ServicerContext = grpc.aio.ServicerContext[Any, Any]
 
 log = logging.getLogger(__name__)
@@ -82,14 +73,18 @@ class RequestAcceptor:
         ip: str,
         port: int,
         purpose: str,
+        options: GrpcServerOptions,
         refuses_cluster_requests: bool,
         clock: Clock,
         profile: Profile,
         connections: ConnectionManager,
         handlers: Mapping[str, Handler],
+        auth_filter: RemoteRequestAuthFilter,
+        health: Health,
         is_started: Callable[[], bool],
     ) -> None:
         self._ip, self._port, self._purpose = ip, port, purpose
+        self._options, self._auth_filter, self._health = options, auth_filter, health
         self._refuses_cluster_requests = refuses_cluster_requests
         self._clock, self._profile = clock, profile
         self._connections, self._handlers, self._is_started = connections, handlers, is_started
@@ -100,7 +95,7 @@ class RequestAcceptor:
         """Raises PortInUseError."""
         if not is_free(self._ip, self._port):  # asked first, because gRPC writes its own complaint to stderr
             raise PortInUseError(self._port, self._purpose)
-        server = grpc.aio.server(options=SERVER_OPTIONS)
+        server = grpc_server(self._options, self._health)
         unary = grpc.unary_unary_rpc_method_handler(self._unary, _read_payload, Payload.SerializeToString)
         stream = grpc.stream_stream_rpc_method_handler(self._bi_stream, _read_payload, Payload.SerializeToString)
         server.add_generic_rpc_handlers(
@@ -110,7 +105,7 @@ class RequestAcceptor:
             )
         )
         try:
-            server.add_insecure_port(f"{self._ip}:{self._port}")
+            add_port(server, f"{self._ip}:{self._port}", self._options)
         except RuntimeError as error:
             raise PortInUseError(self._port, self._purpose) from error
         await server.start()
@@ -157,12 +152,14 @@ class RequestAcceptor:
         if connection is None:
             raise NacosError(UN_REGISTER, "Connection is unregistered.")
         try:
-            body = read_body(type_name, decode(payload).body)
+            message = decode(payload)
+            body = read_body(type_name, message.body)
         except (UnreadableBodyError, FieldError) as error:
             raise NacosError(BAD_GATEWAY, str(error)) from error
         connection.touch()
+        request = Request(type_name, body, connection_id, message.headers)
         try:
-            return handler(Request(type_name, body, connection_id))
+            return self._auth_filter.refusal(request) or handler(request)
         except NacosError as error:
             in_result = error.code if self._profile.exception_code_in_result else SERVER_ERROR
             return "ErrorResponse", failure(in_result, error.code, error.message)

@@ -17,6 +17,7 @@ import grpc
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig, cluster_target
 from distro_impl.options import MAX_MESSAGE_BYTES
+from distro_impl.security.tls import channel_credentials
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -92,7 +93,7 @@ class ClusterClient:
         connection = self._connection
         if connection is None or not connection.is_usable:
             connection = await self._connect()
-        reply = await connection.call(encode(type_name, {"headers": {}, **body}, client_ip=self._own.ip))
+        reply = await connection.call(_request(self._own, type_name, body))
         if reply.type == "ErrorResponse" and reply.body.get("errorCode") == UNREGISTERED:
             connection.retire()
         return reply
@@ -142,7 +143,7 @@ class _Connection:
         self._own, self._peer, self._clock = own, peer, clock
         self._open_connections = open_connections
         open_connections.add(self)
-        self._channel = grpc.aio.insecure_channel(cluster_target(peer), CHANNEL_OPTIONS, interceptors=interceptors)
+        self._channel = _channel(own, cluster_target(peer), interceptors)
         self._unary = self._channel.unary_unary(
             f"/{REQUEST_SERVICE}/{REQUEST_METHOD}", Payload.SerializeToString, Payload.FromString
         )
@@ -163,14 +164,14 @@ class _Connection:
         Java sleeps 100 ms or waits for SetupAckRequest; a health check answers the same at once, with 301 until the
         connection is registered.
         """
-        check = await self.call(encode("ServerCheckRequest", {"headers": {}}, client_ip=self._own.ip))
+        check = await self.call(_request(self._own, "ServerCheckRequest", {}))
         if check.type != "ServerCheckResponse" or not check.succeeded:
             raise PeerUnreachableError(f"{self._peer} does not serve yet: {check.body.get('message')}")
         stream: BiStream = self._bi_stream()
         self._clock.spawn(self._read(stream), f"stream {self._own.address} to {self._peer}")
         await self._write_setup(stream)
         for _ in range(SETUP_PROBES):
-            if (await self.call(encode("HealthCheckRequest", {"headers": {}}, client_ip=self._own.ip))).succeeded:
+            if (await self.call(_request(self._own, "HealthCheckRequest", {}))).succeeded:
                 return
         raise PeerUnreachableError(f"{self._peer} did not register the connection")
 
@@ -203,17 +204,21 @@ class _Connection:
 
     async def _write_setup(self, stream: BiStream) -> None:
         setup = {
-            "headers": {},
             "clientVersion": f"Nacos-Server:v{self._own.profile.version}",
             "tenant": "",
-            "labels": {"source": "cluster"},
+            "labels": self._labels(),
             "abilityTable": {},
             "module": "internal",
         }
         try:
-            await stream.write(encode("ConnectionSetupRequest", setup, client_ip=self._own.ip))
+            await stream.write(_request(self._own, "ConnectionSetupRequest", setup))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
             raise PeerUnreachableError(f"the stream to {self._peer} broke during set-up") from error
+
+    def _labels(self) -> dict[str, str]:
+        if not self._own.profile.cluster_client_says_tls:
+            return {"source": "cluster"}
+        return {"source": "cluster", "tls.enable": str(self._own.options.cluster_server.tls is not None).lower()}
 
     async def _read(self, stream: BiStream) -> None:
         try:
@@ -232,3 +237,17 @@ class _Connection:
             await stream.write(encode("ClientDetectionResponse", {**answer, "success": True}))
         elif payload.metadata.type == "ConnectResetRequest":
             self.retire()
+
+
+def _request(own: NodeConfig, type_name: str, body: Mapping[str, Any]) -> Payload:
+    """With the identity of the cluster in its headers, where the release sends that (section 4.4)."""
+    identity = own.options.identity if own.profile.identity_sent else None
+    headers = None if identity is None else {identity.key: identity.value}
+    return encode(type_name, {"headers": {}, **body}, headers=headers, client_ip=own.ip)
+
+
+def _channel(own: NodeConfig, target: str, interceptors: Sequence[grpc.aio.ClientInterceptor]) -> grpc.aio.Channel:
+    tls = own.options.cluster_server.tls
+    if tls is None:
+        return grpc.aio.insecure_channel(target, CHANNEL_OPTIONS, interceptors=interceptors)
+    return grpc.aio.secure_channel(target, channel_credentials(tls), CHANNEL_OPTIONS, interceptors=interceptors)

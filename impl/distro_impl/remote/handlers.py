@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from distro_impl.membership.members import ServerMemberManager
@@ -19,6 +19,7 @@ class Request:
     type: str
     body: Mapping[str, Any]
     connection_id: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Reply = tuple[str, Json]

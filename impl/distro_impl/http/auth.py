@@ -1,0 +1,94 @@
+"""Logging in over HTTP, and what stands before the HTTP API where authentication is on.
+
+SDKs log in here and carry the token in their gRPC requests. Rights are asked for by method: GET reads, all else
+writes. Source: wire-protocol.md sections 4.4, 7.1 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from distro_impl.options import TOKEN_SECONDS, AuthOptions
+from distro_impl.profiles import Profile
+from distro_impl.security.request_filter import InnerApi
+from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, Right, TokenManager
+
+LOGIN_PATHS = ("/v1/auth/login", "/v1/auth/users/login")
+LOGIN_PATH_3X = "/v3/auth/user/login"
+OPEN_PREFIXES = (
+    *LOGIN_PATHS,
+    LOGIN_PATH_3X,
+    "/actuator/",
+    "/v1/console/health/",
+    "/v2/console/health/",
+    "/v3/admin/core/state/",
+    "/v1/ns/operator/metrics",
+)
+"""What anybody may ask: how to log in, and whether the node is well."""
+
+CLUSTER_REPORT = "/v1/core/cluster/report"
+SERVER_USER_AGENT = "Nacos-Server"
+AUTH_DISABLED = "AUTH_DISABLED"
+"""The token that everybody gets where authentication is off."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def login_routes(profile: Profile, tokens: TokenManager | None) -> Iterable[web.RouteDef]:
+    """A client with a user name logs in before anything else, so without authentication everybody is let in."""
+
+    async def login(request: web.Request) -> web.Response:
+        name, password = await _parameter(request, "username"), await _parameter(request, "password")
+        try:
+            token = tokens.login(name or "", password or "") if tokens else AUTH_DISABLED
+        except AccessDeniedError as error:
+            return web.Response(status=403, text=str(error))
+        seconds = tokens.token_seconds if tokens else TOKEN_SECONDS
+        return web.json_response(
+            {"accessToken": token, "tokenTtl": seconds, "globalAdmin": True, "username": name or ""}
+        )
+
+    for path in (*LOGIN_PATHS, LOGIN_PATH_3X) if profile.http_v3_api else LOGIN_PATHS:
+        yield web.post(path, login)
+
+
+def auth_filter(
+    context_path: str, profile: Profile, options: AuthOptions, tokens: TokenManager, inner_api: InnerApi
+) -> Middleware:
+    """Members pass with the identity of the cluster, clients with a token."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        path = request.path.removeprefix(context_path)
+        is_open = path.startswith(OPEN_PREFIXES) or (path == CLUSTER_REPORT and not profile.http_report_needs_auth)
+        if not is_open and not _is_member(request):
+            try:
+                tokens.check(await _token(request), Right.READ if request.method in ("GET", "HEAD") else Right.WRITE)
+            except AccessDeniedError as error:
+                return web.Response(status=403, text=str(error))
+        return await handler(request)
+
+    def _is_member(request: web.Request) -> bool:
+        agent = request.headers.get("User-Agent", "")
+        is_trusted_agent = options.trusts_server_user_agent and agent.startswith(SERVER_USER_AGENT)
+        return is_trusted_agent or inner_api.is_member(request.headers)
+
+    return check
+
+
+async def _token(request: web.Request) -> str | None:
+    bearer = request.headers.get("Authorization", "")
+    if bearer.startswith("Bearer "):
+        return bearer.removeprefix("Bearer ")
+    return request.headers.get(ACCESS_TOKEN) or await _parameter(request, ACCESS_TOKEN)
+
+
+async def _parameter(request: web.Request, name: str) -> str | None:
+    """From the query, else from a form in the body."""
+    if name in request.query:
+        return request.query[name]
+    value = (await request.post()).get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,86 @@
+"""A gRPC server as the options want it, with the services that every gRPC server is expected to have.
+
+Health says whether the node serves; reflection lets generic clients speak to it. Real servers have neither. Reflection
+describes the messages under the names that Nacos' own file gives them, without a package (`distro_protos` has one so
+that an official SDK fits into the same process). Source: wire-protocol.md sections 1.1 and 1.2.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import grpc
+from google.protobuf import any_pb2, descriptor_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+from distro_impl.options import GrpcServerOptions
+from distro_impl.security.tls import server_credentials
+from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
+
+ALL_SERVICES = ""
+
+
+class Health:
+    """What the health services of a node say."""
+
+    def __init__(self) -> None:
+        self.servicer = health.aio.HealthServicer()
+
+    async def set_serving(self, is_serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse.SERVING if is_serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in (ALL_SERVICES, REQUEST_SERVICE, STREAM_SERVICE):
+            await self.servicer.set(service, status)
+
+
+def grpc_server(options: GrpcServerOptions, health_of_node: Health) -> grpc.aio.Server:
+    """Without a port, and without Nacos' own two services."""
+    server = grpc.aio.server(options=_channel_arguments(options))
+    health_pb2_grpc.add_HealthServicer_to_server(health_of_node.servicer, server)
+    names = (REQUEST_SERVICE, STREAM_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server, _descriptors())
+    return server
+
+
+def add_port(server: grpc.aio.Server, address: str, options: GrpcServerOptions) -> None:
+    """Raises RuntimeError when the port is taken, SettingError when a certificate is unusable."""
+    if options.tls is None:
+        server.add_insecure_port(address)
+    else:
+        server.add_secure_port(address, server_credentials(options.tls))
+
+
+def _channel_arguments(options: GrpcServerOptions) -> tuple[tuple[str, int], ...]:
+    return (
+        ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
+        ("grpc.max_receive_message_length", options.max_inbound_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.keepalive_time_ms", options.keep_alive_ms),
+        ("grpc.keepalive_timeout_ms", options.keep_alive_timeout_ms),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.server_handshake_timeout_ms", 20_000),  # a socket that says nothing
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", options.permit_keep_alive_ms),
+    )
+
+
+@cache
+def _descriptors() -> DescriptorPool:
+    """Our own descriptors, renamed: no package, and the services that the methods belong to."""
+    file = descriptor_pb2.FileDescriptorProto()
+    Payload.DESCRIPTOR.file.CopyToProto(file)
+    package = f".{file.package}."
+    file.name, file.package = "nacos_grpc_service.proto", ""
+    for message in file.message_type:
+        for field in message.field:
+            if field.type_name:
+                field.type_name = field.type_name.replace(package, ".")
+    payload = f".{Payload.DESCRIPTOR.name}"
+    for service, method, is_stream in ((REQUEST_SERVICE, REQUEST_METHOD, False), (STREAM_SERVICE, STREAM_METHOD, True)):
+        described = file.service.add(name=service).method.add(name=method, input_type=payload, output_type=payload)
+        described.client_streaming = described.server_streaming = is_stream
+    pool = DescriptorPool()
+    for known in (any_pb2.DESCRIPTOR, health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR):
+        pool.Add(descriptor_pb2.FileDescriptorProto.FromString(known.serialized_pb))  # type: ignore[no-untyped-call]
+    pool.Add(file)  # type: ignore[no-untyped-call]
+    return pool

@@ -1,0 +1,1 @@
+"""Who may ask what: certificates, the identity of servers, users and their tokens (Nacos' `core.auth` and `auth`)."""

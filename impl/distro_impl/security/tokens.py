@@ -1,0 +1,66 @@
+"""Users and their tokens: JWT signed with the secret that all members share, as upstream's plug-in makes them.
+
+So a token of one member is good at every other, a real server included. Rights are simpler than upstream's roles: a
+user may read, or read and write. Source: wire-protocol.md sections 4.4, 7.1 and 8.
+"""
+
+from __future__ import annotations
+
+import hmac
+from enum import StrEnum
+
+import jwt
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.options import AuthOptions, User
+
+ACCESS_TOKEN = "accessToken"
+ALGORITHMS = ((64, "HS512"), (48, "HS384"), (0, "HS256"))
+"""From so many bytes of secret on."""
+
+
+class Right(StrEnum):
+    READ = "r"
+    WRITE = "w"
+
+
+class AccessDeniedError(Exception):
+    """The message is what the client gets to hear."""
+
+
+class TokenManager:
+    def __init__(self, options: AuthOptions, clock: Clock) -> None:
+        self._options, self._clock = options, clock
+        self._algorithm = next(name for least, name in ALGORITHMS if len(options.secret) >= least)
+
+    @property
+    def token_seconds(self) -> int:
+        return self._options.token_seconds
+
+    def login(self, name: str, password: str) -> str:
+        """A token for this user. Raises AccessDeniedError."""
+        user = self._options.users.get(name)
+        if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
+            raise AccessDeniedError("unknown user!")
+        expires_s = self._clock.now_ms() // 1000 + self._options.token_seconds
+        return jwt.encode({"sub": name, "exp": expires_s}, self._options.secret, self._algorithm)
+
+    def check(self, token: str | None, right: Right) -> None:
+        """Raises AccessDeniedError when the owner of the token may not do that."""
+        if not token:
+            raise AccessDeniedError("user not found!")
+        user = self._user_of(token)
+        if right is Right.WRITE and not user.may_write:
+            raise AccessDeniedError("authorization failed!")
+
+    def _user_of(self, token: str) -> User:
+        try:
+            claims = jwt.decode(token, self._options.secret, [self._algorithm], options={"verify_exp": False})
+        except jwt.InvalidTokenError:
+            raise AccessDeniedError("token invalid!") from None
+        expires_s, user = claims.get("exp"), self._options.users.get(claims.get("sub", ""))
+        if not isinstance(expires_s, int | float) or expires_s * 1000 <= self._clock.now_ms():
+            raise AccessDeniedError("token expired!")
+        if user is None:
+            raise AccessDeniedError("token invalid!")
+        return user

@@ -1,0 +1,77 @@
+"""What any gRPC server is expected to have: limits, the health service, reflection."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import pytest
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from impl_lab import Lab
+
+from distro_impl import Node, NodeConfig, NodeOptions, VirtualClock, free_main_ports
+from distro_impl.options import GrpcServerOptions
+
+pytestmark = pytest.mark.wire
+
+
+async def health(target: str, service: str = "") -> str:
+    async with grpc.aio.insecure_channel(target) as channel:
+        reply = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service))
+        return health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
+
+
+async def test_health_follows_the_node():
+    node = Node(NodeConfig(port=free_main_ports(1)[0]), clock=VirtualClock())
+    await node.bind()
+    targets = (node.config.sdk_target, node.config.cluster_target)
+    try:
+        assert [await health(target) for target in targets] == ["NOT_SERVING"] * 2
+        node.begin()
+        assert [await health(target) for target in targets] == ["SERVING"] * 2
+        assert await health(targets[0], "BiRequestStream") == "SERVING"
+    finally:
+        await node.stop()
+
+
+def talk_by_reflection(target: str) -> object:
+    """What a generic client does: learn the messages from the server, then call by name."""
+    with grpc.insecure_channel(target) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        assert {"Request", "BiRequestStream", "grpc.health.v1.Health"} <= set(database.get_services())
+        pool = DescriptorPool(database)
+        method = pool.FindServiceByName("Request").methods_by_name["request"]
+        stream = descriptor_pb2.MethodDescriptorProto()
+        pool.FindServiceByName("BiRequestStream").methods_by_name["requestBiStream"].CopyToProto(stream)
+        assert (stream.client_streaming, stream.server_streaming) == (True, True)
+        payload = GetMessageClass(method.input_type)
+        request = payload()
+        request.metadata.type = "ServerCheckRequest"
+        request.metadata.headers["a"] = "b"
+        request.body.value = b"{}"
+        call = channel.unary_unary("/Request/request", payload.SerializeToString, payload.FromString)
+        return call(request, timeout=5).metadata.type
+
+
+async def test_a_generic_client_learns_nacos_own_messages_by_reflection(lab: Lab):
+    run = await lab.cluster(size=1)
+    config = run.cluster.nodes[0].config
+    for target in (config.sdk_target, config.cluster_target):
+        assert await asyncio.to_thread(talk_by_reflection, target) == "ServerCheckResponse"
+
+
+async def test_each_port_has_its_own_limit(lab: Lab):
+    options = NodeOptions(sdk_server=GrpcServerOptions(max_inbound_bytes=10_000))
+    run = await lab.cluster(size=1, options=options)
+    config = run.cluster.nodes[0].config
+    client, member = lab.raw(config.sdk_target), lab.raw(config.cluster_target)
+    padding = {"padding": "x" * 10_000}
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await client.ask("ServerCheckRequest", padding)
+    assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (await client.check()).succeeded  # the connection lives
+    assert (await member.ask("ServerCheckRequest", padding)).succeeded
