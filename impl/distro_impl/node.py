@@ -28,6 +28,7 @@ from distro_impl.http.auth import auth_filter, login_routes
 from distro_impl.http.client import HttpClient
 from distro_impl.http.filters import UP
 from distro_impl.http.loader import loader_routes
+from distro_impl.http.metrics import NodeMetrics, metrics_routes
 from distro_impl.http.server import CONTEXT_PATH, HttpServer
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
@@ -37,7 +38,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.naming_handlers import NamingHandlers
-from distro_impl.naming.push import PushService
+from distro_impl.naming.push import PushRecord, PushService
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter
@@ -103,6 +104,7 @@ class Node:
         self._instance_ids = InstanceIdGenerator(clock, self.address)
         self._instances = self._instance_operator()
         self._http_client = HttpClient()
+        self._push_record = PushRecord()
         self._tokens = TokenManager(config.options.auth, clock) if config.options.auth else None
         self._inner_api = InnerApi(profile, config.options.identity, self._members)
         self._health = Health()
@@ -156,6 +158,7 @@ class Node:
             storage=self._storage,
             connections=self._connections,
             notify_center=self._notify_center,
+            record=self._push_record,
         )
         DistroProtocol(
             clock=clock,
@@ -302,6 +305,7 @@ class Node:
                 ),
                 *loader_routes(self._loader),
                 *login_routes(self.config.profile, self._tokens),
+                *metrics_routes(self._metrics()),
             ],
             filters=[*api_filters(self.config.profile, self._server_status), *self._auth_filters()],
         )
@@ -312,6 +316,15 @@ class Node:
             return "STARTING"
         is_cold = self.config.profile.data_warmup and not self._load_task.finished_initial
         return "DOWN" if is_cold else UP
+
+    def _metrics(self) -> NodeMetrics:
+        return NodeMetrics(
+            clients=self._clients,
+            connections=self._connections,
+            members=self._members,
+            distro=self.record,
+            pushes=self._push_record,
+        )
 
     def _auth_filters(self) -> tuple[Middleware, ...]:
         auth = self.config.options.auth

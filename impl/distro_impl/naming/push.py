@@ -6,6 +6,8 @@ way, to that client alone. Who does not acknowledge is told again. Source: wire-
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
@@ -21,6 +23,18 @@ Targets = frozenset[str] | None
 """Client ids, or None for all subscribers."""
 
 
+@dataclass(slots=True)
+class PushRecord:
+    """How many pushes ended, and how many of them without success. They only grow."""
+
+    total: int = 0
+    failed: int = 0
+
+    def pushed(self, *, acknowledged: bool) -> None:
+        self.total += 1
+        self.failed += not acknowledged
+
+
 class PushService:
     def __init__(
         self,
@@ -31,8 +45,9 @@ class PushService:
         storage: ServiceStorage,
         connections: ConnectionManager,
         notify_center: NotifyCenter,
+        record: PushRecord,
     ) -> None:
-        self._clock, self._profile = clock, profile
+        self._clock, self._profile, self._record = clock, profile, record
         self._clients, self._storage, self._connections = clients, storage, connections
         self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(clock, self._push_to, _merged, "push tasks")
         notify_center.subscribe(ServiceChanged, self._on_service_changed)
@@ -61,6 +76,7 @@ class PushService:
         is_acknowledged = await self._connections.push(
             connection, NOTIFY_SUBSCRIBER, body, self._profile.push_timeout_ms
         )
+        self._record.pushed(acknowledged=is_acknowledged)
         if not is_acknowledged and service in client.subscribers and self._connections.get(client.id) is not None:
             self._delayed.add(service, frozenset({client.id}), self._profile.push_retry_delay_ms)
 
