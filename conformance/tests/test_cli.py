@@ -78,6 +78,8 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("serve", "--port", "64000", "--nodes", "99"), "need ports above 65535"),
         (("gate", "--out", str(ROOT)), "holds something else than recordings"),
         (("gate", "--out", str(B02)), "Not a directory"),
+        (("serve", "--config", "/proc/nowhere"), "No such file or directory: '/proc/nowhere'"),
+        (("serve", "--set", "nacos.standalone=true", "--nodes", "2"), "the options make a cluster; drop one"),
         (("serve", "--set", "delay"), "--set takes KEY=VALUE, not 'delay'"),
         (("serve", "--member", "localhost"), "--member takes HOST:PORT"),
         (("serve", "--members-file", "/proc/nowhere"), "the member list /proc/nowhere cannot be read"),
@@ -191,6 +193,24 @@ def test_serve_says_where_its_nodes_are_and_ends_when_interrupted() -> None:
             assert time.monotonic() - began < 5
         finally:
             server.kill()
+
+
+def test_serve_takes_the_file_of_a_real_server_and_ends_cleanly_on_sigterm(tmp_path: Path) -> None:
+    port, file = free_port(), tmp_path / "application.properties"
+    file.write_text(f"server.port=${{NO_SUCH_VARIABLE:{port}}}\ndb.num=1\ndistrocheck.stop.drain=true\n")
+    command = [*COMMAND, "serve", "--config", str(file), "--log-format", "json", "--log-level", "INFO"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert json.loads(server.stdout.readline())["address"] == f"127.0.0.1:{port}"
+            server.send_signal(signal.SIGTERM)
+            _, errors = server.communicate(timeout=10)
+        finally:
+            server.kill()
+    assert server.returncode == 0
+    notice, *logged = errors.splitlines()
+    assert notice == "distrocheck: 'db.num' has no effect: the node keeps everything in memory"
+    assert all(json.loads(line)["level"] == "INFO" for line in logged)
 
 
 @pytest.mark.parametrize("verb", [("gate",), ("check", "."), ("mutants", "run", "--level", "trace")])

@@ -58,6 +58,8 @@ from distro_impl.settings.errors import SettingError
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 STOP_GRACE_S = 1.0
+DRAIN_TIMEOUT_S = 2.0
+"""How long a draining node waits for the other members, in real time."""
 PEER_LOST_TIMEOUT_S = 10.0
 
 
@@ -76,6 +78,7 @@ class Node:
         self.config = config
         self.address: str = config.address
         self._begun = False
+        self._distro: DistroProtocol | None = None
         profile = config.profile
         self._lifetime = clock = Lifetime(clock)
         self._watch = Watch(self.address, clock, observer, profile)
@@ -160,7 +163,7 @@ class Node:
             notify_center=self._notify_center,
             record=self._push_record,
         )
-        DistroProtocol(
+        self._distro = DistroProtocol(
             clock=clock,
             profile=profile,
             members=self._members,
@@ -197,8 +200,20 @@ class Node:
         clock.spawn(self._load_task.run(), f"initial load of {self.address}")
 
     async def stop(self) -> None:
-        """Close every connection and end. Peers are told nothing about our clients, as real servers do not."""
+        """Answer what is under way, close every connection and end.
+
+        Peers are told nothing about our clients, as real servers do not, unless the options say `drains_on_stop`.
+        """
+        if self.config.options.drains_on_stop and self._distro is not None:
+            await self._drain(self._distro)
         await self._end(STOP_GRACE_S)
+
+    async def _drain(self, distro: DistroProtocol) -> None:
+        """Let nobody in, disconnect everybody, and tell the other members; what they answer is not waited for long."""
+        await self._health.set_serving(False)
+        await asyncio.gather(*(server.stop(STOP_GRACE_S) for server in self._servers))
+        flushed = self._lifetime.spawn(distro.flush(), f"last syncs of {self.address}")
+        await asyncio.wait({flushed}, timeout=DRAIN_TIMEOUT_S)
 
     async def crash(self) -> None:
         """End at once: nothing more is said or observed, all memory is gone."""

@@ -62,7 +62,6 @@ async def test_each_node_counts_for_itself_and_knows_the_states_of_the_others(la
 
 async def test_what_distro_did_is_counted(lab: Lab):
     run = await lab.cluster(size=2)
-    run.link(0, 1).answers["VERIFY"] = ("DistroDataResponse", {"resultCode": 500, "errorCode": 500})
     await (await lab.naming(run.cluster.nodes[0])).register("orders", 8080)
     await run.clock.advance(1_000)
     found = await scraped(run)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from distro_conformance.cli.options import ProfileOption
 from distro_conformance.verdict import UsageError
 from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
+from distro_impl.logs import LogFormat, log_to
 from distro_impl.settings import Configured, configured, read_properties
 
 DEFAULT_PORT = 8848
@@ -27,6 +29,13 @@ MEMBER_LIST_VARIABLES = ("nacos.member.list", "NACOS_MEMBER_LIST")
 
 PORT_STEP = 10
 """Between the main ports of neighbours: the gRPC ports at +1000 and +1001 stay apart."""
+
+
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
 
 
 @app.command()
@@ -50,6 +59,10 @@ def serve(
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="A Nacos configuration key, KEY=VALUE; wins over the file.")
     ] = None,
+    log_format: Annotated[LogFormat, typer.Option(help="Logs on stderr as a real server writes them, or JSON.")] = (
+        LogFormat.NACOS
+    ),
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged.")] = LogLevel.WARNING,
 ) -> None:
     """Start reference nodes: SDKs connect to the main port + 1000, other members to + 1001.
 
@@ -57,6 +70,7 @@ def serve(
     environment: NACOS_MEMBER_LIST, separated by commas. Prints one JSON line for each node when it is ready. Ends on
     Ctrl-C or SIGTERM.
     """
+    log_to(form=log_format, level=log_level)
     pairs = {} if config is None else read_properties(config, os.environ)
     chosen = configured(profile_named(profile), {**pairs, **dict(_pair(text) for text in setting or ())})
     for notice in chosen.notices:

@@ -8,6 +8,8 @@ responsible for are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from typing import NamedTuple
 
 from distro_impl.clocks.clock import Clock
@@ -91,11 +93,17 @@ class DistroProtocol:
 
     # Tasks
 
+    async def flush(self) -> None:
+        """Do now, and once, what is still waiting for its time."""
+        waiting = self._delayed.take_all().items()
+        await asyncio.gather(*(self._sync(*task) for task in waiting if not self._is_others(*task)))
+
     def _execute(self, key: DistroKey, operation: DataOperation) -> None:
-        if self._is_others(key, operation):
-            return
-        task = self._sync_delete if operation is DataOperation.DELETE else self._sync_change
-        self._execute_engine.add_task(f"{operation} of {key.client_id} to {key.peer}", task(key))
+        if not self._is_others(key, operation):
+            self._execute_engine.add_task(f"{operation} of {key.client_id} to {key.peer}", self._sync(key, operation))
+
+    def _sync(self, key: DistroKey, operation: DataOperation) -> Coroutine[None, None, None]:
+        return self._sync_delete(key) if operation is DataOperation.DELETE else self._sync_change(key)
 
     async def _sync_change(self, key: DistroKey) -> None:
         """Sends the state of now, not that of the event: changes in between travel together."""

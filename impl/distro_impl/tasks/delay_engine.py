@@ -6,7 +6,7 @@ of the node; while nothing is pending no timer runs. Source: wire-protocol.md se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -60,6 +60,12 @@ class DelayTaskEngine(Generic[K, A]):
         """The action that waits under this key."""
         task = self._tasks.get(key)
         return None if task is None else task.action
+
+    def take_all(self) -> Mapping[K, A]:
+        """Every pending action; none is left."""
+        taken = {key: task.action for key, task in self._tasks.items()}
+        self._tasks.clear()
+        return taken
 
     def _set_timer(self, due_ms: int) -> None:
         """Make sure that a timer runs at the first tick from `due_ms` on. One that is too early does no harm."""
