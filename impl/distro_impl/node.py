@@ -16,6 +16,7 @@ from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET, NodeConfig
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler
+from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.mapper import DistroMapper
@@ -98,10 +99,18 @@ class Node:
         self._reports = MemberReportTask(profile, self._members, self._peers)
         self._loader = ServerLoader(clock, self._members, self._peers, self._connections, self._ejector)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
-        self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch)
+        self._log = DistroLog(self.address, shows_revision=profile.revision_sent)
+        self._processor = DistroClientDataProcessor(clock, profile, self._clients, self._watch, self._log)
         self.record = DistroRecord()
         self._load_task = LoadTask(
-            clock, profile, self._members, self._processor, self._agent, self.record, standalone=config.is_standalone
+            clock,
+            profile,
+            self._members,
+            self._processor,
+            self._agent,
+            self.record,
+            self._log,
+            standalone=config.is_standalone,
         )
         self._storage = ServiceStorage(clock, profile, self._clients, self._notify_center)
         self._instance_ids = InstanceIdGenerator(clock, self.address)
@@ -151,6 +160,7 @@ class Node:
             agent=self._agent,
             load_task=self._load_task,
             record=self.record,
+            log=self._log,
             execute_engine=execute_engine,
             notify_center=self._notify_center,
         )
@@ -172,6 +182,7 @@ class Node:
             processor=self._processor,
             agent=self._agent,
             record=self.record,
+            log=self._log,
             execute_engine=execute_engine,
             notify_center=self._notify_center,
         )
@@ -350,7 +361,7 @@ class Node:
     def _handlers(self) -> dict[str, Handler]:
         profile = self.config.profile
         naming = NamingHandlers(profile, self._clients, self._storage, self._instance_ids, self._watch)
-        distro = DistroDataRequestHandler(profile, self._processor, lambda: self._load_task.finished_initial)
+        distro = DistroDataRequestHandler(profile, self._processor, self._log, lambda: self._load_task.finished_initial)
         return {
             **core_handlers(self._members),
             **self._loader.handlers(),

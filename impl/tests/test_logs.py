@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from io import StringIO
 
 import pytest
+from impl_lab import Lab
 
 from distro_impl.logs import LogFormat, log_to
 
@@ -43,3 +44,45 @@ def test_a_line_is_an_object_with_what_it_is_about(written: StringIO):
     assert first.items() >= {"level": "INFO", "logger": "protocol-distro", "message": "text é", "node": "a:1"}.items()
     assert (first["client"], "peer" in first) == ("c1", False)
     assert "ValueError: why" in second["exception"]
+
+
+def lines(caplog: pytest.LogCaptureFixture, node: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if getattr(record, "node", None) == node]
+
+
+@pytest.mark.wire
+async def test_distro_is_told_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
+    """The texts are those of real-nacos.md section 7."""
+    caplog.set_level(logging.INFO)
+    run = await lab.cluster(size=2)
+    first, second = run.cluster.addresses
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("orders", 8080)
+    await run.clock.advance(1_100)
+    key = f"DistroKey{{resourceKey='{client.id}', resourceType='Nacos:Naming:v2:ClientData', targetServer='{second}'}}"
+    assert lines(caplog, first)[-2:] == [
+        f"[DISTRO-START] DistroSyncChangeTask for {key}",
+        f"[DISTRO-END] {key} result: true",
+    ]
+    assert lines(caplog, second)[-2:] == [
+        f"[DISTRO] Receive distro data type: CHANGE, key: {key}",
+        f"[Client-Add] Received distro client sync data {client.id}, revision=1",
+    ]
+    assert "[DISTRO-INIT] load snapshot data success" in lines(caplog, first)
+    await run.clock.advance(5_000)
+    assert not [line for line in lines(caplog, first) if "VERIFY" in line or "verify" in line]  # of level DEBUG
+
+
+@pytest.mark.wire
+async def test_what_goes_wrong_is_told_too(lab: Lab, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    run = await lab.cluster(size=2)
+    first, second = run.cluster.addresses
+    client = await lab.naming(run.cluster.nodes[0])  # the other one does not know it before a verify fails
+    await run.clock.advance(5_000)
+    assert f"Target {second} verify client {client.id} failed, sync new client" in lines(caplog, first)
+    assert f"client {client.id} is invalid, get new client from 127.0.0.1" in lines(caplog, second)
+    run.link(0, 1).cut = True
+    await client.register("orders", 8080)
+    await run.clock.advance(1_100)
+    assert [line for line in lines(caplog, first) if line.startswith("[DISTRO] Sync data change failed. key: Distro")]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.transport_agent import DataOperation
 from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import (
@@ -31,8 +32,9 @@ class BatchOverSingleError(ValueError):
 
 
 class DistroClientDataProcessor:
-    def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, watch: Watch) -> None:
+    def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, watch: Watch, log: DistroLog) -> None:
         self._clock, self._profile, self._clients, self._watch = clock, profile, clients, watch
+        self._log = log
 
     # Reading
 
@@ -65,6 +67,7 @@ class DistroClientDataProcessor:
         Raises MalformedSyncDataError and BatchOverSingleError.
         """
         sync = read_sync_data(data, with_batches=self._profile.batch_registration)
+        self._log.client_added(sync.client_id, sync.revision)
         if self._is_untouchable(sync.client_id) or self._clients.was_deleted(sync.client_id):
             return False
         client = self._clients.get(sync.client_id)
@@ -86,6 +89,7 @@ class DistroClientDataProcessor:
 
     def process_delete(self, client_id: str) -> bool:
         """Remove the client; unknown is fine. False when that is refused."""
+        self._log.client_deleted(client_id)
         if self._is_untouchable(client_id) or self._is_kept(client_id):
             return False
         self._clients.delete(client_id, NodeEventKind.REPLICA_REMOVED, DataOperation.DELETE)

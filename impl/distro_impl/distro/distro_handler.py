@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.transport_agent import (
     DISTRO_DATA_RESPONSE,
     RESOURCE_TYPE,
@@ -31,8 +32,10 @@ VERIFY_FAILED = "[DISTRO-FAILED] distro data verify failed"
 
 
 class DistroDataRequestHandler:
-    def __init__(self, profile: Profile, processor: DistroClientDataProcessor, is_loaded: Callable[[], bool]) -> None:
-        self._profile, self._processor, self._is_loaded = profile, processor, is_loaded
+    def __init__(
+        self, profile: Profile, processor: DistroClientDataProcessor, log: DistroLog, is_loaded: Callable[[], bool]
+    ) -> None:
+        self._profile, self._processor, self._log, self._is_loaded = profile, processor, log, is_loaded
 
     def handle(self, request: Request) -> Reply:
         """Always a typed response, except for an operation that no release knows."""
@@ -41,27 +44,29 @@ class DistroDataRequestHandler:
         except ValueError:
             raise NacosError(BAD_GATEWAY, f"unknown dataOperation {request.body.get('dataOperation')!r}") from None
         try:
-            return DISTRO_DATA_RESPONSE, self._answer(operation, request.body)
+            return DISTRO_DATA_RESPONSE, self._answer(operation, request)
         except (KeyError, TypeError, AttributeError, ValueError, MalformedSyncDataError):
             return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
 
-    def _answer(self, operation: DataOperation, body: Mapping[str, Any]) -> Json:
+    def _answer(self, operation: DataOperation, request: Request) -> Json:
         if operation is DataOperation.SNAPSHOT:
             if self._profile.snapshot_needs_load and not self._is_loaded():
                 return failure(SERVER_ERROR, SERVER_ERROR, NOT_LOADED)
             key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
             return success(distroData={"distroKey": key, "content": encode_content(self._processor.snapshot())})
-        data = body["distroData"]
+        data = request.body["distroData"]
         if operation is DataOperation.VERIFY:
-            return self._verify(data)
+            return self._verify(data, request)
         if operation is DataOperation.QUERY:
             return self._query(data)
         return self._sync(data)
 
-    def _verify(self, data: Mapping[str, Any]) -> Json:
+    def _verify(self, data: Mapping[str, Any], request: Request) -> Json:
         info = decode_content(data)
+        self._log.verify_received(info["clientId"])
         if self._processor.process_verify(info["clientId"], int(info.get("revision", 0))):
             return success()
+        self._log.verify_refused(info["clientId"], reporter=request.connection_id.split("_")[1])
         return failure(SERVER_ERROR, SERVER_ERROR, VERIFY_FAILED)
 
     def _query(self, data: Mapping[str, Any]) -> Json:
@@ -72,6 +77,7 @@ class DistroDataRequestHandler:
         return success(distroData={"distroKey": data["distroKey"], "content": encode_content(found)})
 
     def _sync(self, data: Mapping[str, Any]) -> Json:
+        self._log.received(data)
         operation = data["type"]  # a sync without inner type makes the receiver throw
         if data["distroKey"]["resourceType"] != RESOURCE_TYPE:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DataOperation, DistroReply, DistroTransportAgent
@@ -49,6 +50,7 @@ class DistroProtocol:
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         record: DistroRecord,
+        log: DistroLog,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
@@ -57,7 +59,7 @@ class DistroProtocol:
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             clock, self._execute, lambda new, _: new, "distro delay tasks"
         )
-        self._record, self._execute_engine = record, execute_engine
+        self._record, self._log, self._execute_engine = record, log, execute_engine
         notify_center.subscribe(ClientChanged, self._on_client_changed)
         notify_center.subscribe(ClientRemoved, self._on_client_removed)
         notify_center.subscribe(VerifyFailed, self._on_verify_failed)
@@ -112,13 +114,17 @@ class DistroProtocol:
             self._handle(key, DataOperation.CHANGE, await self._send(key, DataOperation.CHANGE, data))
         elif self._profile.missing_client_is_deleted:
             await self._sync_delete(key)
-        # Otherwise "null data to sync, skip": neither success nor retry (B24, B25).
+        else:  # neither success nor retry (B24, B25)
+            self._log.nothing_to_sync(*key)
 
     async def _sync_delete(self, key: DistroKey) -> None:
         self._handle(key, DataOperation.DELETE, await self._send(key, DataOperation.DELETE, None))
 
     async def _send(self, key: DistroKey, operation: DataOperation, data: dict[str, object] | None) -> DistroReply:
-        return await self._agent.sync(key.peer, operation, key.client_id, data)
+        self._log.sync_began(operation, *key)
+        reply = await self._agent.sync(key.peer, operation, key.client_id, data)
+        self._log.sync_ended(*key, reply)
+        return reply
 
     def _handle(self, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
         """DistroClientTaskFailedHandler: whatever is not a success is tried again later."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
+from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
@@ -32,11 +33,12 @@ class LoadTask:
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         record: DistroRecord,
+        log: DistroLog,
         *,
         standalone: bool,
     ) -> None:
         self._clock, self._profile, self._members = clock, profile, members
-        self._processor, self._agent, self._record = processor, agent, record
+        self._processor, self._agent, self._record, self._log = processor, agent, record, log
         self._started_ms = clock.now_ms()
         self.finished_initial = standalone
 
@@ -53,6 +55,7 @@ class LoadTask:
             raise
         if self.finished_initial:
             self._record.load_ms = self._clock.now_ms() - self._started_ms
+            self._log.loaded()
         else:
             self._try_again_later()
 
@@ -71,9 +74,14 @@ class LoadTask:
         self._clock.call_at(self._clock.now_ms() + wait_ms, self.run, "initial load")
 
     async def _load_from(self, peer: str) -> DistroReply:
+        began_ms = self._clock.now_ms()
+        self._log.load_began(peer)
         reply, elements = await self._agent.load_snapshot(peer)
+        if reply is DistroReply.SUCCESS:
+            self._log.load_answered(peer, elements, self._clock.now_ms() - began_ms)
         try:
             self._processor.process_snapshot(elements)
         except (MalformedSyncDataError, BatchOverSingleError):
-            return DistroReply.EXCEPTION
+            reply = DistroReply.EXCEPTION
+        self._log.load_ended(peer, reply)
         return reply

@@ -8,6 +8,7 @@ Source: wire-protocol.md section 6.5.
 from __future__ import annotations
 
 from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
@@ -25,16 +26,18 @@ class VerifyTask:
         agent: DistroTransportAgent,
         load_task: LoadTask,
         record: DistroRecord,
+        log: DistroLog,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
         self._members, self._processor, self._agent = members, processor, agent
-        self._load_task, self._record = load_task, record
+        self._load_task, self._record, self._log = load_task, record, log
         self._execute_engine, self._notify = execute_engine, notify_center
 
     def run(self) -> None:
         """One round."""
         if not self._load_task.finished_initial:
+            self._log.verify_skipped()
             return
         for client_id, revision in self._processor.verify_data():
             for peer in self._members.other_addresses():
@@ -45,5 +48,6 @@ class VerifyTask:
     async def _verify(self, peer: str, client_id: str, revision: int) -> None:
         reply = await self._agent.verify(peer, client_id, revision)
         self._record.verified(is_success=reply is DistroReply.SUCCESS)
+        self._log.verify_ended(client_id, peer, reply)
         if reply is DistroReply.FAIL:
             self._notify.publish(VerifyFailed(client_id, peer))

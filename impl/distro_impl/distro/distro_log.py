@@ -1,0 +1,133 @@
+"""What a node writes about Distro, in the words of a real server, so that what reads its logs can read ours.
+
+The loggers are called like the files of a real server: `protocol-distro` is the protocol's, `naming-distro` naming's.
+Nothing is put together for a level that nobody listens to. Source: wire-protocol.md section 9.1, real-nacos.md
+section 7.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distro_impl.distro.transport_agent import RESOURCE_TYPE, DataOperation, DistroReply
+
+protocol = logging.getLogger("protocol-distro")
+naming = logging.getLogger("naming-distro")
+
+for _logger in (protocol, naming):
+    _logger.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
+
+
+class DistroLog:
+    """The lines of one node."""
+
+    def __init__(self, node: str, *, shows_revision: bool) -> None:
+        self._node, self._shows_revision = node, shows_revision
+
+    # Sending
+
+    def sync_began(self, operation: DataOperation, client: str, peer: str) -> None:
+        text = f"[DISTRO-START] {_task(operation)} for %s"
+        self._tell(protocol, logging.INFO, text, _Key(client, peer), client=client, peer=peer)
+
+    def sync_ended(self, client: str, peer: str, reply: DistroReply) -> None:
+        key, about = _Key(client, peer), {"client": client, "peer": peer}
+        if reply is DistroReply.EXCEPTION:
+            self._tell(protocol, logging.WARNING, "[DISTRO] Sync data change failed. key: %s", key, **about)
+            return
+        if reply is DistroReply.NOT_SENT:
+            text = "[DISTRO] Cancel distro sync caused by target server %s unhealthy, key: %s"
+            self._tell(naming, logging.WARNING, text, peer, key, **about)
+        result = "true" if reply is DistroReply.SUCCESS else "false"
+        self._tell(protocol, logging.INFO, "[DISTRO-END] %s result: %s", key, result, **about)
+
+    def nothing_to_sync(self, client: str, peer: str) -> None:
+        text = "[DISTRO] DistroSyncChangeTask for %s with null data to sync, skip"
+        self._tell(protocol, logging.WARNING, text, _Key(client, peer), client=client, peer=peer)
+
+    def verify_skipped(self) -> None:
+        text = "data storage DistroClientDataProcessor has not finished initial step, do not send verify data"
+        self._tell(protocol, logging.WARNING, text)
+
+    def verify_ended(self, client: str, peer: str, reply: DistroReply) -> None:
+        about = {"client": client, "peer": peer}
+        if reply is DistroReply.SUCCESS:
+            text = "[DISTRO] verify data for type %s to %s success"
+        else:
+            text = "[DISTRO-FAILED] verify data for type %s to %s failed."
+        self._tell(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, **about)
+        if reply is DistroReply.FAIL:
+            text = "Target %s verify client %s failed, sync new client"
+            self._tell(naming, logging.INFO, text, peer, client, **about)
+
+    # Receiving
+
+    def received(self, data: Mapping[str, Any]) -> None:
+        key = data["distroKey"]
+        client = str(key.get("resourceKey"))
+        text, operation = "[DISTRO] Receive distro data type: %s, key: %s", data["type"]
+        self._tell(protocol, logging.INFO, text, operation, _Key(client, key.get("targetServer")), client=client)
+
+    def verify_received(self, client: str) -> None:
+        text = "[DISTRO] Receive verify data type: VERIFY, key: %s"
+        self._tell(protocol, logging.DEBUG, text, _Key(client, None), client=client)
+
+    def verify_refused(self, client: str, reporter: str) -> None:
+        text = "client %s is invalid, get new client from %s"
+        self._tell(naming, logging.INFO, text, client, reporter, client=client, peer=reporter)
+
+    def client_added(self, client: str, revision: int) -> None:
+        text = "[Client-Add] Received distro client sync data %s"
+        if self._shows_revision:
+            self._tell(naming, logging.INFO, text + ", revision=%s", client, revision, client=client)
+        else:
+            self._tell(naming, logging.INFO, text, client, client=client)
+
+    def client_deleted(self, client: str) -> None:
+        self._tell(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
+
+    # Loading
+
+    def load_began(self, peer: str) -> None:
+        self._tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
+
+    def load_answered(self, peer: str, elements: Sequence[Mapping[str, Any]], took_ms: int) -> None:
+        if protocol.isEnabledFor(logging.INFO):
+            size = len(json.dumps({"clientSyncDataList": elements}, separators=(",", ":"), ensure_ascii=False).encode())
+            text = "[DISTRO-INIT] it took %s ms to load snapshot %s from %s and snapshot size is %s."
+            self._tell(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
+
+    def load_ended(self, peer: str, reply: DistroReply) -> None:
+        if reply in (DistroReply.SUCCESS, DistroReply.FAIL):
+            text, result = "[DISTRO-INIT] load snapshot %s from %s result: %s", reply is DistroReply.SUCCESS
+            self._tell(protocol, logging.INFO, text, RESOURCE_TYPE, peer, str(result).lower(), peer=peer)
+        else:
+            text = "[DISTRO-INIT] load snapshot %s from %s failed."
+            self._tell(protocol, logging.ERROR, text, RESOURCE_TYPE, peer, peer=peer)
+
+    def loaded(self) -> None:
+        self._tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
+
+    def _tell(self, logger: logging.Logger, level: int, text: str, *values: object, **about: str) -> None:
+        if logger.isEnabledFor(level):
+            logger.log(level, text, *values, extra={"node": self._node, **about})
+
+
+class _Key:
+    """Put into words only where a line is written."""
+
+    __slots__ = ("_client", "_peer")
+
+    def __init__(self, client: str, peer: str | None) -> None:
+        self._client, self._peer = client, peer
+
+    def __str__(self) -> str:
+        peer = self._peer or "null"
+        return f"DistroKey{{resourceKey='{self._client}', resourceType='{RESOURCE_TYPE}', targetServer='{peer}'}}"
+
+
+def _task(operation: DataOperation) -> str:
+    return "DistroSyncDeleteTask" if operation is DataOperation.DELETE else "DistroSyncChangeTask"
