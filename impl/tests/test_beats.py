@@ -9,6 +9,7 @@ from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, STRICT, Lab, Run
 from test_ip_port_clients import API, IP, WEB, beat_for, health, operator, port_owned_by
 
 from distro_impl import Profile
+from distro_impl.naming.client import Service
 
 pytestmark = pytest.mark.wire
 
@@ -93,9 +94,22 @@ async def test_the_metadata_may_set_other_times(
 ) -> None:
     run, _ = await registered(lab, NACOS_2_2_4, **metadata)
     await run.clock.advance(11_000)
-    assert [
-        instance.healthy for client in run.cluster.nodes[0]._clients for instance in client.publishers.values()
-    ] == (healthy_after_11_s)
+    assert health(run, 0) == healthy_after_11_s
+
+
+async def test_clients_that_came_at_different_times_are_judged_each_at_its_own(lab: Lab) -> None:
+    """To the tick of 100 ms after which it came."""
+    run = await lab.cluster(size=1)
+    healthy_s: list[list[float]] = [[], [], []]
+    for port, wait_ms in enumerate((30, 2_000, 3_001)):
+        await run.clock.advance(wait_ms)
+        operator(run, 0).register(Service("public", "DEFAULT_GROUP", str(port)), {"ip": IP, "port": port})
+    for tenths in range(52, 300):
+        await run.clock.advance(run.start_ms + 100 * tenths - run.clock.now_ms())
+        for port, healthy in enumerate(healthy_s):
+            if health(run, 0, Service("public", "DEFAULT_GROUP", str(port))) == [True]:
+                healthy.append(tenths / 10)
+    assert [healthy[-1] for healthy in healthy_s] == [15.0, 17.0, 20.0]
 
 
 async def test_nothing_is_removed_where_instances_do_not_expire(lab: Lab) -> None:
@@ -130,7 +144,7 @@ async def test_an_empty_client_goes_after_30_s_and_is_not_judged_any_more(lab: L
     assert run.last(0, client).kind == "client_disconnected"
     await run.clock.advance(5_000)
     assert run.cluster.nodes[0]._clients.get(client) is None
-    assert operator(run, 0)._beats._checks == {}
+    assert operator(run, 0)._beats._rounds == {}
     assert len(run.cluster.nodes[0]._lifetime._timers) == timers
     operator(run, 0).register(WEB, {"ip": IP, "port": port})
     await run.clock.advance(14_900)

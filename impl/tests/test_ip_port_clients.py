@@ -31,8 +31,8 @@ def port_owned_by(run: Run, node: int) -> int:
 
 
 def health(run: Run, node: int, service: Service = WEB) -> list[bool]:
-    """Of each instance of the service, as this node shows it."""
-    return [host["healthy"] for host in operator(run, node).instances(service)["hosts"]]
+    """Of each instance of the service that this node knows."""
+    return [instance.healthy for instance in run.cluster.nodes[node]._clients.publishers_of(service)]
 
 
 async def beat_for(run: Run, node: int, port: int, duration_ms: int) -> None:

@@ -7,6 +7,8 @@ class DistroMapper.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from distro_impl.java_hash import java_hash
 from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.naming.switch_domain import SwitchDomain
@@ -77,6 +79,7 @@ class DistroMapper:
         )
 
 
+@lru_cache(maxsize=1 << 17)
 def distro_hash(tag: str) -> int:
     """Never negative. `%` of Java keeps the sign, so the absolute value may as well be taken first."""
     return abs(java_hash(tag)) % JAVA_INT_MAX

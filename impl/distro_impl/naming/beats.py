@@ -21,6 +21,7 @@ from distro_impl.notify_center import ClientRemoved, IpPortClientCreated, Notify
 from distro_impl.profiles import Profile
 
 BEAT_CHECK_PERIOD_MS = 5_000
+TICK_MS = 100
 MISSED_TURN = 2
 """A check has missed a turn when the last one is longer ago than so many periods."""
 
@@ -40,7 +41,9 @@ class Beats:
     ) -> None:
         self._clock, self._profile, self._clients = clock, profile, clients
         self._switches, self._watch = switches, watch
-        self._checks: dict[str, ClientBeatCheckTask] = {}
+        self._start_ms = clock.now_ms()
+        self._rounds: dict[int, BeatCheckRound] = {}
+        self._round_of: dict[str, int] = {}
         notify_center.subscribe(IpPortClientCreated, self._on_created)
         notify_center.subscribe(ClientRemoved, self._on_removed)
 
@@ -74,23 +77,33 @@ class Beats:
         self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
 
     def _on_created(self, event: IpPortClientCreated) -> None:
-        self._checks[event.client.id] = ClientBeatCheckTask(self._clock, self._profile, event.client, self.check)
+        """Its first check is one period from now, at the next tick."""
+        ticks = -((self._start_ms - self._clock.now_ms()) // TICK_MS)
+        phase = ticks % (BEAT_CHECK_PERIOD_MS // TICK_MS)
+        if phase not in self._rounds:
+            first_ms = self._start_ms + ticks * TICK_MS + BEAT_CHECK_PERIOD_MS
+            self._rounds[phase] = BeatCheckRound(self._clock, self._profile, first_ms, self.check)
+        self._rounds[phase].clients[event.client.id] = event.client
+        self._round_of[event.client.id] = phase
 
     def _on_removed(self, event: ClientRemoved) -> None:
-        check = self._checks.pop(event.client.id, None)
-        if check is not None:
-            check.cancel()
+        phase = self._round_of.pop(event.client.id, None)
+        if phase is None:
+            return
+        in_round = self._rounds[phase].clients
+        del in_round[event.client.id]
+        if not in_round:
+            self._rounds.pop(phase).cancel()
 
 
-class ClientBeatCheckTask:
-    """One for each client, for as long as this node has that client."""
+class BeatCheckRound:
+    """The clients that are looked at in the same instants. A server has a timer for each client; here those that came
+    within one tick share one, since there may be very many."""
 
-    def __init__(
-        self, clock: Clock, profile: Profile, client: IpPortClient, check: Callable[[IpPortClient], None]
-    ) -> None:
-        self._clock, self._profile, self._client, self._check = clock, profile, client, check
-        self._checked_ms = clock.now_ms()
-        first_ms = self._checked_ms + BEAT_CHECK_PERIOD_MS
+    def __init__(self, clock: Clock, profile: Profile, first_ms: int, check: Callable[[IpPortClient], None]) -> None:
+        self._clock, self._profile, self._check = clock, profile, check
+        self.clients: dict[str, IpPortClient] = {}
+        self._checked_ms = first_ms - BEAT_CHECK_PERIOD_MS
         self._timer: TimerHandle = clock.every(BEAT_CHECK_PERIOD_MS, self._run, first_ms=first_ms, name="beat check")
 
     def cancel(self) -> None:
@@ -100,9 +113,11 @@ class ClientBeatCheckTask:
         """After a pause of this node nobody is judged: the beats that came meanwhile still wait to be handled (B23)."""
         now_ms = self._clock.now_ms()
         gap_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
-        if self._profile.pause_is_forgiven and gap_ms > MISSED_TURN * BEAT_CHECK_PERIOD_MS:
-            self._client.renew(now_ms)
-        self._check(self._client)
+        was_paused = gap_ms > MISSED_TURN * BEAT_CHECK_PERIOD_MS
+        for client in tuple(self.clients.values()):
+            if was_paused and self._profile.pause_is_forgiven:
+                client.renew(now_ms)
+            self._check(client)
 
 
 def heart_beat_ms(instance: PublishedInstance, field: str) -> int:

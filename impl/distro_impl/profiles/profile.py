@@ -84,7 +84,8 @@ class Profile:
     """CHANGE, DELETE and SNAPSHOT of a peer leave a native client alone (B01), DELETE an ip:port client that this node
     is responsible for (B41)."""
     deleted_stays_deleted: bool = False
-    """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27)."""
+    """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27).
+    Not so an ip:port client, whose id may come back."""
     snapshot_needs_load: bool = False
     """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody complete it (B33)."""
     load_outlives_exception: bool = False
