@@ -1,0 +1,154 @@
+"""Whatever is sent to the HTTP API, it is answered, and nothing that was taken breaks the node later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from http_lab import FORM, Web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from impl_lab import Lab
+
+from distro_impl.http.distro_filter import responsible_tag
+from distro_impl.http.parameters import Parameters, metadata_of
+from distro_impl.http.replies import ApiError
+from distro_impl.naming.client import Service
+
+NO_HURRY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
+SERVICE = Service("public", "DEFAULT_GROUP", "web")
+NAMES = [
+    "serviceName",
+    "groupName",
+    "namespaceId",
+    "ip",
+    "port",
+    "clusterName",
+    "cluster",
+    "weight",
+    "enabled",
+    "enable",
+    "healthy",
+    "ephemeral",
+    "metadata",
+    "beat",
+    "clusters",
+    "healthyOnly",
+    "udpPort",
+    "pageNo",
+    "pageSize",
+    "key",
+    "clientId",
+    "entry",
+    "value",
+    "onlyStatus",
+    "heartBeat",
+]
+PATHS = [
+    "/v1/ns/instance",
+    "/v1/ns/instance/beat",
+    "/v1/ns/instance/list",
+    "/v1/ns/instance/statuses",
+    "/v1/ns/service/list",
+    "/v1/ns/operator/metrics",
+    "/v1/ns/operator/distro/client",
+    "/v2/ns/instance",
+    "/v2/ns/instance/list",
+    "/v2/ns/client",
+    "/v2/ns/client/service/publisher/list",
+    "/v2/core/cluster/node/list",
+]
+
+texts = st.text('aA0.:@#=,{"\\ \x00\nä€\ud800', max_size=6)
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = ["publishInstanceWeight", "publishInstanceEnable", "customInstanceId", "preserved.heart.beat.timeout"]
+keys = texts | st.sampled_from(KEYS)
+metadata_maps = st.dictionaries(keys, texts | st.floats(), max_size=3) | st.dictionaries(keys, json_values, max_size=2)
+"""With the keys that mean something to a node (D9)."""
+metadata = metadata_maps.map(json.dumps)
+beats = st.fixed_dictionaries(
+    {},
+    optional={
+        "ip": json_values | st.just("10.0.0.7"),
+        "port": json_values | st.just(80),
+        "cluster": json_values,
+        "weight": json_values | st.just(1.5),
+        "metadata": json_values | metadata_maps,
+        "ephemeral": json_values,
+    },
+).map(json.dumps)
+plausible = st.sampled_from(
+    ["web", "G@@web", "@@", "10.0.0.7", "80", "0", "-1", "1", "true", "NaN", "1e999", "k=v", "\ud800"]
+)
+values = plausible | metadata | beats | texts
+parameters = st.dictionaries(st.sampled_from(NAMES), values, max_size=6)
+usual = st.just({"serviceName": "web", "ip": "10.0.0.7", "port": "80"})
+requests = st.tuples(
+    st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
+    st.sampled_from(PATHS),
+    st.tuples(usual | st.just({}), parameters).map(lambda both: {**both[0], **both[1]}),
+    parameters | st.binary(max_size=40),
+)
+
+
+@settings(NO_HURRY)
+@given(parameters)
+def test_parameters_are_read_or_refused_by_name(given_parameters: dict[str, str]) -> None:
+    read = Parameters(given_parameters)
+    responsible_tag(read)
+    for question in (lambda: read.instance(SERVICE), read.beat, read.service, lambda: read.whole_number("pageNo")):
+        try:
+            question()
+        except ApiError as error:
+            assert error.code == 400  # noqa: PT017
+            assert error.message  # noqa: PT017
+
+
+@settings(NO_HURRY)
+@given(metadata)
+def test_metadata_becomes_text_that_can_be_sent(text: str) -> None:
+    try:
+        read = metadata_of(text)
+    except ApiError:
+        return
+    for key, value in read.items():
+        assert json.loads(json.dumps({key: value}, ensure_ascii=False).encode()) == {key: value}
+
+
+@pytest.mark.wire
+@settings(NO_HURRY, max_examples=8)
+@given(st.lists(requests, min_size=10, max_size=30))
+def test_a_cluster_survives_whatever_it_is_asked(asked: list[Any]) -> None:
+    asyncio.run(_ask_all(asked))
+
+
+async def _ask_all(asked: list[Any]) -> None:
+    """No answer of a healthy cluster is a 500, and what was registered can be replicated and listed."""
+    lab = Lab()
+    try:
+        run = await lab.cluster(size=2)
+        first, second = run.cluster.nodes
+        async with Web() as web:
+            for method, path, query, body in asked:
+                raw = body if isinstance(body, bytes) else _urlencoded(body)
+                answer = await web.ask(method, first, f"{path}?{_urlencoded(query).decode()}", headers=FORM, body=raw)
+                assert answer.status < 500, (method, path, query, body, answer.text)
+            await run.clock.advance(2_000)
+            for node in (first, second):
+                assert (await web.get(node, "/v1/ns/instance/list", serviceName="web")).status == 200
+            seen = [(await web.get(node, "/v2/ns/client/list")).json["data"] for node in (first, second)]
+            assert sorted(seen[0]) == sorted(seen[1])
+    finally:
+        await lab.close()
+
+
+def _urlencoded(values: dict[str, str]) -> bytes:
+    """Also what is no UTF-8."""
+    return urlencode(values, errors="surrogatepass", quote_via=quote).encode()
