@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 from urllib.parse import urlencode
@@ -126,6 +127,11 @@ async def test_an_update_changes_what_was_registered_over_http(lab: Lab) -> None
         await run.clock.advance(500)
         [host] = (await web.get(node, LIST, serviceName="web")).json["hosts"]
         assert (host["weight"], host["metadata"]) == (0.5, {"k": "v"})
+        await run.clock.advance(20_000)  # without a beat
+        assert (await web.put(node, INSTANCE, **WEB, weight=3)).text == "ok"
+        await run.clock.advance(500)
+        [host] = (await web.get(node, LIST, serviceName="web")).json["hosts"]
+        assert (host["weight"], host["healthy"]) == (3.0, False)
         sdk = await lab.naming(node)
         await sdk.register("web", 81)
         foreign = await web.put(node, INSTANCE, serviceName="web", ip="10.0.0.1", port=81)
@@ -210,3 +216,16 @@ async def test_what_nobody_serves_is_404_and_what_is_too_large_413(lab: Lab) -> 
         assert (await web.ask("PATCH", node, INSTANCE)).status == 405
         assert (await web.ask("POST", node, INSTANCE, headers=FORM, body=b"a=" + b"x" * 11_000_000)).status == 413
         assert await web.ports(node, "web") == []
+
+
+async def test_a_body_that_never_comes_does_not_hold_up_the_end_of_a_node(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    node = run.cluster.nodes[0]
+    _, writer = await asyncio.open_connection(node.config.ip, node.config.port)
+    head = "POST /nacos/v1/ns/instance HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+    writer.write(f"{head}Content-Type: {FORM['Content-Type']}\r\n\r\nip=".encode())
+    await writer.drain()
+    async with Web() as web:
+        assert (await web.get(node, "/v1/ns/operator/metrics")).status == 200  # so the other request has begun as well
+    await asyncio.wait_for(node.crash(), 5)
+    writer.close()
