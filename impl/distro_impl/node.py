@@ -170,6 +170,7 @@ class Node:
             clients=self._clients,
             storage=self._storage,
             connections=self._connections,
+            switches=self._switches,
             notify_center=self._notify_center,
             record=self._push_record,
         )

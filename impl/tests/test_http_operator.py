@@ -62,6 +62,23 @@ async def test_switches_are_shown_and_turned(lab: Lab) -> None:
         assert (refused.status, refused.text[:36]) == (400, "no switch 'masters' can be turned; k")
 
 
+async def test_pushes_wait_while_they_are_switched_off(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    node = run.cluster.nodes[0]
+    subscriber, publisher = [await lab.naming(node) for _ in range(2)]
+    await subscriber.subscribe("web")
+    async with Web() as web:
+        await web.put(node, SWITCHES, entry="pushEnabled", value="false")
+        await publisher.register("web", 80)
+        await run.clock.advance(5_000)
+        await web.put(node, SWITCHES, entry="pushEnabled", value="true")
+        switched_on_ms = run.clock.now_ms()
+        await run.clock.advance(1_000)
+    push = await subscriber.next_request()
+    assert [host["port"] for host in push.body["serviceInfo"]["hosts"]] == [80]
+    assert push.body["serviceInfo"]["lastRefTime"] >= switched_on_ms
+
+
 async def test_members_are_listed_in_both_wrappers(lab: Lab) -> None:
     run = await lab.cluster(size=3)
     node, addresses = run.cluster.nodes[0], sorted(run.cluster.addresses)

@@ -89,7 +89,7 @@ class Operator:
         ip_port = sum(is_ip_port(client.id) for client in clients)
         return {
             "serviceCount": len(self._clients.services()),
-            "instanceCount": sum(len(client.publishers) for client in clients),
+            "instanceCount": sum(len(held.instances) for client in clients for held in client.publishers.values()),
             "subscribeCount": sum(len(client.subscribers) for client in clients),
             "responsibleInstanceCount": sum(len(client.publishers) for client in responsible),
             "clientCount": len(clients),

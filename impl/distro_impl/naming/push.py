@@ -12,6 +12,7 @@ from distro_impl.clocks.clock import Clock
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.service_storage import ServiceStorage
+from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceSubscribed
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
@@ -44,10 +45,11 @@ class PushService:
         clients: ClientManager,
         storage: ServiceStorage,
         connections: ConnectionManager,
+        switches: SwitchDomain,
         notify_center: NotifyCenter,
         record: PushRecord,
     ) -> None:
-        self._clock, self._profile, self._record = clock, profile, record
+        self._clock, self._profile, self._switches, self._record = clock, profile, switches, record
         self._clients, self._storage, self._connections = clients, storage, connections
         self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(clock, self._push_to, _merged, "push tasks")
         notify_center.subscribe(ServiceChanged, self._on_service_changed)
@@ -62,6 +64,9 @@ class PushService:
         self._delayed.add(event.service, frozenset({event.client_id}), self._profile.push_delay_ms)
 
     def _push_to(self, service: Service, targets: Targets) -> None:
+        if not self._switches.push_enabled:
+            self._delayed.add(service, targets, self._profile.push_retry_delay_ms)
+            return
         self._storage.refresh(service)
         for client in self._clients.subscribers_of(service):
             if targets is None or client.id in targets:
