@@ -33,6 +33,19 @@ async def test_the_revision_moves_with_every_request_that_names_a_known_service(
     assert run.last(0, client.id).revision == 3
 
 
+async def test_an_empty_namespace_is_one_of_its_own_and_none_at_all_is_refused(lab: Lab) -> None:
+    """The Python SDK 2.0 sends an empty one when none was configured; a real 2.2.4 keeps it apart from `public`."""
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    body = {**SERVICE, "namespace": "", "type": "registerInstance", "instance": {"ip": "10.0.0.1", "port": 80}}
+    assert (await client.ask("InstanceRequest", {**body, "serviceName": "web"})).succeeded
+    assert [host["port"] for host in await client.hosts("web", namespace="")] == [80]
+    assert await client.hosts("web") == []
+    refused = await client.ask("ServiceQueryRequest", {"groupName": "DEFAULT_GROUP", "serviceName": "web"})
+    assert not refused.succeeded
+    assert "'namespace'" in refused.body["message"]
+
+
 async def test_a_subscriber_is_pushed_half_a_second_after_a_change_with_growing_times(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     subscriber, publisher = [await lab.naming(run.cluster.nodes[0]) for _ in range(2)]

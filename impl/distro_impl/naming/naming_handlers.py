@@ -165,7 +165,10 @@ class NamingHandlers:
 
 
 def _service(body: Mapping[str, Any]) -> Service:
-    for key in ("namespace", "groupName", "serviceName"):
+    """An empty namespace is one of its own, not `public`: SDKs before 3.0 send it when none was configured."""
+    for key in ("groupName", "serviceName"):
         if not body.get(key):
             raise NacosError(INVALID_PARAM, f"Param '{key}' is illegal, it must not be blank")
+    if body.get("namespace") is None:
+        raise NacosError(INVALID_PARAM, "Param 'namespace' is illegal, it must be there")
     return Service(body["namespace"], body["groupName"], body["serviceName"])
