@@ -9,6 +9,7 @@
 | `lockstep` | several nodes beside the model: cluster, oracle, Hypothesis machine, search |
 | `cluster` | three real servers, a scripted run, recorded |
 | `recording` | from what happens to trace rows |
+| `sdks` | the official SDKs as black boxes on three nodes |
 | `simulation` | random timed runs of the model, written as traces |
 | `scenario` | the text of a run, its replay, counterexamples told in it |
 | `gate`, `report` | the pipeline and what it says |

@@ -30,6 +30,8 @@ class Host:
     port: int
     healthy: bool
     metadata: Mapping[str, str]
+    weight: float
+    cluster: str
 
     @property
     def address(self) -> str:
@@ -102,7 +104,18 @@ def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapp
 def read_hosts(message: Message) -> tuple[Host, ...]:
     """The hosts of the `serviceInfo` in a reply or a push."""
     hosts: list[dict[str, Any]] = (message.body.get("serviceInfo") or {}).get("hosts") or []
-    return tuple(Host(h["ip"], h["port"], bool(h.get("healthy")), h.get("metadata") or {}) for h in hosts)
+    return tuple(map(read_host, hosts))
+
+
+def read_host(host: Mapping[str, Any]) -> Host:
+    return Host(
+        host["ip"],
+        host["port"],
+        bool(host.get("healthy")),
+        host.get("metadata") or {},
+        host.get("weight", 1.0),
+        host.get("clusterName", CLUSTER),
+    )
 
 
 def service_request(name: str) -> Json:

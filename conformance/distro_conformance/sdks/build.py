@@ -1,0 +1,88 @@
+"""SDK programs, built once into the cache directory and started from there afterwards.
+
+A build is named after everything it depends on, so that a change of the program or of a version is a new one; it is
+made next to its place and renamed, so that an interrupted build is never mistaken for a whole one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from distro_conformance.sdks.registry import Sdk
+from distro_conformance.targets.jvm import end_group
+from distro_conformance.targets.maven import cache_directory
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import KitError, UsageError
+
+_BUILD_TIMEOUT_S = 900.0
+_COMPLAINT_CHARACTERS = 400
+
+
+class SdkMissingError(KitError):
+    """The SDK cannot be had on this machine: its tools are missing, or cannot fetch it. Says nothing about a node."""
+
+    exit_code = 3
+
+
+async def built(sdk: Sdk, on_progress: OnProgress) -> Path:
+    """The directory with the runnable program. Raises SdkMissingError in one line, UsageError without a checkout."""
+    if not sdk.sources.is_dir():
+        raise UsageError(f"the SDK programs are not at {sdk.sources}: run from a checkout of the repository")
+    if not sdk.command[0].startswith("{built}"):
+        _tool(sdk, sdk.command[0])
+    directory = cache_directory() / "sdks" / f"{sdk.name}-{_fingerprint(sdk)}"
+    if directory.is_dir():
+        return directory
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    if sdk.build:
+        on_progress(f"building the SDK program {sdk.name}; only the first start takes this")
+    with tempfile.TemporaryDirectory(prefix=f".{sdk.name}-", dir=directory.parent) as work:
+        place = Path(work) / "built"
+        shutil.copytree(sdk.sources, place)
+        for command in sdk.build:
+            await _run(sdk, command, place)
+        with contextlib.suppress(OSError):  # somebody else was faster, with the same program
+            place.rename(directory)
+    return directory
+
+
+def _fingerprint(sdk: Sdk) -> str:
+    content = hashlib.sha256(repr(sdk.build).encode())
+    for path in sorted(path for path in sdk.sources.rglob("*") if path.is_file()):
+        content.update(str(path.relative_to(sdk.sources)).encode() + b"\0" + path.read_bytes())
+    return content.hexdigest()[:12]
+
+
+def _tool(sdk: Sdk, name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise SdkMissingError(f"the SDK {sdk.name} needs {name!r}, which is not installed")
+    return found
+
+
+async def _run(sdk: Sdk, command: tuple[str, ...], place: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(_tool(sdk, command[0]), *command[1:]),
+        cwd=place,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_BUILD_TIMEOUT_S):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        raise SdkMissingError(f"the SDK {sdk.name} was not built in {_BUILD_TIMEOUT_S:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            end_group(process.pid)
+            await process.wait()
+    if process.returncode != 0:
+        complaint = " ".join(said.decode(errors="replace").split())[:_COMPLAINT_CHARACTERS]
+        raise SdkMissingError(f"the SDK {sdk.name} cannot be built: '{' '.join(command)}' says: {complaint}")

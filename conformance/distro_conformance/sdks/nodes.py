@@ -1,0 +1,198 @@
+"""Three nodes for the SDKs to meet: reference nodes or real servers, each a process, so that one can be killed.
+
+What they hold is asked by the kit's own client, never by the SDK under test: an SDK shows what it remembers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import grpc.aio
+
+from distro_conformance.node.player import PlayedClient
+from distro_conformance.recording.journal import read_state
+from distro_conformance.release import STRICT
+from distro_conformance.sdks.listing import Listing, listing
+from distro_conformance.targets import jvm
+from distro_conformance.targets.nacos import start_nacos_cluster
+from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_impl import profile_named
+
+SIZE = 3
+_HOST = "127.0.0.1"
+_READY_TIMEOUT_S = 60.0
+_POLL_S = 0.02
+_MAIN = "from distro_conformance.cli import main; main()"
+
+
+class Server(Protocol):
+    """One process. `stop` is a SIGKILL; `start` may follow, at the same address."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def pid(self) -> int | None: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class ReferenceServer:
+    """One reference node, served as a user would: `distrocheck serve`."""
+
+    def __init__(self, address: str, members: Sequence[str], options: Sequence[str], directory: Path) -> None:
+        self.address = address
+        others = [("--member", member) for member in members if member != address]
+        self._options = [*itertools.chain.from_iterable(others), *options]
+        self._console = directory / f"{address.replace(':', '-')}.txt"
+        self._directory = directory
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def start(self) -> None:
+        """Returns when it serves. Raises TargetError with what it wrote last."""
+        port = self.address.rpartition(":")[2]
+        serve = (sys.executable, "-c", _MAIN, "serve", "--port", port, *self._options)
+        self._process = await jvm.start_leashed(serve, self._console, self._directory)
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while f'"{self.address}"' not in self._console.read_text("utf-8", "replace"):
+            if self.pid is None or time.monotonic() > deadline:
+                await self.stop()
+                said = " ".join(self._console.read_text("utf-8", "replace").split())[-300:]
+                raise TargetError(f"the reference node {self.address} did not start: {said or 'it said nothing'}")
+            await asyncio.sleep(_POLL_S)
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            await jvm.stop(self._process)
+            self._process = None
+
+
+@contextlib.asynccontextmanager
+async def started_nodes(
+    target: str, profile: str | None, settings: Sequence[str], on_progress: OnProgress
+) -> AsyncIterator[Nodes]:
+    """`target` is `embedded` (reference nodes) or `nacos:VERSION`; `settings` are KEY=VALUE for reference nodes.
+
+    Raises UsageError, TargetError.
+    """
+    kind, _, version = target.partition(":")
+    if kind == "nacos":
+        if settings or profile not in (None, f"nacos-{version}"):
+            raise UsageError(f"the target {target} behaves as nacos-{version}; it takes no other profile, no settings")
+        cluster = start_nacos_cluster(version, ports=sorted(free_base_ports(SIZE)), on_progress=on_progress)
+        async with cluster as servers, Nodes(servers, f"nacos-{version}") as nodes:
+            yield nodes
+    elif target == "embedded":
+        profile = profile_named(profile or STRICT).name
+        options = ["--profile", profile]
+        options += [word for setting in settings for word in ("--set", setting)]
+        async with _reference_servers(options) as references, Nodes(references, profile) as nodes:
+            yield nodes
+    else:
+        raise UsageError(f"'test sdks' starts its nodes itself: --target embedded or nacos:VERSION, not {target!r}")
+
+
+@contextlib.asynccontextmanager
+async def _reference_servers(options: Sequence[str]) -> AsyncIterator[tuple[ReferenceServer, ...]]:
+    members = [f"{_HOST}:{port}" for port in sorted(free_base_ports(SIZE))]
+    with tempfile.TemporaryDirectory(prefix="distrocheck-nodes-") as directory:
+        servers = tuple(ReferenceServer(member, members, options, Path(directory)) for member in members)
+        try:
+            await asyncio.gather(*(server.start() for server in servers))
+            yield servers
+        finally:
+            await asyncio.gather(*(server.stop() for server in servers))
+
+
+class Nodes:
+    """The servers, and what each of them shows to a client and to a member."""
+
+    def __init__(self, servers: Sequence[Server], profile: str) -> None:
+        self.servers, self.profile = tuple(servers), profile
+        self.addresses = tuple(server.address for server in servers)
+        self._clients: dict[int, PlayedClient] = {}
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        return tuple(index for index, server in enumerate(self.servers) if server.pid is not None)
+
+    async def shown(self, index: int, service: str) -> Listing:
+        """What a client that asks this node is told."""
+        return listing(await (await self.client(index)).query(service))
+
+    async def publishers(self, index: int, service: str) -> frozenset[str]:
+        """The clients that this node holds as publishers of the service."""
+        address = _with_offset(self.addresses[index], CLUSTER_OFFSET)
+        async with await Connection.open(address, labels=CLUSTER_LABELS) as connection:
+            replicas = await read_state(connection)
+        return frozenset(
+            replica.client for replica in replicas if any(each.service == service for each in replica.published)
+        )
+
+    async def client(self, index: int) -> PlayedClient:
+        """The kit's own client at this node."""
+        if index not in self._clients:
+            address = _with_offset(self.addresses[index], SDK_OFFSET)
+            self._clients[index] = await PlayedClient.connect(address)
+        return self._clients[index]
+
+    async def kill(self, index: int) -> None:
+        await self._forget(index)
+        await self.servers[index].stop()
+
+    async def repair(self) -> None:
+        """Start again what was killed; returns when every node has loaded what the others hold."""
+        for index, server in enumerate(self.servers):
+            if server.pid is None:
+                await self._forget(index)
+                await server.start()
+        for index in self.running:
+            await self._loaded(index)
+
+    async def _loaded(self, index: int) -> None:
+        """A strict node hands out no snapshot before; a real server tells when it is started."""
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while True:
+            try:
+                await self.publishers(index, "")
+                return
+            except TargetError:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_POLL_S)
+
+    async def __aenter__(self) -> Nodes:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for index in tuple(self._clients):
+            await self._forget(index)
+
+    async def _forget(self, index: int) -> None:
+        client = self._clients.pop(index, None)
+        if client is not None:
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await client.close()
+
+
+def _with_offset(address: str, offset: int) -> str:
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + offset}"

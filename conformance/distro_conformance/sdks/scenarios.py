@@ -1,0 +1,283 @@
+"""What an SDK does and what must come of it, one scenario each.
+
+A scenario speaks to the SDK through its program and looks at the nodes through the kit's own eyes. Two programs serve
+all scenarios of an SDK, since starting one can take seconds: the publisher knows the first node only, the roamer all.
+Bounds are those of the protocol with room for a busy machine (wire-protocol.md, appendix B and section 6.7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from distro_conformance.node.player import CLUSTER, Host
+from distro_conformance.release import Span
+from distro_conformance.sdks.listing import Listing, addresses, shown
+from distro_conformance.sdks.nodes import Nodes
+from distro_conformance.sdks.program import SdkProgram
+from distro_conformance.sdks.registry import Sdk, Transport
+from distro_conformance.targets.ports import SDK_OFFSET
+
+REPLICATED_WITHIN_S = 8.0
+PUSHED_WITHIN_S = 8.0
+POLLED_WITHIN_S = 25.0
+"""An HTTP client asks every ten seconds when it was not told over UDP (section 7.1)."""
+QUICK_BEATS = (
+    "preserved.heart.beat.interval=1000",
+    "preserved.heart.beat.timeout=12000",
+    "preserved.ip.delete.timeout=22000",
+)
+"""Less than usual, since a test waits for it; more than the ten seconds after which the Node SDK beats first, and more
+than one round of the checker apart (section 6.7)."""
+UNHEALTHY_WITHIN_S = 12.0 + 5.0 + REPLICATED_WITHIN_S
+DELETED_WITHIN_S = 22.0 + 5.0 + REPLICATED_WITHIN_S
+BEATEN_S = 45.0
+"""Longer than an instance lives whose beats do not arrive: 30 s, a round of the checker, a member that goes DOWN."""
+REDONE_WITHIN_S = 30.0
+_POLL_S = 0.1
+
+IP, PORT = "10.0.0.1", 80
+INSTANCE = f"{IP}:{PORT}"
+
+_numbers = itertools.count(1)
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class FailedError(Exception):
+    """The scenario did not come out as it must; the text is the reason in the table."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """One SDK among the nodes."""
+
+    sdk: Sdk
+    place: Path
+    nodes: Nodes
+    _programs: dict[str, SdkProgram] = field(default_factory=dict)
+
+    async def publisher(self) -> SdkProgram:
+        return await self._program("publisher", self.nodes.addresses[:1])
+
+    async def roamer(self) -> SdkProgram:
+        return await self._program("roamer", self.nodes.addresses)
+
+    def new_service(self, name: str) -> str:
+        return f"{self.sdk.name}-{name}-{next(_numbers)}".replace(".", "-")
+
+    async def kill_programs(self) -> None:
+        for name in tuple(self._programs):
+            await self._programs.pop(name).kill()
+
+    async def show(self, service: str, wanted: tuple[str, ...], within_s: float, what: str) -> None:
+        """`everywhere`, for the addresses alone."""
+        await self.everywhere(service, lambda found: addresses(found) == wanted, within_s, what)
+
+    async def everywhere(self, service: str, meant: Callable[[Listing], bool], within_s: float, what: str) -> None:
+        """Until every running node shows such a list. Raises FailedError with what the last one shows instead."""
+        deadline = time.monotonic() + within_s
+        for index in self.nodes.running:
+            while not meant(found := await self.nodes.shown(index, service)):
+                if time.monotonic() > deadline:
+                    at = self.nodes.addresses[index]
+                    raise FailedError(f"{what}: not within {within_s:.0f} s at {at}, which shows {shown(found)}")
+                await asyncio.sleep(_POLL_S)
+
+    async def _program(self, name: str, servers: tuple[str, ...]) -> SdkProgram:
+        program = self._programs.get(name)
+        if program is None or not program.is_running:
+            program = self._programs[name] = await SdkProgram.start(self.sdk, self.place, servers)
+        return program
+
+
+_ALL = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`offered_by` says whether the SDK has what the scenario is about, `releases` which servers have it."""
+
+    name: str
+    text: str
+    run: Callable[[Stage], Awaitable[None]]
+    offered_by: Callable[[Sdk], bool] = lambda _: True
+    releases: Span = _ALL
+
+    def is_offered(self, stage: Stage) -> bool:
+        return self.offered_by(stage.sdk) and stage.nodes.profile in self.releases
+
+
+async def _register(stage: Stage) -> None:
+    service, program = stage.new_service("register"), await stage.publisher()
+    await program.ask("register", service, IP, PORT, "weight=2.5", "cluster=east", "zone=a")
+    wanted = Host(IP, PORT, True, {"zone": "a"}, 2.5, "east")
+    await stage.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "all fields of an instance")
+    await program.ask("register", service, IP, PORT, "weight=1.0", "cluster=east", "zone=b")
+    wanted = Host(IP, PORT, True, {"zone": "b"}, 1.0, "east")
+    await stage.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "the changed instance")
+
+
+async def _query(stage: Stage) -> None:
+    service = stage.new_service("query")
+    await (await stage.publisher()).ask("register", service, IP, PORT, "weight=2.5", "zone=a")
+    wanted = Host(IP, PORT, True, {"zone": "a"}, 2.5, CLUSTER)
+    await stage.everywhere(service, lambda found: found == (wanted,), REPLICATED_WITHIN_S, "registered")
+    found = await (await stage.roamer()).query(service)
+    if found != (wanted,):
+        raise FailedError(f"the SDK's query answers {shown(found)}, not {shown((wanted,))}")
+
+
+async def _batch(stage: Stage) -> None:
+    service, program = stage.new_service("batch"), await stage.publisher()
+    for batch in (("10.0.0.1:81", "10.0.0.2:82", "10.0.0.3:83"), ("10.0.0.1:81", "10.0.0.3:83")):
+        await program.ask("batch", service, ",".join(batch))
+        await stage.show(service, batch, REPLICATED_WITHIN_S, f"a batch of {len(batch)}")
+
+
+async def _subscribe(stage: Stage) -> None:
+    service, program = stage.new_service("subscribe"), await stage.roamer()
+    await program.ask("subscribe", service)
+    await _pushes_of_others(stage, program, service, 8001)
+
+
+async def _pushes_of_others(stage: Stage, program: SdkProgram, service: str, port: int) -> None:
+    """Two instances come, one goes, each at another node: the SDK must be told of all three.
+
+    Never of an empty list, which some SDKs keep to themselves.
+    """
+    within_s = PUSHED_WITHIN_S if stage.sdk.transport is Transport.GRPC else POLLED_WITHIN_S
+    first, second = [await stage.nodes.client(index) for index in stage.nodes.running[-2:]]
+    one, two = (f"10.0.1.{number}:{port}" for number in (1, 2))
+    for change, expected in (
+        (partial(first.register, service, "10.0.1.1", port), {one}),
+        (partial(second.register, service, "10.0.1.2", port), {one, two}),
+        (partial(second.deregister, service, "10.0.1.2", port), {one}),
+    ):
+        await change()
+        if not await program.pushed(service, partial(_shows, port=port, wanted=expected), within_s):
+            last = program.last_push(service)
+            told = "nothing" if last is None else shown(last)
+            raise FailedError(f"not told of {', '.join(sorted(expected))} within {within_s:.0f} s, last of {told}")
+
+
+def _shows(found: Listing, *, port: int, wanted: set[str]) -> bool:
+    """The SDK's own instance has another port and may be there or not."""
+    return {host.address for host in found if host.port == port} == wanted
+
+
+async def _register_one(stage: Stage, program: SdkProgram, service: str, *options: str) -> None:
+    await program.ask("register", service, IP, PORT, *options)
+    await stage.show(service, (INSTANCE,), REPLICATED_WITHIN_S, "registered")
+
+
+async def _deregister(stage: Stage) -> None:
+    service, program = stage.new_service("deregister"), await stage.publisher()
+    await _register_one(stage, program, service)
+    await program.ask("deregister", service, IP, PORT)
+    await stage.show(service, (), REPLICATED_WITHIN_S, "gone after deregistration")
+
+
+async def _close(stage: Stage) -> None:
+    service, program = stage.new_service("close"), await stage.publisher()
+    await _register_one(stage, program, service)
+    await program.close()
+    await stage.show(service, (), REPLICATED_WITHIN_S, "gone after the SDK was closed")
+
+
+async def _kill_client(stage: Stage) -> None:
+    service, program = stage.new_service("kill-client"), await stage.publisher()
+    await _register_one(stage, program, service, *QUICK_BEATS)
+    await program.kill()
+    if stage.sdk.transport is Transport.HTTP:
+        await stage.everywhere(
+            service, lambda found: bool(found) and not found[0].healthy, UNHEALTHY_WITHIN_S, "unhealthy without beats"
+        )
+    within_s = REPLICATED_WITHIN_S if stage.sdk.transport is Transport.GRPC else DELETED_WITHIN_S
+    await stage.show(service, (), within_s, "gone after SIGKILL of the client")
+
+
+async def _kill_node(stage: Stage) -> None:
+    """The node that the SDK uses dies: the SDK must go to another one, and do there again what it did here."""
+    service, program = stage.new_service("kill-node"), await stage.roamer()
+    await program.ask("subscribe", service)
+    await _register_one(stage, program, service)
+    before = await stage.nodes.publishers(0, service)
+    killed = await asyncio.to_thread(_node_of, stage, program, IP, PORT)
+    await stage.nodes.kill(killed)
+    if stage.sdk.transport is Transport.GRPC:
+        await _registered_anew(stage, service, before)
+    else:
+        await _survives(stage, service)
+    await _pushes_of_others(stage, program, service, 8002)
+
+
+async def _registered_anew(stage: Stage, service: str, before: frozenset[str]) -> None:
+    """Another client id, held by all: what the nodes kept of the old one for its lease does not count."""
+    deadline = time.monotonic() + REDONE_WITHIN_S
+    for index in stage.nodes.running:
+        while not await stage.nodes.publishers(index, service) - before:
+            if time.monotonic() > deadline:
+                raise FailedError(f"not registered anew within {REDONE_WITHIN_S:.0f} s after its node was killed")
+            await asyncio.sleep(_POLL_S)
+
+
+async def _survives(stage: Stage, service: str) -> None:
+    """Listed all the while, and healthy in the end.
+
+    In between it may be unhealthy: until the owner counts as DOWN, beats that reach another node are forwarded to it.
+    """
+    end = time.monotonic() + BEATEN_S
+    while time.monotonic() < end:
+        for index in stage.nodes.running:
+            found = await stage.nodes.shown(index, service)
+            if addresses(found) != (INSTANCE,):
+                raise FailedError(f"after its node was killed {stage.nodes.addresses[index]} shows {shown(found)}")
+        await asyncio.sleep(1.0)
+    await stage.everywhere(
+        service, lambda found: bool(found) and found[0].healthy, REPLICATED_WITHIN_S, "healthy in the end"
+    )
+
+
+def _node_of(stage: Stage, program: SdkProgram, ip: str, port: int) -> int:
+    """The node that a gRPC SDK is connected to; for an HTTP SDK the one that is responsible for its instance."""
+    nodes = stage.nodes.addresses
+    if stage.sdk.transport is Transport.HTTP:
+        question = f"http://{nodes[0]}/nacos/v1/ns/operator/distro/client?ip={ip}&port={port}"
+        with _direct.open(question, timeout=5.0) as answer:
+            return nodes.index(json.load(answer)["responsibleServer"])
+    ports = [int(address.rpartition(":")[2]) + SDK_OFFSET for address in nodes]
+    for process in (root := psutil.Process(program.pid), *root.children(recursive=True)):
+        for connection in process.net_connections(kind="tcp"):
+            if connection.status == psutil.CONN_ESTABLISHED and connection.raddr.port in ports:
+                return ports.index(connection.raddr.port)
+    raise FailedError("the SDK is connected to none of the nodes")
+
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("register", "an instance and its change arrive at every node with all fields", _register),
+        Scenario("query", "a query shows the fields that another client registered", _query),
+        Scenario(
+            "batch",
+            "several instances in one request, then fewer",
+            _batch,
+            lambda sdk: sdk.has_batch,
+            Span(since="2.1.1"),
+        ),
+        Scenario("subscribe", "a subscriber is told what comes and goes at other nodes", _subscribe),
+        Scenario("deregister", "a deregistered instance is gone at every node", _deregister),
+        Scenario("close", "a closed SDK leaves nothing", _close, lambda sdk: sdk.transport is Transport.GRPC),
+        Scenario("kill-client", "what a killed client published is gone at every node", _kill_client),
+        Scenario("kill-node", "a killed node: redone at another one, subscriptions included", _kill_node),
+    )
+}

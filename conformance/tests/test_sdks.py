@@ -1,0 +1,102 @@
+"""The official SDKs on reference nodes, and what the table says when a node or a machine does not do its part.
+
+Each SDK has a cluster of its own, and all run side by side: most of their time is waiting. An SDK that this machine
+cannot fetch is told with its reason; the Python SDK comes with the test extra, so it is always there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.sdks import registry
+from distro_conformance.sdks.build import SdkMissingError, built
+from distro_conformance.sdks.registry import SDKS
+from distro_conformance.sdks.run import Outcome, SdkReport, run_sdks
+from distro_conformance.verdict import UsageError, Verdict
+
+pytestmark = pytest.mark.wire
+
+SIDE_BY_SIDE = ("python", "java2", "go")
+
+
+@pytest.fixture(scope="module")
+def report() -> SdkReport:
+    return run(SIDE_BY_SIDE)
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(report: SdkReport, name: str) -> None:
+    cells = [cell for cell in report.cells if cell.sdk == name]
+    if name != "python" and cells[0].outcome is Outcome.MISSING:
+        pytest.skip(cells[0].reason)
+    assert [cell for cell in cells if cell.outcome is not Outcome.PASS] == []
+    assert len(cells) == 8
+
+
+def test_nodes_that_push_late_fail_with_what_the_sdk_was_told() -> None:
+    late = ["nacos.naming.push.pushTaskDelay=60000"]
+    report = asyncio.run(run_sdks("embedded", "nacos-2.2.4", ["python"], ["subscribe"], quiet, settings=late))
+    (cell,) = report.cells
+    assert (cell.outcome, report.verdict) == (Outcome.FAIL, Verdict.VIOLATES)
+    assert cell.reason == "not told of 10.0.1.1:8001 within 8 s, last of nothing"
+
+
+def test_what_a_release_does_not_have_yet_is_not_asked_of_it() -> None:
+    report = asyncio.run(run_sdks("embedded", "nacos-2.0.4", ["python"], ["batch"], quiet))
+    assert [cell.outcome for cell in report.cells] == [Outcome.NOT_OFFERED]
+
+
+def test_an_sdk_that_cannot_be_had_says_nothing_about_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SDKS, "python", replace(SDKS["python"], build=(("no-such-tool", "build"),)))
+    report = run(["python"], ["register"])
+    (cell,) = report.cells
+    assert (cell.outcome, report.verdict) == (Outcome.MISSING, Verdict.INCONCLUSIVE)
+    assert cell.reason == "the SDK python needs 'no-such-tool', which is not installed"
+
+
+def test_a_failed_build_is_told_in_one_line_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path))
+    says_why = (sys.executable, "-c", "import sys; sys.exit('no route\\nto the registry')")
+    with pytest.raises(SdkMissingError, match=r"^the SDK go cannot be built: .* says: no route to the registry$"):
+        asyncio.run(built(replace(SDKS["go"], build=(says_why,)), quiet))
+    assert list((tmp_path / "sdks").iterdir()) == []
+
+
+def test_a_changed_program_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(registry, "SOURCES", tmp_path)
+    program = tmp_path / "python" / "client.py"
+    program.parent.mkdir()
+    program.write_text("first")
+    first = asyncio.run(built(SDKS["python"], quiet))
+    assert asyncio.run(built(SDKS["python"], quiet)) == first
+    program.write_text("second")
+    second = asyncio.run(built(SDKS["python"], quiet))
+    assert ((first / "client.py").read_text(), (second / "client.py").read_text()) == ("first", "second")
+
+
+@pytest.mark.parametrize(
+    ("target", "profile", "sdk", "scenario", "complaint"),
+    [
+        ("moon", None, "python", "register", "starts its nodes itself: --target embedded or nacos:VERSION, not 'moon'"),
+        ("nacos:2.2.4", "strict", "python", "register", "behaves as nacos-2.2.4; it takes no other profile"),
+        ("embedded", None, "cobol", "register", "no SDK 'cobol'; known: python, "),
+        ("embedded", None, "python", "dance", "no scenario 'dance'; known: register, "),
+    ],
+)
+def test_what_cannot_be_run_is_refused(target: str, profile: str, sdk: str, scenario: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        asyncio.run(run_sdks(target, profile, [sdk], [scenario], quiet))
+
+
+def run(sdks: Sequence[str], scenarios: Sequence[str] | None = None) -> SdkReport:
+    return asyncio.run(run_sdks("embedded", "nacos-2.2.4", sdks, scenarios, quiet, jobs=len(sdks)))
+
+
+def quiet(_: str) -> None: ...
