@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import shutil
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -168,7 +168,7 @@ def _get(url: str) -> str:
     try:
         with _direct.open(url, timeout=1.0) as answer:
             return str(answer.read().decode("utf-8", "replace"))
-    except (OSError, urllib.error.URLError):
+    except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
         return ""
 
 
