@@ -19,7 +19,7 @@ from impl_lab import SERVICE, Lab, RawClient
 from payloads import CLUSTER_REQUESTS, NASTY_TEXTS, REQUESTS, SDK_REQUESTS, WEB, spoiled
 
 from distro_impl import Node, VirtualClock
-from distro_impl.config import MAX_MESSAGE_BYTES
+from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_protos import Message, Payload, encode
 
 pytestmark = pytest.mark.wire
