@@ -185,6 +185,8 @@ class RawClient:
         await self._stream.done_writing()
 
     async def close(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
         await self._channel.close()
 
     async def _read(self) -> None:

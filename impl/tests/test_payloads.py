@@ -15,10 +15,11 @@ import grpc
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from impl_lab import SERVICE, Lab, RawClient
-from payloads import CLUSTER_REQUESTS, NASTY_TEXTS, REQUESTS, SDK_REQUESTS, WEB, spoiled
+from impl_lab import SERVICE, Lab, RawClient, sync_data
+from payloads import CLUSTER_REQUESTS, MEMBER, NASTY_TEXTS, REQUESTS, SDK_REQUESTS, WEB, spoiled
 
 from distro_impl import Node, VirtualClock
+from distro_impl.distro.transport_agent import decode_content
 from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_protos import Message, Payload, encode
 
@@ -239,3 +240,30 @@ async def test_every_answer_is_readable_for_those_who_are_strict(lab: Lab) -> No
     await target.sdk.register("web", 80, metadata={"half": "\ud800", "nothing": None})
     (host,) = await target.sdk.hosts("web")
     assert host["metadata"] == {"half": "?"}
+    snapshot = await target.member.ask("DistroDataRequest", {"dataOperation": "SNAPSHOT"})
+    (client,) = decode_content(snapshot.body["distroData"])["clientSyncDataList"]
+    assert client["instancePublishInfos"][0]["extendDatum"] == {"half": "?"}
+
+
+@pytest.mark.parametrize("name", [5, True, ["web"], {}, None])
+async def test_a_peer_cannot_bring_in_a_service_whose_name_is_no_text(lab: Lab, name: Any) -> None:
+    """One that compares with no other would spoil every list."""
+    target = await probe(lab)
+    data = {**sync_data("c1", 1, web=80), "serviceNames": [name]}
+    reply = await target.member.distro("CHANGE", "c1", data)
+    assert (reply.type, reply.succeeded) == ("DistroDataResponse", isinstance(name, int))
+    await target.still_serves()
+
+
+async def test_what_is_nested_too_deep_to_be_repeated_is_refused(lab: Lab) -> None:
+    target = await probe(lab)
+    deep: Any = "bottom"
+    for _ in range(300):
+        deep = {"deeper": deep}
+    reply = await target.member.ask("MemberReportRequest", {"node": {**MEMBER, "extendInfo": {"deep": deep}}})
+    assert (reply.type, reply.body["errorCode"]) == ("ErrorResponse", 502)
+    data = sync_data("c1", 1, web=80)
+    data["instancePublishInfos"][0]["extendDatum"] = deep
+    reply = await target.member.distro("CHANGE", "c1", data)
+    assert (reply.type, reply.body["resultCode"]) == ("DistroDataResponse", 500)
+    await target.still_serves()

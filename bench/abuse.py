@@ -1,0 +1,264 @@
+"""Whether a node survives those who treat it badly, and what they leave behind in it.
+
+    python bench/abuse.py --json [--quick]
+
+One node in a process of its own, in real time. Against it: connections opened and dropped, half-open sockets, readers
+that do not read, a subscriber that never acknowledges, random and spoiled payloads (those of impl/tests/payloads.py).
+Resident memory and live asyncio tasks of the node are read before and after, with the node's caches warmed by a tenth
+of the same first, and after garbage and free pages were given back: what is left is what the node holds on to.
+Fails when memory has not returned to within TOLERANCE of the base, a task is left, or an error was logged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import gc
+import json
+import logging
+import os
+import random
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+sys.path.insert(0, str(Path(__file__).parents[1] / "impl" / "tests"))
+
+import grpc
+from impl_lab import RawClient  # type: ignore[import-not-found]
+from payloads import random_payloads  # type: ignore[import-not-found]
+
+from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
+
+TOLERANCE = 1.15
+"""Memory afterwards over memory before. Free pages that malloc cannot give back make up most of it."""
+
+AT_ONCE = 50
+CALM_S = 8.0
+"""Until the node has noticed that everybody is gone: time-outs of pushes included."""
+
+
+@dataclass(frozen=True)
+class Dose:
+    connections: int
+    half_open: int
+    slow_readers: int
+    slow_s: float
+    payloads: int
+
+    def divided(self, by: int) -> Dose:
+        return Dose(
+            self.connections // by,
+            self.half_open // by,
+            max(1, self.slow_readers // by),
+            self.slow_s / by,
+            self.payloads // by,
+        )
+
+
+FULL = Dose(connections=10_000, half_open=1_000, slow_readers=50, slow_s=60.0, payloads=1_000_000)
+QUICK = Dose(connections=1_000, half_open=200, slow_readers=10, slow_s=6.0, payloads=20_000)
+
+
+# The node's process
+
+
+async def serve(port: int) -> None:
+    """A line on stdin asks for a line of figures; the end of stdin ends the node."""
+    errors: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: errors.append(str(context.get("exception") or context["message"])))
+    node = Node(NodeConfig(port=port), clock=SystemClock())
+    await node.start()
+    print("ready", flush=True)
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        figures = {"rss_mib": rss_mib(), "tasks": len(asyncio.all_tasks()), "errors": errors}
+        print(json.dumps(figures), flush=True)
+    await node.stop()
+
+
+def rss_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+
+
+class NodeProcess:
+    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+        self._process, self.port = process, port
+        self.sdk, self.cluster = f"127.0.0.1:{port + 1000}", f"127.0.0.1:{port + 1001}"
+
+    async def figures(self) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(b"\n")
+        return json.loads(await self._process.stdout.readline())  # type: ignore[no-any-return]
+
+
+@asynccontextmanager
+async def node_process() -> AsyncIterator[NodeProcess]:
+    (port,) = free_main_ports(1)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--serve", str(port), stdin=pipe, stdout=pipe, limit=2**24
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if await process.stdout.readline() != b"ready\n":
+            sys.exit("the node did not start")
+        yield NodeProcess(process, port)
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+# The abuse
+
+
+async def open_and_drop(node: NodeProcess, count: int) -> None:
+    """Set up, register and subscribe, and be gone without a word."""
+
+    async def one(number: int) -> None:
+        client = RawClient(node.sdk, {"source": "sdk", "module": "naming"})
+        await client.connect()
+        await client.register(f"service-{number % 10}", 80)
+        await client.subscribe(f"service-{number % 7}")
+        await client.close()
+
+    for first in range(0, count, AT_ONCE):
+        await asyncio.gather(*(one(number) for number in range(first, min(count, first + AT_ONCE))))
+
+
+@asynccontextmanager
+async def half_open_sockets(node: NodeProcess, count: int) -> AsyncIterator[None]:
+    """Held open while everything else goes on; some of them have begun to speak HTTP/2."""
+    sockets = []
+    for number in range(count):
+        half_open = socket.create_connection(("127.0.0.1", node.port + 1000 + number % 2))
+        half_open.sendall((b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\n")[number % 3])
+        sockets.append(half_open)
+    yield
+    for half_open in sockets:
+        half_open.close()
+
+
+async def push_to_those_who_do_not_read(node: NodeProcess, count: int, seconds: float) -> None:
+    """And to one that reads and never acknowledges."""
+    async with AsyncExitStack() as stack:
+
+        async def client() -> Any:
+            opened = RawClient(node.sdk, {"source": "sdk", "module": "naming"})
+            stack.push_async_callback(opened.close)
+            return await opened.connect()
+
+        writer, mute = await client(), await client()
+        await mute.subscribe("busy")
+        for _ in range(count):
+            slow = await client()
+            slow.reads.clear()
+            await slow.subscribe("busy")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            await writer.register("busy", random.randrange(1, 60_000), metadata={"ballast": "x" * 100_000})
+            mute.take()
+            await asyncio.sleep(0.05)
+
+
+async def send_payloads(node: NodeProcess, count: int, seed: int) -> None:
+    async def many(target: str, labels: dict[str, str], seed: int) -> None:
+        client = RawClient(target, labels)
+        await client.connect()
+        make = random_payloads(seed)
+        for number in range(count // (2 * SENDERS)):
+            try:
+                await client.ask_bytes(make())
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.INTERNAL:
+                    raise
+            if number % 1_000 == 0 and not (await client.ask("HealthCheckRequest", {})).succeeded:
+                sys.exit("a payload has cost its sender the connection")
+        await client.close()
+
+    await asyncio.gather(
+        *(many(node.sdk, {"source": "sdk", "module": "naming"}, seed + number) for number in range(SENDERS)),
+        *(many(node.cluster, {"source": "cluster"}, seed - 1 - number) for number in range(SENDERS)),
+    )
+
+
+SENDERS = 4
+
+
+async def abuse(node: NodeProcess, dose: Dose, seed: int) -> dict[str, float]:
+    """Seconds that each kind took."""
+    seconds = {}
+    async with half_open_sockets(node, dose.half_open):
+        for name, work in (
+            ("connections", open_and_drop(node, dose.connections)),
+            ("slow_readers", push_to_those_who_do_not_read(node, dose.slow_readers, dose.slow_s)),
+            ("payloads", send_payloads(node, dose.payloads, seed)),
+        ):
+            began = time.monotonic()
+            await work
+            seconds[name] = round(time.monotonic() - began, 1)
+    await asyncio.sleep(CALM_S)
+    return seconds
+
+
+async def measure(dose: Dose) -> dict[str, Any]:
+    async with node_process() as node:
+        await abuse(node, replace(dose.divided(10), connections=max(100, dose.connections // 10)), seed=1)
+        before = await node.figures()
+        seconds = await abuse(node, dose, seed=1_000)
+        after = await node.figures()
+    figures = {
+        "connections": dose.connections,
+        "half_open_sockets": dose.half_open,
+        "payloads": dose.payloads,
+        "rss_before_mib": before["rss_mib"],
+        "rss_after_mib": after["rss_mib"],
+        "tasks_before": before["tasks"],
+        "tasks_after": after["tasks"],
+        "errors_logged": len(after["errors"]),
+        "payloads_per_s": round(dose.payloads / seconds["payloads"]),
+        **{f"{name}_s": value for name, value in seconds.items()},
+    }
+    for error in after["errors"][:5]:
+        print(f"logged: {error}", file=sys.stderr)
+    ratios = {"rss_after_to_before": round(after["rss_mib"] / before["rss_mib"], 3)}
+    return {"bench": "abuse", "figures": figures, "ratios": ratios}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
+    parser.add_argument("--quick", action="store_true", help="end within a minute")
+    parser.add_argument("--serve", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        asyncio.run(serve(arguments.serve))
+        return
+    result = asyncio.run(measure(QUICK if arguments.quick else FULL))
+    print(json.dumps(result, indent=2))
+    figures = result["figures"]
+    if result["ratios"]["rss_after_to_before"] > TOLERANCE:
+        sys.exit("memory did not return to its base")
+    if figures["tasks_after"] > figures["tasks_before"]:
+        sys.exit("tasks were left behind")
+    if figures["errors_logged"]:
+        sys.exit("errors were logged")
+
+
+if __name__ == "__main__":
+    main()
