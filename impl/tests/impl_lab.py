@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
+import pytest
 
 from distro_impl import PROFILES, Clock, Cluster, Node, NodeConfig, NodeEvent, Profile, VirtualClock, free_main_ports
 from distro_impl.distro.transport_agent import DataOperation, distro_body
@@ -26,6 +28,12 @@ LOST_BUT_ACKNOWLEDGED = ("DistroDataResponse", {"resultCode": 200, "errorCode": 
 REAL_TIMEOUT_S = 10.0
 PUSHED_WITHIN_MS = 600
 """The push delay and a tick: after it queries of a release show what happened before."""
+
+
+def errors_logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Unhandled exceptions of tasks included, but for what gRPC says to the loops of earlier tests."""
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    return [record.getMessage() for record in errors if "Event loop is closed" not in str(record.exc_info)]
 
 
 def sync_data(client_id: str, revision: int, **ports: int) -> Json:
@@ -344,6 +352,10 @@ class Lab:
         client = RawClient(target, labels, credentials)
         self._clients.append(client)
         return client
+
+    def forget_clients(self) -> None:
+        """Those that are closed already, so that nothing of them is held here."""
+        self._clients.clear()
 
     async def leave(self, run: Run, node: int, client: RawClient) -> None:
         """Close a client's connection; returns when its node has handled that."""
