@@ -50,9 +50,15 @@ DATUM: Json = {
 
 
 def with_datum(sync: Json) -> Json:
-    """ClientSyncData whose instances have DATUM."""
+    """ClientSyncData whose instances have DATUM, with a batch of two of them besides."""
     infos = [{**info, "extendDatum": DATUM} for info in sync["instancePublishInfos"]]
-    return {**sync, "instancePublishInfos": infos}
+    batch = {
+        "namespaces": ["public"],
+        "groupNames": ["DEFAULT_GROUP"],
+        "serviceNames": ["batch"],
+        "batchInstancePublishInfos": [{"instancePublishInfos": infos}],
+    }
+    return {**sync, "instancePublishInfos": infos, "batchInstanceData": batch}
 
 
 SDK_REQUESTS: list[tuple[str, Json]] = [

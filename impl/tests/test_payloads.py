@@ -132,7 +132,7 @@ async def test_the_requests_that_are_spoiled_are_good_ones(lab: Lab, type_name: 
     assert reply.succeeded or type_name in NOT_SERVED
 
 
-NOT_SERVED = {"BatchInstanceRequest", "PersistentInstanceRequest"}
+NOT_SERVED = {"PersistentInstanceRequest"}
 
 
 @pytest.mark.parametrize("text", NASTY_TEXTS, ids=lambda text: repr(text[:12]))

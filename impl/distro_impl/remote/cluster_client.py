@@ -232,10 +232,12 @@ class _Connection:
             self.retire()
 
     async def _answer(self, stream: BiStream, payload: Payload) -> None:
-        if payload.metadata.type == "ClientDetectionRequest":
+        """Whoever is asked to reset says yes and connects anew; a member has no other server to go to."""
+        request = payload.metadata.type
+        if request in ("ClientDetectionRequest", "ConnectResetRequest"):
             answer = {"resultCode": 200, "errorCode": 0, "requestId": decode(payload).body.get("requestId")}
-            await stream.write(encode("ClientDetectionResponse", {**answer, "success": True}))
-        elif payload.metadata.type == "ConnectResetRequest":
+            await stream.write(encode(request.removesuffix("Request") + "Response", {**answer, "success": True}))
+        if request == "ConnectResetRequest":
             self.retire()
 
 

@@ -10,9 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from distro_impl.json_fields import fields, integer, map_of, read_field
 from distro_impl.remote.connection import ConnectionMeta
+from distro_protos import read_json
 
 NO_LIMIT = -1
+
+
+class LimitRuleError(ValueError):
+    """A limit rule that cannot be used; the message says where it is wrong."""
 
 
 class SdkCounts:
@@ -45,6 +51,15 @@ class ConnectionLimits:
     client_ips: Mapping[str, int] = field(default_factory=dict)
     client_apps: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def from_rule(cls, text: bytes) -> ConnectionLimits:
+        """From a `limitRule` of Nacos, JSON with its field names. Raises LimitRuleError."""
+        try:
+            rule = read_field("limitRule", _RULE, read_json(text))
+        except ValueError as error:
+            raise LimitRuleError(f"the limit rule cannot be used: {error}; an empty one is {{}}") from error
+        return cls(**{_FIELDS[name]: value for name, value in rule.items()})
+
     def refusal(self, newcomer: ConnectionMeta, connected: SdkCounts) -> str | None:
         """Why one more connection would be too many, or None."""
         if not newcomer.is_sdk:
@@ -70,5 +85,20 @@ class ConnectionLimits:
                 expelled.append(meta.id)
         return expelled
 
+
+_RULE = fields(
+    countLimit=integer,
+    countLimitPerClientIpDefault=integer,
+    countLimitPerClientIp=map_of(integer),
+    countLimitPerClientAppDefault=integer,
+    countLimitPerClientApp=map_of(integer),
+)
+_FIELDS = {
+    "countLimit": "count_limit",
+    "countLimitPerClientIpDefault": "count_limit_per_client_ip",
+    "countLimitPerClientIp": "client_ips",
+    "countLimitPerClientAppDefault": "count_limit_per_client_app",
+    "countLimitPerClientApp": "client_apps",
+}
 
 UNLIMITED = ConnectionLimits()
