@@ -209,3 +209,35 @@ async def test_nothing_outlives_a_lifetime(make_clock: Callable[[], VirtualClock
     else:
         await asyncio.sleep(0.03)
     assert not seen
+
+
+async def test_virtual_time_waits_in_real_time_for_what_a_client_answers() -> None:
+    clock, answers = VirtualClock(), []
+
+    async def ask() -> None:
+        answer = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(0.05, answer.set_result, "alive")
+        answers.append(await clock.wait_for_client(answer, 1_000))
+
+    clock.call_at(clock.now_ms() + 100, ask, "question")
+    await clock.advance(60_000)
+    assert answers == ["alive"]
+
+
+@pytest.mark.parametrize("clock", [VirtualClock(client_patience_s=0.02), SystemClock()], ids=["virtual", "system"])
+async def test_a_client_that_never_answers_runs_into_the_time_out(clock: VirtualClock | SystemClock) -> None:
+    ended: list[int] = []
+    start_ms = clock.now_ms()
+
+    async def ask() -> None:
+        with pytest.raises(TimeoutError):
+            await Lifetime(clock).wait_for_client(asyncio.get_running_loop().create_future(), 30)
+        ended.append(clock.now_ms() - start_ms)
+
+    work = clock.spawn(ask(), "question")
+    if isinstance(clock, VirtualClock):
+        await clock.advance(29)
+        assert ended == []
+        await clock.advance(1)
+    await work
+    assert ended[0] >= 30

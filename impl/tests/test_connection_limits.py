@@ -202,3 +202,16 @@ async def test_a_wrong_parameter_is_named(lab: Lab, path: str, query: dict[str, 
     status, answer = await get(node, f"/v1/core/loader/{path}", **query)
     assert status == 400
     assert complaint in answer
+
+
+async def test_a_member_that_is_asked_to_reset_says_yes_and_connects_anew(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    node, member = run.cluster.nodes
+    await run.clock.advance(6_000)  # it has reported by then
+    ((connection_id, _),) = (await get(node, "/v1/core/loader/current"))[1].items()
+    before = run.links.set_ups.count((member.address, node.address))
+    assert await get(node, "/v1/core/loader/reloadClient", connectionId=connection_id) == (200, "success")
+    await node.wait_disconnected(connection_id)
+    await run.clock.advance(6_000)
+    assert run.links.set_ups.count((member.address, node.address)) == before + 1
+    assert connection_id not in (await get(node, "/v1/core/loader/current"))[1]

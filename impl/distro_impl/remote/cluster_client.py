@@ -225,8 +225,8 @@ class _Connection:
             with self._clock.parked():
                 async for payload in stream:
                     await self._answer(stream, payload)
-        except grpc.aio.AioRpcError:
-            pass  # the connection is gone, which is all that matters
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, UnreadableBodyError):
+            pass  # the connection is gone or of no use, which is all that matters
         finally:
             self.lost.set()
             self.retire()
