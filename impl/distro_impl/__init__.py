@@ -3,9 +3,8 @@
 `Node` is one server, `Cluster` several in one process; all time goes through a `Clock`. Profiles say which release
 a node behaves like, mutants break it on purpose. The reading of wire-protocol.md in here is independent of the model's.
 
-Left out so far: the HTTP API with heartbeats and DistroFilter (and with it ip:port clients), batch and persistent
-instances, TLS and server identity, configuration services, the collection of empty services after 60 s. A snapshot is
-one message, as in every release, so one above the message limit can never be loaded (B11).
+Left out so far: the HTTP API with DistroFilter, persistent instances, TLS and server identity, configuration services.
+A snapshot is one message, as in every release, so one above the message limit can never be loaded (B11).
 """
 
 from distro_impl.clocks.clock import Clock, SystemClock, TimerHandle

@@ -26,7 +26,7 @@ async def test_the_revision_moves_with_every_request_that_names_a_known_service(
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
-    assert (await client.deregister("never seen")).succeeded
+    assert (await client.deregister("never-seen")).succeeded
     assert run.last(0, client.id).revision == 1
     await client.deregister("web")
     await client.deregister("web")  # nothing left to remove
@@ -184,6 +184,39 @@ async def test_what_is_not_supported_is_refused_clearly(
 
 
 @pytest.mark.parametrize(
+    ("type_name", "response", "body", "told"),
+    [
+        ("InstanceRequest", "InstanceResponse", {"namespace": "a b"}, "'namespaceId/tenant' is illegal, illegal char"),
+        ("InstanceRequest", "InstanceResponse", {"serviceName": "a@@b"}, "'serviceName' is illegal, illegal char"),
+        ("InstanceRequest", "InstanceResponse", {"serviceName": "n" * 513}, "should not exceed 512"),
+        ("InstanceRequest", "InstanceResponse", {"instance": {"port": 65536}}, "'port' is illegal, .* 0 and 65535"),
+        ("InstanceRequest", "InstanceResponse", {"instance": {"ip": "10.0. 0.1"}}, "'ip' is illegal"),
+        ("InstanceRequest", "InstanceResponse", {"instance": {"metadata": {"k": "v" * 1024}}}, "'Metadata' is illegal"),
+        ("BatchInstanceRequest", "BatchInstanceResponse", {"instances": [{}, {"clusterName": "ü"}]}, "'cluster'"),
+        ("ServiceQueryRequest", "QueryServiceResponse", {"cluster": "A,B B"}, "'cluster' is illegal"),
+        ("SubscribeServiceRequest", "SubscribeServiceResponse", {"clusters": "A,,B*"}, "'cluster' is illegal"),
+        ("ServiceListRequest", "ServiceListResponse", {"groupName": "a/b"}, "'group' is illegal"),
+    ],
+)
+async def test_from_2_3_on_illegal_parameters_are_answered_in_the_class_of_the_handler(
+    lab: Lab, type_name: str, response: str, body: dict[str, Any], told: str
+) -> None:
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    reply = await client.ask(type_name, {**SERVICE, "serviceName": "web", "type": "registerInstance", **body})
+    assert (reply.type, reply.body["resultCode"], reply.body["errorCode"]) == (response, 500, 400)
+    assert re.search(f"^Param check invalid:.*{told}", reply.body["message"])
+    assert await client.services() == (0, [])
+
+
+async def test_before_2_3_parameters_are_taken_as_they_are(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    assert (await client.register("web shop", 80)).succeeded
+    assert await client.ports("web shop") == [80]
+
+
+@pytest.mark.parametrize(
     ("profile", "error_code"),
     [(PROFILES["nacos-2.0.2"], 500), (NACOS_2_0_4, None), (NACOS_2_2_4, None), (STRICT, -401)],
 )
@@ -193,9 +226,10 @@ async def test_registering_on_a_connection_without_naming_client(
     run = await lab.cluster(profile, size=1)
     node = run.cluster.nodes[0]
     client = await lab.raw(node.config.sdk_target, source="sdk").connect()
-    reply = await client.register("web", 80)
-    assert reply.succeeded is (error_code is None)
-    assert reply.body["errorCode"] == (error_code or 0)
+    for reply in (await client.register("web", 80), await client.subscribe("web")):
+        assert reply.succeeded is (error_code is None)
+        assert reply.body["errorCode"] == (error_code or 0)
+    await run.clock.advance(PUSHED_WITHIN_MS)
     assert await client.ports("web") == []
 
 

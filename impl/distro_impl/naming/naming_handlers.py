@@ -13,13 +13,22 @@ from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import Client, Published, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
+from distro_impl.naming.param_check import complaint_about
 from distro_impl.naming.service_info import INSTANCE_ID, IllegalInstanceError, check_instance, published_instance
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.profiles import MissingClient, Profile
-from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, success
+from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, failure, success
 from distro_impl.remote.handlers import Handler, Reply, Request
 
 REGISTER, DEREGISTER, BATCH_REGISTER = "registerInstance", "deregisterInstance", "batchRegisterInstance"
+RESPONSES = {
+    "InstanceRequest": "InstanceResponse",
+    "PersistentInstanceRequest": "InstanceResponse",
+    "BatchInstanceRequest": "BatchInstanceResponse",
+    "SubscribeServiceRequest": "SubscribeServiceResponse",
+    "ServiceQueryRequest": "QueryServiceResponse",
+    "ServiceListRequest": "ServiceListResponse",
+}
 NOT_PERSISTENT = "persistent instances are not supported by this node, only ephemeral ones"
 
 
@@ -46,6 +55,8 @@ class NamingHandlers:
             handlers["BatchInstanceRequest"] = self.batch
         if self._profile.persistent_over_grpc:
             handlers["PersistentInstanceRequest"] = self.persistent_instance
+        if self._profile.parameters_checked:
+            return {name: _checked(handler, RESPONSES[name]) for name, handler in handlers.items()}
         return handlers
 
     def instance(self, request: Request) -> Reply:
@@ -162,6 +173,18 @@ class NamingHandlers:
     def _changed(self, client: Client, *, bumps_revision: bool) -> None:
         client.revision += 1 if bumps_revision else 0
         self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
+
+
+def _checked(handler: Handler, response_type: str) -> Handler:
+    """The handler behind the parameter check."""
+
+    def handle(request: Request) -> Reply:
+        complaint = complaint_about(request.body)
+        if complaint is not None:
+            return response_type, failure(SERVER_ERROR, INVALID_PARAM, f"Param check invalid:{complaint}")
+        return handler(request)
+
+    return handle
 
 
 def _service(body: Mapping[str, Any]) -> Service:

@@ -170,6 +170,8 @@ class Profile:
     """PersistentInstanceRequest has a handler. It refuses: this node has no Raft to keep such instances in."""
     instances_checked: bool = True
     """An instance with an impossible cluster name or impossible heart-beat times is refused."""
+    parameters_checked: bool = True
+    """A naming request whose parameters are too long or hold strange characters is refused before its handler."""
     queries_read_pushed_view: bool = True
     """A query shows what the last push saw: the first change of a service at once, later ones after the push delay
     (real-nacos.md section 3)."""

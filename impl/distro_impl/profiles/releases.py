@@ -43,6 +43,7 @@ NACOS_2_0_0 = Profile(
     batch_bumps_revision=False,
     persistent_over_grpc=False,
     instances_checked=False,
+    parameters_checked=False,
     instance_response_has_type=False,
 )
 NACOS_2_0_1 = _next(NACOS_2_0_0, "2.0.1", member_starts_down=False, push_timeout_ms=5_000)
@@ -93,6 +94,7 @@ NACOS_2_3_0 = _next(
     ability_negotiation=True,
     batch_bumps_revision=True,
     persistent_over_grpc=True,
+    parameters_checked=True,
     instance_id_generated=True,
 )
 NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000, batch_replaces_single=True)
