@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, PUSHED_WITHIN_MS, SERVICE, STRICT, Lab
 
-from distro_impl import PROFILES, Profile
+from distro_impl import PROFILES, Profile, VirtualClock
+from distro_impl.naming.client import Service
+from distro_impl.naming.instance_id import InstanceIdGenerator
 
 pytestmark = pytest.mark.wire
+
+WEB = Service("public", "DEFAULT_GROUP", "web")
 
 
 async def test_one_entry_per_connection_and_service(lab: Lab) -> None:
@@ -300,16 +304,23 @@ async def test_below_2_3_nobody_gives_an_instance_an_id(lab: Lab) -> None:
     assert "instanceId" not in host
 
 
-async def test_snowflake_ids_hold_a_number_that_never_repeats_on_any_node(lab: Lab) -> None:
-    run = await lab.cluster(size=2)
-    ids = []
-    for node in run.cluster.nodes:
-        client = await lab.naming(node)
-        for service in ("web", "api"):
-            await client.register(service, 80, metadata={"preserved.instance.id.generator": "snowflake"})
-            ids += [host["instanceId"] for host in await client.hosts(service)]
-    numbers, clusters, names = zip(*(instance_id.split("#") for instance_id in ids), strict=True)
-    assert len(set(map(int, numbers))) == 4
-    assert (set(clusters), set(names)) == ({"null"}, {"DEFAULT_GROUP@@web", "DEFAULT_GROUP@@api"})
+async def test_snowflake_ids_hold_a_number_in_the_place_of_the_address(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    metadata = {"preserved.instance.id.generator": "snowflake"}
+    await client.register_batch("web", 80, 81, metadata=metadata)
+    one, other = [host["instanceId"].split("#") for host in await client.hosts("web")]
+    assert one[0].isdigit()
+    assert one[0] != other[0]
+    assert one[1:] == other[1:] == ["null", "DEFAULT_GROUP@@web"]
     reply = await client.register("web", 80, metadata={"preserved.instance.id.generator": "dice"})
     assert (reply.body["errorCode"], "'dice'" in reply.body["message"]) == (500, True)
+
+
+def test_two_nodes_give_out_different_snowflake_ids_in_the_same_millisecond() -> None:
+    instance = {"ip": "10.0.0.1", "port": 80, "metadata": {"preserved.instance.id.generator": "snowflake"}}
+    ids = [
+        InstanceIdGenerator(VirtualClock(start_ms=1_000), address).generate(instance, WEB)
+        for address in ("10.0.0.1:8848", "10.0.0.2:8848")
+    ]
+    assert ids[0] != ids[1]
