@@ -43,7 +43,7 @@ distro_on_sdk_port           yes   yes   yes   yes   yes   yes   yes   yes   yes
 detection_timeout_ms         1000  1000  1000  1000  1000  1000  none  none  5000  5000  5000  5000  5000
 push_blocked_ms              none  none  none  none  none  none  none  none  none  300000 300000 300000 300000
 refusal_is_told              yes   yes   yes   yes   yes   yes   yes   yes   no    no    no    no    no
-exception_code_in_result     no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
+exception_code_in_result     no    no    no    no    no    no    no    no    no    yes   yes   yes   yes
 exception_visible            no    no    no    no    no    no    no    no    no    no    no    yes   yes
 """
 """wire-protocol.md sections 1.4, 2.3, 2.4, 6.9, as far as they concern the node: a row a switch, a column a release."""

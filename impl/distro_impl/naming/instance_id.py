@@ -32,7 +32,7 @@ class InstanceIdGenerator:
         cluster = instance.get("clusterName")
         rest = f"{'null' if cluster is None else cluster}#{instance.get('serviceName') or service.grouped_name}"
         if kind == SIMPLE:
-            return f"{instance['ip']}#{instance['port']}#{rest}"
+            return f"{instance['ip']}#{instance.get('port', 0)}#{rest}"
         if kind == SNOWFLAKE:
             return f"{self._number()}#{rest}"
         raise NacosError(SERVER_ERROR, f"The InstanceIdGenerator type is not found: {kind!r}, set as {GENERATOR}")

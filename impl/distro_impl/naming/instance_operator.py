@@ -114,6 +114,8 @@ class InstanceOperator:
     def _published(self, service: Service, instance: Mapping[str, Any]) -> PublishedInstance:
         if not instance.get("ephemeral", True):
             raise NacosError(INVALID_PARAM, "persistent instances are not supported by this node, only ephemeral ones")
+        if "port" not in instance:
+            raise NacosError(INVALID_PARAM, "Param 'port' is required.")
         with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
         try:
             published = published_instance(with_cluster, instance.get("instanceId"))

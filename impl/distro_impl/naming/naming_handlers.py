@@ -123,7 +123,7 @@ class NamingHandlers:
         if page_size < 0 and start < len(names):
             raise NacosError(SERVER_ERROR, f"the page size {page_size} is negative")
         page = names[start : start + max(0, page_size)]
-        return "ServiceListResponse", success(message="success", count=len(names), serviceNames=page)
+        return "ServiceListResponse", success(count=len(names), serviceNames=page)
 
     def _client(self, request: Request) -> Client | None:
         """None where the release silently does nothing for a connection without naming client."""
@@ -188,10 +188,14 @@ def _checked(handler: Handler, response_type: str) -> Handler:
 
 
 def _service(body: Mapping[str, Any]) -> Service:
-    """An empty namespace is one of its own, not `public`: SDKs before 3.0 send it when none was configured."""
+    """An empty namespace is one of its own, not `public`: SDKs before 3.0 send it when none was configured.
+
+    Up to 2.2.4 a blank name can be registered, and then no list of its group can be written any more. Here it is
+    refused everywhere, in the words that a query gets.
+    """
     for key in ("groupName", "serviceName"):
         if not body.get(key):
-            raise NacosError(INVALID_PARAM, f"Param '{key}' is illegal, it must not be blank")
+            raise NacosError(SERVER_ERROR, f"Param '{key}' is illegal, {key} is blank")
     if body.get("namespace") is None:
-        raise NacosError(INVALID_PARAM, "Param 'namespace' is illegal, it must be there")
+        raise NacosError(SERVER_ERROR, "Param 'namespace' is illegal, it must be there")
     return Service(body["namespace"], body["groupName"], body["serviceName"])

@@ -51,7 +51,7 @@ def check_instance(instance: Mapping[str, Any]) -> None:
 def published_instance(instance: Mapping[str, Any], instance_id: str | None) -> PublishedInstance:
     """`Instance` of a register request -> what is kept. Raises IllegalInstanceError when a field is unusable."""
     try:
-        ip, port, weight = str(instance["ip"]), int(instance["port"]), float(instance.get("weight", 1.0))
+        ip, port, weight = str(instance["ip"]), int(instance.get("port", 0)), float(instance.get("weight", 1.0))
         extend_datum: dict[str, Any] = dict(instance.get("metadata") or {})
     except (KeyError, TypeError, ValueError) as error:
         raise IllegalInstanceError(f"illegal instance: {type(error).__name__} at {error}") from error

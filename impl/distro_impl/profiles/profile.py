@@ -145,7 +145,7 @@ class Profile:
     reset_names_connection: bool = True
     """ConnectResetRequest carries the connection id (from 2.3.0 on)."""
     exception_code_in_result: bool = True
-    """The code of an exception in a handler stands in resultCode too (from 2.1.1 on); otherwise that is 500."""
+    """The code of an exception in a handler stands in resultCode too (from 2.3.2 on); otherwise that is 500."""
 
     # Security (1.3, 4.2, 4.4).
     cluster_client_says_tls: bool = False

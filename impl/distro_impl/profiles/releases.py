@@ -58,7 +58,6 @@ NACOS_2_1_1 = _next(
     "2.1.1",
     sends_only_to_up_members=True,
     load_timeout_ms=30_000,
-    exception_code_in_result=True,
     batch_registration=True,
     instances_checked=True,
 )
@@ -98,7 +97,7 @@ NACOS_2_3_0 = _next(
     instance_id_generated=True,
 )
 NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000, batch_replaces_single=True)
-NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED)
+NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED, exception_code_in_result=True)
 NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
 NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
 NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True)
