@@ -27,6 +27,7 @@ from distro_impl.events import NodeEventKind, Observer, Watch
 from distro_impl.http.api import api_filters, api_routes
 from distro_impl.http.auth import auth_filter, login_routes
 from distro_impl.http.client import HttpClient
+from distro_impl.http.cluster import cluster_routes
 from distro_impl.http.filters import UP
 from distro_impl.http.loader import loader_routes
 from distro_impl.http.metrics import NodeMetrics, metrics_routes
@@ -88,6 +89,7 @@ class Node:
             clock, profile, config.connection_limits, self._on_connected, self._on_disconnected
         )
         self._ejector = ConnectionEjector(clock, profile, self._connections)
+        self._http_client = HttpClient()
         self._lookup = FileMemberLookup(config.member_list_file, config.port) if config.member_list_file else None
         self._members = ServerMemberManager(config, self._notify_center, self._other_members())
         self._switches = SwitchDomain()
@@ -96,7 +98,7 @@ class Node:
         )
         self._clients = ClientManager(clock, profile, self._notify_center, self._watch, self._mapper.responsible)
         self._peers = ClusterRpcClientProxy(config, clock, self._members, self._notify_center, interceptors)
-        self._reports = MemberReportTask(profile, self._members, self._peers)
+        self._reports = MemberReportTask(clock, profile, self._members, self._peers, self._http_client)
         self._loader = ServerLoader(clock, self._members, self._peers, self._connections, self._ejector)
         self._agent = DistroTransportAgent(profile, self._members, self._peers)
         self._log = DistroLog(self.address, shows_revision=profile.revision_sent)
@@ -115,7 +117,6 @@ class Node:
         self._storage = ServiceStorage(clock, profile, self._clients, self._notify_center)
         self._instance_ids = InstanceIdGenerator(clock, self.address)
         self._instances = self._instance_operator()
-        self._http_client = HttpClient()
         self._push_record = PushRecord()
         self._tokens = TokenManager(config.options.auth, clock) if config.options.auth else None
         self._inner_api = InnerApi(profile, config.options.identity, self._members)
@@ -204,6 +205,14 @@ class Node:
                 first_ms=now_ms + profile.report_first_ms,
                 name="member report",
             )
+            if profile.reports_to_members_not_up:
+                period_ms = profile.report_not_up_period_ms
+                clock.every(
+                    period_ms,
+                    self._reports.report_to_those_not_up,
+                    first_ms=now_ms + period_ms,
+                    name="report to members that are not UP",
+                )
         if self._lookup:
             clock.every(POLL_MS, self._reload_members, first_ms=now_ms + POLL_MS, name="member list")
         self._begun = True
@@ -330,6 +339,7 @@ class Node:
                     http_client=self._http_client,
                     status=self._server_status,
                 ),
+                *cluster_routes(self._members, self.config.profile),
                 *loader_routes(self._loader),
                 *login_routes(self.config.profile, self._tokens),
                 *metrics_routes(self._metrics()),

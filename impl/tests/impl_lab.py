@@ -322,9 +322,16 @@ class Lab:
         self._nodes: list[Node] = []
         self._clients: list[RawClient] = []
 
-    async def cluster(self, profile: Profile = STRICT, size: int = 3, options: NodeOptions = DEFAULT_OPTIONS) -> Run:
-        """Nodes that have loaded, at virtual time 0."""
-        run = Run(profile, size, options)
+    async def cluster(
+        self,
+        profile: Profile = STRICT,
+        size: int = 3,
+        options: NodeOptions = DEFAULT_OPTIONS,
+        *,
+        strangers: bool = False,
+    ) -> Run:
+        """Nodes that have loaded, at virtual time 0; `strangers` of an old release have to report themselves first."""
+        run = Run(profile if strangers else profile.acquainted(), size, options)
         self._clusters.append(run.cluster)
         await run.cluster.start()
         await run.clock.settle()

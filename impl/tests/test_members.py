@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 from impl_lab import STRICT, Lab
 
-from distro_impl import PROFILES, NodeConfig
+from distro_impl import PROFILES, NodeConfig, SystemClock
+from distro_impl.http.client import HttpClient
 from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.notify_center import MembersChanged, NotifyCenter
@@ -43,7 +44,9 @@ class Reporting:
         notify_center.subscribe(MembersChanged, self.told.append)
         self.members = ServerMemberManager(config, notify_center, others)
         self.peers = Peers(outcome)
-        self._task = MemberReportTask(STRICT, self.members, cast("ClusterRpcClientProxy", self.peers))
+        self._task = MemberReportTask(
+            SystemClock(), STRICT, self.members, cast("ClusterRpcClientProxy", self.peers), HttpClient()
+        )
 
     async def report(self) -> None:
         await self._task.report_to_next()

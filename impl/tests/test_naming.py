@@ -295,7 +295,7 @@ async def test_an_instance_without_id_gets_one_in_the_words_of_the_request(
     )
 
 
-@pytest.mark.parametrize("parameter", ["namespace", "groupName", "serviceName"])
+@pytest.mark.parametrize("parameter", ["groupName", "serviceName"])
 async def test_a_blank_name_is_refused(lab: Lab, parameter: str) -> None:
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])

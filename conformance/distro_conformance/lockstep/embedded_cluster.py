@@ -149,7 +149,7 @@ class EmbeddedCluster:
         config = NodeConfig(
             port=self.ports[list(self.names).index(name)],
             members=tuple(self.addresses.values()),
-            profile=self.profile,
+            profile=self.profile.acquainted(),  # the model begins with members that are connected
         )
         for peer in self.names:
             if peer != name:

@@ -62,7 +62,8 @@ class EmbeddedTarget:
         return f"127.0.0.1:{self._port}"
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
-        config = NodeConfig(port=self._port, members=(self.address, *other_members), profile=self._profile)
+        profile = self._profile.acquainted()  # played members speak no HTTP
+        config = NodeConfig(port=self._port, members=(self.address, *other_members), profile=profile)
         self._node = Node(config, clock=self.clock.virtual, interceptors=self._interceptors)
         try:
             await self._node.start()

@@ -89,6 +89,12 @@ class Member:
         self.extend_info, self.abilities, self.grpc_report_enabled = extend_info, abilities, grpc_report_enabled
         return changed
 
+    def set_grpc_report(self, *, enabled: bool) -> None:
+        """Whether it is to be reported to over gRPC from now on; nobody is told."""
+        remote = {**(self.abilities.get("remoteAbility") or {}), "grpcReportEnabled": enabled}
+        self.abilities = {**self.abilities, "remoteAbility": remote}
+        self.grpc_report_enabled = enabled
+
     def _remote_ability(self, name: str, *, default: bool) -> Any:
         return (self.abilities.get("remoteAbility") or {}).get(name, default)
 
@@ -117,6 +123,12 @@ class ServerMemberManager:
         """In ascending order of the text, as the servers sort them."""
         return tuple(self.others)
 
+    def connectable_addresses(self) -> tuple[str, ...]:
+        """The other members to which there is a cluster client: all, in old releases those that reported themselves."""
+        if not self._profile.connects_to_reported_only:
+            return self.other_addresses()
+        return tuple(address for address, member in self.others.items() if member.supports_remote_connection)
+
     def healthy_addresses(self) -> tuple[str, ...]:
         """Members that are UP or SUSPICIOUS, this node included, sorted: the list that a responsible member is chosen
         from (section 6.6)."""
@@ -138,12 +150,12 @@ class ServerMemberManager:
             log.warning("the member list %s lacks this node, %s", ", ".join(listed), self.self_member.address)
         if others == list(self.others):
             return False
-        self.others = {address: self.others.get(address) or self._new_member(address) for address in others}
+        known = {} if self._profile.member_starts_down else self.others  # 2.0.0 forgets what it knew of everybody
+        self.others = {address: known.get(address) or self._new_member(address) for address in others}
         self._publish()
         return True
 
     def _new_member(self, address: str) -> Member:
-        """Up to 2.2.0 nothing is known of its abilities before it reports; from 2.2.1 on they are taken for granted."""
         return Member(address, MemberState.DOWN if self._profile.member_starts_down else MemberState.UP)
 
     # The states
@@ -174,6 +186,13 @@ class ServerMemberManager:
         member.fail_access_count += 1
         is_down = refused or member.fail_access_count > self._profile.member_fail_access_count
         self._set_state(member, MemberState.DOWN if is_down else MemberState.SUSPICIOUS)
+
+    def is_of_old_version(self, member: Member) -> None:
+        """It knows no reports: its state is left alone, but nobody connects to it any more (2.0.x, 2.1.x)."""
+        if member.supports_remote_connection:
+            remote = {**member.abilities["remoteAbility"], "supportRemoteConnection": False}
+            member.abilities = {**member.abilities, "remoteAbility": remote}
+            self._publish()
 
     def _set_state(self, member: Member, state: MemberState, *, changed: bool = False) -> None:
         changed = changed or member.state is not state

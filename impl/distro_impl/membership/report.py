@@ -1,23 +1,45 @@
 """The reports that keep a member UP: one every two seconds, to one other member in turn.
 
-Source: wire-protocol.md section 4.3, real-nacos.md section 3. The releases up to 2.2.0 report over HTTP, which this
-node does not speak yet; it reports over gRPC under every profile.
+They go over HTTP in the releases up to 2.2.0 and over gRPC afterwards, unless the other member cannot take them there.
+What comes of a report decides the state of that member (members.py). Source: wire-protocol.md section 4.3,
+real-nacos.md section 3.
 """
 
 from __future__ import annotations
 
-from distro_impl.membership.members import Member, ServerMemberManager
-from distro_impl.profiles import Profile
+import errno
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.http.client import HttpAnswer, HttpClient
+from distro_impl.membership.members import Member, MemberState, ServerMemberManager
+from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
+from distro_impl.remote.errors import NO_HANDLER
 from distro_protos import UnreadableBodyError
 
 MEMBER_REPORT = "MemberReportRequest"
+REPORT_PATH = "/nacos/v1/core/cluster/report"
+OLD_VERSION_CODES = (404, 501)
+"""How a member that does not know the path answers, or says that it does not."""
 
 
 class MemberReportTask:
-    def __init__(self, profile: Profile, members: ServerMemberManager, clients: ClusterRpcClientProxy) -> None:
-        self._profile, self._members, self._clients = profile, members, clients
+    def __init__(
+        self,
+        clock: Clock,
+        profile: Profile,
+        members: ServerMemberManager,
+        clients: ClusterRpcClientProxy,
+        http: HttpClient,
+    ) -> None:
+        self._clock, self._profile, self._members = clock, profile, members
+        self._clients, self._http = clients, http
         self._turn = 0
 
     async def report_to_next(self) -> None:
@@ -28,7 +50,21 @@ class MemberReportTask:
             self._turn += 1
             await self._report_to(member)
 
+    async def report_to_those_not_up(self) -> None:
+        """From 2.3.0 on, in a period of its own."""
+        for member in tuple(self._members.others.values()):
+            if member.state is not MemberState.UP:
+                await self._report_to(member)
+
     async def _report_to(self, member: Member) -> None:
+        if self._profile.report_transport.is_grpc_for(
+            ability=member.supports_grpc_report, member=member.grpc_report_enabled
+        ):
+            await self._report_over_grpc(member)
+        else:
+            await self._report_over_http(member)
+
+    async def _report_over_grpc(self, member: Member) -> None:
         body = {"node": self._members.self_member.to_json(), "module": "cluster"}
         try:
             reply = await self._clients.request(member.address, MEMBER_REPORT, body, self._profile.report_timeout_ms)
@@ -39,8 +75,51 @@ class MemberReportTask:
         else:
             node = reply.body.get("node")
             if reply.type == "ErrorResponse" or (reply.succeeded and not isinstance(node, dict)):
+                if reply.body.get("errorCode") == NO_HANDLER:
+                    member.set_grpc_report(enabled=False)
                 return  # no change of state either
             if reply.succeeded:
                 self._members.report_succeeded(member, node)
             else:
                 self._members.report_failed(member)
+
+    async def _report_over_http(self, member: Member) -> None:
+        headers = {"Nacos-Server": self._profile.version, "Content-Type": "application/json"}
+        body = json.dumps(self._members.self_member.to_json()).encode()
+        url = f"http://{member.address}{REPORT_PATH}"
+        try:
+            answer = await self._clock.wait_for(
+                self._http.request("POST", url, headers=headers, body=body), self._profile.report_timeout_ms
+            )
+        except (TimeoutError, aiohttp.ClientError) as error:
+            self._http_failed(member, refused=_is_refusal(error))
+            return
+        code, node = _read_answer(answer)
+        if code == 200:
+            self._members.report_succeeded(member, node)
+        elif code in OLD_VERSION_CODES and self._profile.report_transport is ReportTransport.HTTP:
+            self._members.is_of_old_version(member)
+        else:
+            self._http_failed(member, refused=False)
+
+    def _http_failed(self, member: Member, *, refused: bool) -> None:
+        if self._profile.report_transport is ReportTransport.GRPC_UNLESS_BOTH_REFUSE:
+            member.set_grpc_report(enabled=True)
+        self._members.report_failed(member, refused=refused)
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno == errno.ECONNREFUSED
+
+
+def _read_answer(answer: HttpAnswer) -> tuple[int, Mapping[str, Any] | None]:
+    """The code, and what the member says of itself, which up to 2.1.2 is nothing: `data` is then just "true"."""
+    if answer.status != 200:
+        return answer.status, None
+    try:
+        result = json.loads(answer.body)
+        code = int(result["code"])
+        node = json.loads(result.get("data") or "null")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 500, None
+    return code, node if isinstance(node, dict) else None

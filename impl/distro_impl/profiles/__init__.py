@@ -1,6 +1,13 @@
 """What differs between releases: what a profile is, and the releases as a history of changes."""
 
-from distro_impl.profiles.profile import InnerAuth, MissingClient, Profile, RevisionTakenOver, UnknownProfileError
+from distro_impl.profiles.profile import (
+    InnerAuth,
+    MissingClient,
+    Profile,
+    ReportTransport,
+    RevisionTakenOver,
+    UnknownProfileError,
+)
 from distro_impl.profiles.releases import PROFILES, profile_named
 
 __all__ = [
@@ -8,6 +15,7 @@ __all__ = [
     "InnerAuth",
     "MissingClient",
     "Profile",
+    "ReportTransport",
     "RevisionTakenOver",
     "UnknownProfileError",
     "profile_named",

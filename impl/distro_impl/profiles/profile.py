@@ -6,7 +6,7 @@ releases.py; this is the node's own table and shares nothing with the model's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -38,6 +38,19 @@ class InnerAuth(StrEnum):
     CONFIGURED = "when the node has an identity"
 
 
+class ReportTransport(StrEnum):
+    """How a node reports itself to a member (section 4.3)."""
+
+    HTTP = "HTTP"  # up to 2.2.0
+    GRPC_BY_ABILITY = "gRPC by ability"  # 2.2.1 - 2.2.4: where the abilities of the member do not say otherwise
+    GRPC_UNLESS_BOTH_REFUSE = "gRPC unless both refuse"  # from 2.3.0 on: its abilities, or its own flag
+
+    def is_grpc_for(self, *, ability: bool, member: bool) -> bool:
+        if self is ReportTransport.HTTP:
+            return False
+        return ability or (self is ReportTransport.GRPC_UNLESS_BOTH_REFUSE and member)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """How a node behaves. `dataclasses.replace` shortens a timing; the name then stays that of the origin."""
@@ -66,6 +79,7 @@ class Profile:
     report_period_ms: int = 2_000
     report_timeout_ms: int = 3_000
     forward_timeout_ms: int = 2_000
+    report_not_up_period_ms: int = 5_000
     member_fail_access_count: int = 3
 
     # Verify and revision (6.4, 6.5).
@@ -124,6 +138,15 @@ class Profile:
     member_found_by_substring: bool = True
     """An address that left the list still counts as a member while it is part of another one's text; what waits for it
     is then tried again for ever (D13)."""
+
+    report_transport: ReportTransport = ReportTransport.GRPC_UNLESS_BOTH_REFUSE
+    http_report_answers_member: bool = True
+    """A report over HTTP is answered with our own member; up to 2.1.2 with "true"."""
+    connects_to_reported_only: bool = False
+    """There is no cluster client for a member before it has reported itself: a node that starts finds its peers closed,
+    and its first load fails (B32, up to 2.2.0)."""
+    reports_to_members_not_up: bool = True
+    """Besides the report in turn there is one every five seconds to each member that is not UP."""
 
     # Sending (6.2, 6.3).
     sends_only_to_up_members: bool = True
@@ -195,3 +218,12 @@ class Profile:
     synced_created_as_native: bool = False
     delete_retried_as_change: bool = False
     mutant: str | None = None
+
+    def acquainted(self) -> Profile:
+        """As if the members had reported themselves before the run, and over gRPC.
+
+        For harnesses that begin with members that know each other, or that play members without HTTP.
+        """
+        over_http = self.report_transport is ReportTransport.HTTP
+        transport = ReportTransport.GRPC_BY_ABILITY if over_http else self.report_transport
+        return replace(self, connects_to_reported_only=False, report_transport=transport)

@@ -10,7 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from distro_impl.profiles.profile import InnerAuth, MissingClient, Profile, RevisionTakenOver, UnknownProfileError
+from distro_impl.profiles.profile import (
+    InnerAuth,
+    MissingClient,
+    Profile,
+    ReportTransport,
+    RevisionTakenOver,
+    UnknownProfileError,
+)
 
 
 def _next(before: Profile, version: str, **changes: Any) -> Profile:
@@ -27,6 +34,10 @@ NACOS_2_0_0 = Profile(
     client_expired_ms=30_000,
     ip_port_lease=False,
     member_starts_down=True,
+    report_transport=ReportTransport.HTTP,
+    http_report_answers_member=False,
+    connects_to_reported_only=True,
+    reports_to_members_not_up=False,
     push_timeout_ms=3_000,
     revision_sent=False,
     verify_tests_revision=False,
@@ -72,6 +83,7 @@ NACOS_2_1_2 = _next(
 NACOS_2_2_0 = _next(
     NACOS_2_1_2,
     "2.2.0",
+    http_report_answers_member=True,
     sync_delay_ms=1_000,
     sync_retry_delay_ms=3_000,
     load_retry_delay_ms=30_000,
@@ -79,12 +91,20 @@ NACOS_2_2_0 = _next(
     ejector_expels=False,
     http_v2_api=True,
 )
-NACOS_2_2_4 = _next(NACOS_2_2_0, "2.2.4", cluster_client_says_tls=True)
+NACOS_2_2_4 = _next(
+    NACOS_2_2_0,
+    "2.2.4",
+    report_transport=ReportTransport.GRPC_BY_ABILITY,
+    connects_to_reported_only=False,
+    cluster_client_says_tls=True,
+)
 """Since 2.2.1."""
 NACOS_2_3_0 = _next(
     NACOS_2_2_4,
     "2.3.0",
     http_report_needs_auth=True,
+    report_transport=ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
+    reports_to_members_not_up=True,
     revision_taken_over=RevisionTakenOver.ALWAYS,
     detection_timeout_ms=5_000,
     ejector_expels=True,

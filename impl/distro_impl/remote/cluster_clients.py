@@ -36,8 +36,8 @@ class ClusterRpcClientProxy:
         self._interceptors = interceptors
         self._clients: dict[str, ClusterClient] = {}
         self._leaving: list[tuple[str, ClusterClient]] = []  # retired, and perhaps still waiting for an answer
-        self._follow(members.other_addresses())
-        notify_center.subscribe(MembersChanged, lambda _: self._follow(members.other_addresses()))
+        self._follow(members.connectable_addresses())
+        notify_center.subscribe(MembersChanged, lambda _: self._follow(members.connectable_addresses()))
 
     async def request(self, member: str, type_name: str, body: Mapping[str, Any], timeout_ms: int) -> Message:
         """The reply, whatever it says. Raises PeerUnreachableError, TimeoutError or UnreadableBodyError."""

@@ -1,0 +1,32 @@
+"""`/v1/core/cluster/report`: how members of the releases up to 2.2.0 report themselves.
+
+Source: wire-protocol.md section 4.3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from distro_impl.membership.members import ServerMemberManager
+from distro_impl.profiles import Profile
+
+ILLEGAL_NODE = "Node information is illegal"
+
+
+def cluster_routes(members: ServerMemberManager, profile: Profile) -> Iterable[web.RouteDef]:
+    async def report(request: web.Request) -> web.Response:
+        """The answer says that it was taken in; from 2.2.0 on it has our own member, as a text within the JSON."""
+        try:
+            node = await request.json()
+        except ValueError:
+            node = None
+        if not isinstance(node, dict) or not isinstance(node.get("address"), str) or not node["address"]:
+            return web.json_response({"code": 400, "message": ILLEGAL_NODE, "data": None})
+        members.receive_report(node)
+        own = json.dumps(members.self_member.to_json()) if profile.http_report_answers_member else "true"
+        return web.json_response({"code": 200, "message": None, "data": own})
+
+    yield web.post("/v1/core/cluster/report", report)
