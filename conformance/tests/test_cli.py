@@ -87,6 +87,8 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("serve", "--members-file", str(B02), "--member", "a:1"), "both name members; give one"),
         (("gate", "--out", "/proc/nowhere"), "No such file or directory: '/proc/nowhere'"),
         (("explore", "--profile", "nacos-2.0.4", "--scenario", "/proc/nowhere"), "/proc/nowhere"),
+        (("test", "cluster", "--target", "moon"), "drives embedded nodes, or mixed:VERSION; 'moon'"),
+        (("test", "cluster", "--target", "mixed:2.2.4", "--mutant", "B02"), "has no mutants and no tours"),
         (("list", "dragons"), "there is no list of 'dragons'; there are requirements"),
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
     ],

@@ -248,6 +248,11 @@ class Node:
             *(server.stop(grace_s) for server in self._servers), self._peers.close(), self._http_client.close()
         )
 
+    @property
+    def members(self) -> ServerMemberManager:
+        """Who the members are, and in which state this node sees them."""
+        return self._members
+
     def change_members(self, addresses: Iterable[str]) -> None:
         """From now on these are the members, as if the file with the list had been changed."""
         self._members.change_list(addresses)

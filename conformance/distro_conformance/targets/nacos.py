@@ -136,6 +136,10 @@ class NacosServer:
     def console(self) -> Path:
         return self.home / "console.log"
 
+    async def get(self, path: str) -> str:
+        """The body of the answer to an HTTP GET, empty when there is none (yet)."""
+        return await asyncio.to_thread(_get, f"http://{self.address}{path}")
+
     def log(self, name: str) -> Path:
         """A log file by its short name, `protocol-distro` for instance (real-nacos.md section 7)."""
         return self.home / "logs" / f"{name}.log"
@@ -147,7 +151,7 @@ class NacosServer:
             await asyncio.sleep(_POLL_S)
 
     async def _is_up(self) -> bool:
-        return '"UP"' in await asyncio.to_thread(_get, f"http://{self.address}/nacos/v1/ns/operator/metrics")
+        return '"UP"' in await self.get("/nacos/v1/ns/operator/metrics")
 
     async def _is_loaded(self) -> bool:
         """Up does not mean loaded; a server without other members has nothing to load."""
