@@ -35,6 +35,7 @@ from distro_impl.http.server import CONTEXT_PATH, HttpServer
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
+from distro_impl.membership.upgrade import UpgradeJudgement
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
@@ -381,7 +382,7 @@ class Node:
         return {
             **core_handlers(self._members),
             **self._loader.handlers(),
-            **naming.table(),
+            **UpgradeJudgement(profile, self._members).guarded(naming.table()),
             DISTRO_DATA: distro.handle,
         }
 

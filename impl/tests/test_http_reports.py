@@ -207,16 +207,22 @@ async def test_our_answer_to_a_report(lab: Lab, profile: Profile, has_member: bo
 
 
 async def test_members_of_2_0_4_meet_over_http_and_load_a_minute_later(lab: Lab) -> None:
-    """The first load finds no cluster client yet (B32); what is native is synced as soon as there is one."""
+    """The first load finds no cluster client yet (B32), and SDKs are refused until all members are known to be 2.x."""
     run = await lab.cluster(NACOS_2_0_4, strangers=True)
     client = await lab.naming(run.cluster.nodes[0])
-    await client.register("orders", 8000)
-    await run.clock.advance(4_900)
-    assert run.links.set_ups == []
     observer = await lab.naming(run.cluster.nodes[2])
-    await run.clock.advance(12_200)  # reports at 5 and 7 s; the CHANGE that failed meanwhile is sent every 5 s
+    await run.clock.advance(4_900)
+    for refusal in (await client.register("orders", 8000), await observer.subscribe("orders")):
+        assert (refusal.body["resultCode"], refusal.body["errorCode"]) == (500, 500)
+        assert "running with 1.X mode" in refusal.body["message"]
+    await run.clock.advance(200)  # at 5 s both others report to the first node, to the last one only at 7 s
+    assert (await client.register("orders", 8000)).succeeded
+    assert not (await observer.subscribe("orders")).succeeded
+    await run.clock.advance(2_000)
+    assert (await observer.subscribe("orders")).succeeded
+    await run.clock.advance(5_100)
     assert set(run.links.set_ups) == {(run.cluster.addresses[0], peer) for peer in run.cluster.addresses[1:]}
     assert await observer.ports("orders") == [8000]
     assert "SNAPSHOT" not in {sent.operation for sent in run.links.sent}
-    await run.clock.advance(45_000)
+    await run.clock.advance(48_000)
     assert "SNAPSHOT" in {sent.operation for sent in run.links.sent}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import grpc.aio
 
 from distro_conformance.cluster.mixed_cluster import MEMBERS, REAL, REFERENCES, MixedCluster, mixed_cluster
-from distro_conformance.node.player import PlayedClient
+from distro_conformance.node.player import PlayedClient, RefusedError
 from distro_conformance.targets.nacos_target import SLACK_MS
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
@@ -91,6 +91,7 @@ class _Script:
         for member in MEMBERS:
             self._readers[member] = await self.cluster.client(member)
         await self._holds("every member counts every other one as UP", KNOWN_WITHIN_S, self._not_up)
+        await self._holds("every member takes the requests of clients", KNOWN_WITHIN_S, self._unlike)
         await self._arrive(8080)
         hold_s = self.cluster.lease_ms / 1000 + BEYOND_LEASE_S
         await self._stays(f"none of them is lost within {hold_s:.0f} s, beyond the lease", hold_s)
@@ -168,7 +169,10 @@ class _Script:
         """Members whose list is not what is registered."""
         due = {f"10.0.0.{MEMBERS.index(member) + 1}:{port}" for member, port in self._instances.items()}
         for member, reader in self._readers.items():
-            shown = {host.address for host in await reader.query(SERVICE)}
+            try:
+                shown = {host.address for host in await reader.query(SERVICE)}
+            except RefusedError as error:  # 2.0.x, as long as it has not heard of all members
+                return str(error)
             if shown != due:
                 return f"{member} shows {_text(shown)}, and {_text(due)} is registered"
         return ""

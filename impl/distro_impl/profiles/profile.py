@@ -145,6 +145,8 @@ class Profile:
     connects_to_reported_only: bool = False
     """There is no cluster client for a member before it has reported itself: a node that starts finds its peers closed,
     and its first load fails (B32, up to 2.2.0)."""
+    waits_for_upgraded_members: bool = False
+    """Naming over gRPC is refused until every member has shown a version of 2 or above (2.0.x)."""
     reports_to_members_not_up: bool = True
     """Besides the report in turn there is one every five seconds to each member that is not UP."""
 
@@ -226,4 +228,6 @@ class Profile:
         """
         over_http = self.report_transport is ReportTransport.HTTP
         transport = ReportTransport.GRPC_BY_ABILITY if over_http else self.report_transport
-        return replace(self, connects_to_reported_only=False, report_transport=transport)
+        return replace(
+            self, connects_to_reported_only=False, waits_for_upgraded_members=False, report_transport=transport
+        )

@@ -37,6 +37,7 @@ NACOS_2_0_0 = Profile(
     report_transport=ReportTransport.HTTP,
     http_report_answers_member=False,
     connects_to_reported_only=True,
+    waits_for_upgraded_members=True,
     reports_to_members_not_up=False,
     push_timeout_ms=3_000,
     revision_sent=False,
@@ -63,7 +64,7 @@ NACOS_2_0_4 = _next(
     NACOS_2_0_2, "2.0.4", client_expired_ms=180_000, ip_port_lease=True, missing_client=MissingClient.IGNORED
 )
 """Since 2.0.3."""
-NACOS_2_1_0 = _next(NACOS_2_0_4, "2.1.0")
+NACOS_2_1_0 = _next(NACOS_2_0_4, "2.1.0", waits_for_upgraded_members=False)
 NACOS_2_1_1 = _next(
     NACOS_2_1_0,
     "2.1.1",
