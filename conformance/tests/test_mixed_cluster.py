@@ -33,7 +33,7 @@ def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind() 
         pytest.skip(f"Nacos {RELEASE} cannot be fetched: {error}")
 
     command = [*COMMAND, "--target", f"mixed:{RELEASE}", "--seconds", str(LEASE_S), "--json"]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert ran.stdout, ran.stderr
     found = json.loads(ran.stdout)
     assert [(check["name"], check["missing"]) for check in found["checks"] if not check["held"]] == []
