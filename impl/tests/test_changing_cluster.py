@@ -143,3 +143,17 @@ async def test_a_node_follows_the_file_with_its_members(lab: Lab, tmp_path: Path
             await client.register("orders", 8001)
             await clock.advance(2_000)
             assert await ports_at(lab, joining.nodes[0]) == [8001]
+
+
+async def test_a_node_serves_at_once_while_its_peers_are_down(lab: Lab) -> None:
+    own, *down = free_main_ports(3)
+    clock = VirtualClock()
+    start_ms = clock.now_ms()
+    async with Cluster(1, ports=[own], further_members=[f"127.0.0.1:{port}" for port in down], clock=clock) as cluster:
+        client = await lab.naming(cluster.nodes[0])
+        await client.register("orders", 8000)
+        assert await client.ports("orders") == [8000]
+        assert clock.now_ms() == start_ms
+        await clock.advance(20_000)  # reports fail over gRPC, where nothing is DOWN before the fourth time
+        members = cluster.nodes[0].members
+        assert members.healthy_addresses() == (cluster.addresses[0],)
