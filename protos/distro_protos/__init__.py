@@ -15,6 +15,7 @@ from distro_protos.envelope import (
     decode,
     encode,
     read_json,
+    write_json,
 )
 from distro_protos.nacos_pb2 import Metadata, Payload
 
@@ -31,4 +32,5 @@ __all__ = [
     "decode",
     "encode",
     "read_json",
+    "write_json",
 ]

@@ -109,7 +109,8 @@ class EmbeddedCluster:
 
     async def observe(self) -> Observation:
         """What each node holds, as its SNAPSHOT tells; None for a node that is down."""
-        return {name: await self._observe(name) if name in self._nodes else None for name in self.names}
+        held = await asyncio.gather(*(self._observe(name) for name in self.up))
+        return {**dict.fromkeys(self.names), **dict(zip(self.up, held, strict=True))}
 
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+import uvloop
+
 from distro_conformance.lockstep.embedded_cluster import EmbeddedCluster
 from distro_conformance.lockstep.service_lists import Lists
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
@@ -83,7 +85,7 @@ class TrafficLog:
 @cache
 def _event_loop() -> asyncio.AbstractEventLoop:
     """One for the whole process: gRPC keeps serving every loop that it has ever met, closed ones too."""
-    return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 class EmbeddedRun:

@@ -15,12 +15,15 @@ from distro_conformance.lockstep.embedded_run import EmbeddedRun
 from distro_conformance.lockstep.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action, Advance, Drop, Heal, Hold, Swallow
 from distro_model.clockwork import prologue
 from distro_model.cluster import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import profile_named
 from distro_traces.ndjson import Recorder
+
+UNHEARD = (Heal, Hold, Drop, Swallow)
+"""Actions on a link that no node hears of before it next speaks: what the nodes held they still hold."""
 
 LONG_MS = 2_000
 """An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
@@ -80,7 +83,7 @@ class Lockstep:
         if not self._compare:
             self._possible = possible
             return
-        seen = self._run.observe()
+        seen = self._last_seen if isinstance(action, UNHEARD) else self._run.observe()
         after = possible.matching(seen, self._run.take_traffic())
         if isinstance(after, Rejection):
             raise DivergedError(action, self.now_ms(), after)

@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import grpc
 import grpc.aio
 
-from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, outcome_of, read_request
+from distro_conformance.wire.messages import DISTRO_REQUEST, DISTRO_RESPONSE, DistroCall, outcome_of, read_request
 from distro_protos import Message, Payload, decode, encode
 from distro_traces.event import Outcome
 
@@ -148,11 +148,11 @@ class Link:
 
     async def carry(self, request: Payload, forward: Forward) -> Payload:
         """Take one request over the link and bring back its reply. Raises LinkCutError when the link is cut."""
-        message = decode(request)
-        call = read_request(message)
+        type_name = request.metadata.type
+        call = read_request(decode(request)) if type_name == DISTRO_REQUEST else None
         if call is None:
             self._refuse_when_cut()
-            if self.is_held and message.type not in _ALWAYS_DELIVERED:
+            if self.is_held and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(held=True)
             return await forward(request)
         carried = Carried(self._journal.new_id(), self.source, self.target, call)

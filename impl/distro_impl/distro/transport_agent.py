@@ -7,7 +7,6 @@ answer, anything else is an exception (wire-protocol.md sections 5.1, 5.3 and 5.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -16,7 +15,7 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
-from distro_protos import Json, Message, UnreadableBodyError, read_json
+from distro_protos import Json, Message, UnreadableBodyError, read_json, write_json
 
 DISTRO_DATA = "DistroDataRequest"
 DISTRO_DATA_RESPONSE = "DistroDataResponse"
@@ -104,9 +103,7 @@ def distro_body(operation: DataOperation, client_id: str, data: Json | None, tar
 
 def encode_content(data: Mapping[str, Any]) -> str:
     """Padded Base64 of the inner JSON."""
-    return base64.b64encode(
-        json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
-    ).decode()
+    return base64.b64encode(write_json(data)).decode()
 
 
 def decode_content(distro_data: Mapping[str, Any]) -> Any:
