@@ -27,7 +27,7 @@ lint: $(READY)
 	@$(BIN)/python tools/generate.py --check
 
 bench: $(READY)
-	@for name in explore simulate lockstep abuse; do $(BIN)/python bench/$$name.py --json --quick || exit 1; done
+	@for name in explore simulate lockstep node abuse; do $(BIN)/python bench/$$name.py --json --quick || exit 1; done
 
 gate-nacos: $(READY)
 	@rm -rf distrocheck-out/nacos-2.2.4

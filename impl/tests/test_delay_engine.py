@@ -72,3 +72,21 @@ async def test_an_urgent_task_overtakes_the_timer_of_a_later_one() -> None:
     test.engine.add("urgent", "CHANGE", 0)
     await test.clock.advance(1000)
     assert test.ran == [(300, "urgent", "CHANGE"), (1000, "later", "CHANGE")]
+
+
+async def test_tasks_that_are_due_together_run_in_the_order_in_which_their_keys_came() -> None:
+    test = Engine()
+    for key, delay_ms in (("c1", 300), ("c2", 100), ("c3", 1000)):
+        test.engine.add(key, "CHANGE", delay_ms)
+    for key, delay_ms in (("c3", 20), ("c1", 90), ("c2", 50)):
+        test.engine.add(key, "DELETE", delay_ms)
+    await test.clock.advance(5000)
+    assert test.ran == [(100, "c1", "DELETE"), (100, "c2", "DELETE"), (100, "c3", "DELETE")]
+
+
+async def test_a_task_whose_delay_was_merged_to_and_fro_runs_once() -> None:
+    test = Engine()
+    for delay_ms in (1000, 3000, 1000):
+        test.engine.add("c1", "CHANGE", delay_ms)
+    await test.clock.advance(5000)
+    assert test.ran == [(1000, "c1", "CHANGE")]

@@ -7,7 +7,9 @@ of the node; while nothing is pending no timer runs. Source: wire-protocol.md se
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 from typing import Generic, TypeVar
 
 from distro_impl.clocks.clock import Clock, TimerHandle
@@ -26,6 +28,8 @@ class DelayTask(Generic[A]):
     interval_ms: int
     created_ms: int
     last_process_ms: int
+    number: int
+    """Of the first task of this key that waited; tasks that are due together run in this order."""
 
     @property
     def due_ms(self) -> int:
@@ -39,6 +43,9 @@ class DelayTaskEngine(Generic[K, A]):
         self._clock, self._run, self._merge, self._name = clock, run, merge, name
         self._start_ms = clock.now_ms()
         self._tasks: dict[K, DelayTask[A]] = {}
+        self._due: list[tuple[int, int, K]] = []
+        """(due, number, key) of each task, a heap. A merge leaves the entry of the task that it replaces behind."""
+        self._numbers = count()
         self._timer: TimerHandle | None = None
         self._timer_ms = 0
 
@@ -49,12 +56,16 @@ class DelayTaskEngine(Generic[K, A]):
         added is created now, hence the new one.
         """
         now_ms = self._clock.now_ms()
-        task = DelayTask(action, delay_ms, now_ms, now_ms)
         pending = self._tasks.get(key)
-        if pending is not None:
-            task = replace(task, action=self._merge(action, pending.action), last_process_ms=pending.last_process_ms)
+        if pending is None:
+            task = DelayTask(action, delay_ms, now_ms, now_ms, next(self._numbers))
+        else:
+            merged = self._merge(action, pending.action)
+            task = DelayTask(merged, delay_ms, now_ms, pending.last_process_ms, pending.number)
         self._tasks[key] = task
-        self._set_timer(task.due_ms)
+        if pending is None or pending.due_ms != task.due_ms:
+            heappush(self._due, (task.due_ms, task.number, key))
+            self._set_timer(task.due_ms)
 
     def pending(self, key: K) -> A | None:
         """The action that waits under this key."""
@@ -65,6 +76,7 @@ class DelayTaskEngine(Generic[K, A]):
         """Every pending action; none is left."""
         taken = {key: task.action for key, task in self._tasks.items()}
         self._tasks.clear()
+        self._due.clear()
         return taken
 
     def _set_timer(self, due_ms: int) -> None:
@@ -81,7 +93,16 @@ class DelayTaskEngine(Generic[K, A]):
     def _tick(self) -> None:
         self._timer = None
         now_ms = self._clock.now_ms()
-        for key in [key for key, task in self._tasks.items() if task.due_ms <= now_ms]:
-            self._run(key, self._tasks.pop(key).action)
-        if self._tasks:
-            self._set_timer(min(task.due_ms for task in self._tasks.values()))
+        due: dict[int, K] = {}
+        while self._due and (self._due[0][0] <= now_ms or not self._is_current(*self._due[0])):
+            entry = heappop(self._due)
+            if self._is_current(*entry):
+                due[entry[1]] = entry[2]
+        for number in sorted(due):
+            self._run(due[number], self._tasks.pop(due[number]).action)
+        if self._due:
+            self._set_timer(self._due[0][0])
+
+    def _is_current(self, due_ms: int, number: int, key: K) -> bool:
+        task = self._tasks.get(key)
+        return task is not None and (task.due_ms, task.number) == (due_ms, number)
