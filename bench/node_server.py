@@ -1,0 +1,98 @@
+"""What `bench/node.py` measures, in a process of its own: reference nodes, or a bare echo.
+
+    python bench/node_server.py echo
+    python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--watch]
+
+Prints one JSON line when it is ready: how long the imports and how long the start took. It ends when its input ends;
+with `--watch` it then prints what its nodes did to their clients, [kind, client, revision, ms] each, by the node's own
+observer. Ports are main ports on loopback. Imports are kept small, since the memory of this process is a figure.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: E402 - the clock starts before the imports that it is to time
+import time
+
+BEGAN_S = time.perf_counter()
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+
+import grpc.aio
+import uvloop
+
+from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload
+
+Watched = list[tuple[str, str, int | None, int]]
+
+
+async def echo(ready: Callable[..., None]) -> Watched:
+    """Nothing but grpc.aio: every request is its own reply."""
+
+    async def reply(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload]) -> Payload:
+        return request
+
+    handler = grpc.unary_unary_rpc_method_handler(reply, Payload.FromString, Payload.SerializeToString)
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    ready(port=port)
+    await _input_ended()
+    await server.stop(None)
+    return []
+
+
+async def nodes(ready: Callable[..., None], ports: list[int], others: list[int], *, is_watched: bool) -> Watched:
+    """A cluster, or some members of one whose others run in other processes."""
+    from distro_impl import Cluster, NodeEvent  # noqa: PLC0415 - not part of what the echo costs
+
+    watched: Watched = []
+
+    def observe(event: NodeEvent) -> None:
+        watched.append((event.kind, event.client, event.revision, event.at_ms))
+
+    cluster = Cluster(
+        len(ports),
+        ports=ports,
+        further_members=[f"127.0.0.1:{port}" for port in others],
+        observer=observe if is_watched else None,
+    )
+    async with cluster:
+        ready()
+        await _input_ended()
+    return watched
+
+
+async def _input_ended() -> None:
+    await asyncio.to_thread(sys.stdin.read)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=["echo", "nodes"])
+    parser.add_argument("ports", nargs="?", default="", help="main ports of the nodes, with commas between them")
+    parser.add_argument("--member", type=int, action="append", default=[], help="main port of a further member")
+    parser.add_argument("--watch", action="store_true", help="print at the end what the nodes did to their clients")
+    arguments = parser.parse_args()
+    if arguments.what == "nodes":
+        import distro_impl  # noqa: F401, PLC0415 - counted as an import, not as a start
+    imported_s = time.perf_counter()
+
+    def ready(**more: int) -> None:
+        times = {"import_s": imported_s - BEGAN_S, "start_s": time.perf_counter() - imported_s}
+        print(json.dumps({**times, **more}), flush=True)
+
+    if arguments.what == "echo":
+        watched = uvloop.run(echo(ready))
+    else:
+        ports = [int(port) for port in arguments.ports.split(",")]
+        watched = uvloop.run(nodes(ready, ports, arguments.member, is_watched=arguments.watch))
+    print(json.dumps(watched), flush=True)
+
+
+if __name__ == "__main__":
+    main()
