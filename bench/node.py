@@ -40,7 +40,16 @@ from distro_impl import free_main_ports
 from distro_impl.config import SDK_PORT_OFFSET
 from distro_impl.profiles import PROFILES
 
-from node_load import beats_per_s, calls_per_s, change_steadily, connected, query, register_all, registration
+from node_load import (
+    beats_per_s,
+    calls_per_s,
+    change_steadily,
+    connected,
+    query,
+    register_all,
+    registration,
+    until_shown,
+)
 
 SERVER = Path(__file__).with_name("node_server.py")
 MIB = 1024
@@ -78,6 +87,7 @@ class Server:
     def __init__(self, process: asyncio.subprocess.Process, ready_s: float, told: dict[str, float]) -> None:
         self._process = process
         self.ready_s, self.told = ready_s, told
+        self._watched: list[list[object]] | None = None
 
     @classmethod
     async def start(cls, *arguments: str) -> Server:
@@ -96,10 +106,11 @@ class Server:
         return resident_mib([self._process.pid])
 
     async def end(self) -> list[list[object]]:
-        """What it watched."""
-        out, _ = await self._process.communicate(b"")
-        watched: list[list[object]] = json.loads(out or b"[]")
-        return watched
+        """What it watched. A second end gives the same again."""
+        if self._watched is None:
+            out, _ = await self._process.communicate(b"")  # the end of its input is what it waits for
+            self._watched = json.loads(out or b"[]")
+        return self._watched
 
 
 def resident_mib(pids: Sequence[int]) -> float:
@@ -173,14 +184,15 @@ async def measure_calls(target: str, seconds: float) -> Figures:
 async def measure_held(effort: Effort) -> Figures:
     """Instances at all three nodes: published at one of them, held by each."""
     expected = effort.held_clients * effort.instances_per_client
-    async with three_processes("--watch") as (servers, ports), AsyncExitStack() as stack:
+    async with three_processes() as (servers, ports), AsyncExitStack() as stack:
         empty_mib = sum(server.mib for server in servers)
-        clients = []
-        for index, port in enumerate(ports):
-            numbers = range(index, effort.held_clients, NODES)
-            clients += await stack.enter_async_context(connected(sdk_target(port), numbers))
-        await register_all(clients, effort.instances_per_client)
-        await asyncio.sleep(PROFILES["strict"].sync_delay_ms / 1000 + 2.0)
+        groups = [
+            await stack.enter_async_context(connected(sdk_target(port), range(index, effort.held_clients, NODES)))
+            for index, port in enumerate(ports)
+        ]
+        await register_all([client for group in groups for client in group], effort.instances_per_client)
+        for group in groups:
+            await until_shown(group[0], expected)
         held_mib = sum(server.mib for server in servers)
     return {
         "held_instances": expected,

@@ -33,6 +33,7 @@ IN_FLIGHT = 4
 """Requests under way on each connection at a time."""
 
 SERVICES = 500
+PATIENCE_S = 60.0
 UNREGISTERED_CODES = (300, 301)  # the set-up is still on its way
 SETUP: Json = {
     "headers": {},
@@ -146,6 +147,17 @@ async def register_all(clients: Sequence[Client], instances_each: int) -> None:
             _require_success(await client.call(registration(client.number, service)))
 
     await asyncio.gather(*(register(client) for client in clients))
+
+
+async def until_shown(client: Client, instances: int) -> None:
+    """Until the client's node shows so many instances in all services together; SystemExit when it never does."""
+    end_s, shown = time.perf_counter() + PATIENCE_S, -1
+    while shown != instances:
+        if time.perf_counter() > end_s:
+            raise SystemExit(f"after {PATIENCE_S:.0f} s a node shows {shown} of {instances} instances")
+        shown = 0
+        for service in range(SERVICES):
+            shown += len(decode(await client.call(query(service))).body["serviceInfo"]["hosts"])
 
 
 async def change_steadily(clients: Sequence[Client], changes_per_s: int, seconds: float) -> None:

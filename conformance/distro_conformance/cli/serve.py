@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import ProfileOption
@@ -92,7 +93,7 @@ def serve(
         further_members=() if members_file else _further_members(member or (), chosen, first),
         member_list_file=members_file,
     )
-    asyncio.run(_serve(cluster))
+    uvloop.run(_serve(cluster))
 
 
 async def _serve(cluster: Cluster) -> None:
