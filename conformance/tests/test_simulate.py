@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(tmp_path: P
 
 
 def test_every_row_is_an_event_and_no_row_is_missing(tmp_path: Path) -> None:
-    result = made(tmp_path, duration_s=300, faults="crash,drop,swallow,cut", seed=1)
+    result = made(tmp_path, duration_s=600, faults="crash,drop,swallow,cut", seed=1)
     (file,) = files(tmp_path)
     trace = read_parquet(file)
     assert (trace.header.profile, trace.header.target, trace.header.clock) == ("strict", "model", "virtual")

@@ -30,7 +30,7 @@ def test_a_directory_of_jars_is_a_target_of_the_release_that_it_holds(tmp_path: 
     [
         ("zookeeper", None, None, "no target 'zookeeper'; known: embedded, nacos:VERSION"),
         ("embedded:x", None, None, "takes no argument"),
-        ("embedded", "nacos-9.9.9", None, "nacos-9.9.9.*known are: nacos-2.0.4"),
+        ("embedded", "nacos-9.9.9", None, "nacos-9.9.9.*known are: nacos-2.0.0"),
         ("embedded", None, "B99", "B99.*known are: B02"),
         ("nacos:9.9.9", None, None, "no Nacos release '9.9.9'; known: 2.0.4"),
         ("nacos:", None, None, "no Nacos release ''"),

@@ -138,6 +138,11 @@ class ReportDue:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportToNotUpDue:
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadDue:
     at_ms: int
 
@@ -299,6 +304,7 @@ Event = (
     | VerifyDue
     | LeaseCheckDue
     | ReportDue
+    | ReportToNotUpDue
     | LoadDue
     | ConnectionCheckDue
     | DetectionAnswered

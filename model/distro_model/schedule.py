@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from distro_model.events import LeaseCheckDue, LoadDue, ReportDue, TaskDue, VerifyDue
+from distro_model.events import LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
 from distro_model.messages import Operation
-from distro_model.node import Member, NodeState
+from distro_model.node import Member, MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.members import reported_member
 from distro_model.turn import Turn
@@ -28,9 +28,12 @@ class TimerKind(Enum):
     VERIFY = auto()
     LEASE_CHECK = auto()
     REPORT = auto()
+    REPORT_TO_NOT_UP = auto()
     LOAD = auto()
     CALLS = auto()  # every call of the node whose deadline is now, in order of sending
 
+
+REPORTS = frozenset({TimerKind.REPORT, TimerKind.REPORT_TO_NOT_UP})
 
 Timer = tuple[int, TimerKind]
 """Position of the node, and what is due there."""
@@ -101,6 +104,10 @@ def due_timers(turn: Turn) -> frozenset[Timer]:
             due.add((position, TimerKind.LOAD))
         if node.others and _is_report_time(node, now_ms, profile) and not _is_idle_report(turn, position, node):
             due.add((position, TimerKind.REPORT))
+        may_see_one_down = (position, TimerKind.REPORT) in due or not _sees_all_up(node)
+        if may_see_one_down and _is_report_to_not_up_time(node, now_ms, profile):
+            # Even who sees all UP: the report that goes round may fail in this very instant, before or after it.
+            due.add((position, TimerKind.REPORT_TO_NOT_UP))
         links = turn.links[position * turn.size : (position + 1) * turn.size]
         if any(call.deadline_ms == now_ms for link in links for call in link.calls):
             due.add((position, TimerKind.CALLS))
@@ -123,6 +130,8 @@ def fire(turn: Turn, timer: Timer) -> None:
             turn.tell(position, LeaseCheckDue(now_ms))
         case TimerKind.REPORT:
             turn.tell(position, ReportDue(now_ms))
+        case TimerKind.REPORT_TO_NOT_UP:
+            turn.tell(position, ReportToNotUpDue(now_ms))
         case TimerKind.LOAD:
             turn.tell(position, LoadDue(now_ms))
         case TimerKind.CALLS:
@@ -153,7 +162,7 @@ def _groups(turn: Turn, due: frozenset[Timer]) -> list[frozenset[int]]:
         return [everybody]
     if any(kind is TimerKind.LOAD or (kind is TimerKind.CALLS and _load_goes_on(turn, at)) for at, kind in due):
         return [everybody]
-    if any(kind is TimerKind.REPORT for _, kind in due) and len({position for position, _ in due}) > 1:
+    if any(kind in REPORTS for _, kind in due) and len({position for position, _ in due}) > 1:
         return [everybody]
     return [frozenset({position}) for position in everybody]
 
@@ -245,6 +254,8 @@ def _node_instants(node: NodeState, after_ms: int, profile: Profile, *, reports:
     if reports and node.others:
         first_ms = start_ms + profile.report_first_ms
         yield _next_on(first_ms, max(after_ms + 1, first_ms), profile.report_interval_ms)
+        if profile.reports_to_members_not_up and not _sees_all_up(node):
+            yield _next_on(start_ms, after_ms + 1, profile.report_not_up_interval_ms)
 
 
 def _next_on(phase_ms: int, from_ms: int, period_ms: int) -> int:
@@ -276,6 +287,15 @@ def _lease_starts(node: NodeState) -> list[int]:
 def _is_report_time(node: NodeState, now_ms: int, profile: Profile) -> bool:
     since_first_ms = now_ms - node.started_ms - profile.report_first_ms
     return since_first_ms >= 0 and since_first_ms % profile.report_interval_ms == 0
+
+
+def _is_report_to_not_up_time(node: NodeState, now_ms: int, profile: Profile) -> bool:
+    period_ms = profile.report_not_up_interval_ms
+    return profile.reports_to_members_not_up and now_ms > node.started_ms and _is_on(node, now_ms, period_ms)
+
+
+def _sees_all_up(node: NodeState) -> bool:
+    return all(member.state is MemberState.UP for member in node.members)
 
 
 def _is_idle_report(turn: Turn, position: int, node: NodeState) -> bool:

@@ -36,6 +36,7 @@ from distro_model.events import (
     OperatorSet,
     ReadDue,
     ReportDue,
+    ReportToNotUpDue,
     RequestFinished,
     RequestReceived,
     RequestStarted,
@@ -105,6 +106,8 @@ def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
             return verify.on_lease_check_due(node, event, profile)
         case ReportDue():
             return members.on_report_due(node, event, profile)
+        case ReportToNotUpDue():
+            return members.on_report_to_not_up_due(node)
         case LoadDue():
             return load.on_load_due(node, event, profile)
         case ConnectionCheckDue():

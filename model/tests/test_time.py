@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, schedule, start
@@ -22,6 +24,7 @@ from distro_model.actions import (
 )
 from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
+from distro_model.node import MemberState
 from distro_model.profiles import NACOS_2_2_4, STRICT
 from distro_model.turn import Traffic
 
@@ -205,3 +208,16 @@ class TestPossibleStates:
         rejection = running().matching({"a": None, "b": {"c9": View(0, ())}})
         assert "a: the node is down, the model has up" in str(rejection)
         assert "c9 at b: the client is there at revision 0 with nothing, the model has unknown" in str(rejection)
+
+
+@pytest.mark.parametrize(("has_them", "up_again_ms"), [(False, 3500), (True, 500)])
+def test_who_is_not_up_gets_reports_of_its_own(has_them: bool, up_again_ms: int):
+    """From 2.3.0 on. The reports that go round come by every 4 s among three, those to members not UP every 5 s."""
+    profile = replace(STRICT, reports_to_members_not_up=has_them)
+    down = after(running(profile, "abc"), Crash("c"), Advance(28_500), Restart("c"))
+    waits = range(0, 5000, 500)
+    assert next(ms for ms in waits if sees_up(after(down, Advance(ms)), "a", "c")) == up_again_ms
+
+
+def sees_up(possible: PossibleStates, node: str, other: str) -> bool:
+    return all(outcome.state.node(node).member(other).state is MemberState.UP for outcome in possible.outcomes)

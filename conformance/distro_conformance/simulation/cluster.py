@@ -28,6 +28,7 @@ from distro_model.events import (
     LoadDue,
     Reply,
     ReportDue,
+    ReportToNotUpDue,
     RequestReceived,
     Send,
     TaskDue,
@@ -162,6 +163,9 @@ class SimulatedCluster:
         at(now_ms + profile.lease_check_ms, self._lease_check, position, life)
         if len(self.names) > 1:
             at(now_ms + profile.report_first_ms, self._timer, position, life, profile.report_interval_ms, ReportDue)
+            if profile.reports_to_members_not_up:
+                period_ms = profile.report_not_up_interval_ms
+                at(now_ms + period_ms, self._timer, position, life, period_ms, ReportToNotUpDue)
         self._tell(position, LoadDue(now_ms))
 
     # Nodes

@@ -50,11 +50,11 @@ class MemberReportTask:
             self._turn += 1
             await self._report_to(member)
 
-    async def report_to_those_not_up(self) -> None:
-        """From 2.3.0 on, in a period of its own."""
+    def report_to_those_not_up(self) -> None:
+        """From 2.3.0 on, in a period of its own. One that does not answer keeps nobody else waiting."""
         for member in tuple(self._members.others.values()):
             if member.state is not MemberState.UP:
-                await self._report_to(member)
+                self._clock.spawn(self._report_to(member), f"report to {member.address}, not UP")
 
     async def _report_to(self, member: Member) -> None:
         if self._profile.report_transport.is_grpc_for(

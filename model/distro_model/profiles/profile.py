@@ -222,6 +222,9 @@ class Profile:
     matches_parts_of_addresses: bool = False
     """A node counts as a member when its address is a part of a member's. Every release (B37, D13)."""
 
+    reports_to_members_not_up: bool = True
+    """Who is not UP gets reports of its own, besides those that go round. From 2.3.0 on (4.3)."""
+
     new_members_start_down: bool = True
     """A node that appears in the member list is DOWN until it was heard of. Not from 2.0.1 on (B36)."""
 
@@ -247,6 +250,7 @@ class Profile:
     """A connection to a peer is tested when nothing has shown for longer than this that it works (2.5)."""
     report_first_ms: int = 5000
     report_interval_ms: int = 2000
+    report_not_up_interval_ms: int = 5000
     failures_until_down: int = 3
     """A member is DOWN when more reports than this failed in a row (`fail-access-cnt`, 4.3)."""
 

@@ -55,6 +55,7 @@ _ALWAYS = Profile(
     matches_parts_of_addresses=True,
     records_answer_before_counting=False,
     keeps_metadata_of_published=False,
+    reports_to_members_not_up=False,
 )
 
 RELEASES = (
@@ -135,6 +136,7 @@ RELEASES = (
         name="nacos-2.3.0",
         span="2.3.0",
         changed={
+            "reports_to_members_not_up": True,
             "takes_revision": TakesRevision.ALWAYS,
             "batch_bumps_revision": True,
             "detects_silent_connections": True,

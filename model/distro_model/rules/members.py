@@ -28,6 +28,13 @@ def reported_member(node: NodeState, at_ms: int, profile: Profile) -> str:
     return node.others[reports_before % len(node.others)]
 
 
+@rule("report to members not UP", source="wire-protocol.md 4.3; ServerMemberManager.UnhealthyMemberInfoReportTask")
+def on_report_to_not_up_due(node: NodeState) -> Step:
+    """From 2.3.0 on, in a period of its own: who is back is found sooner than the round of reports comes by."""
+    not_up = (each.name for each in node.members if each.state is not MemberState.UP)
+    return Step(node, tuple(Send(name, Report()) for name in not_up))
+
+
 @rule("report received", source="wire-protocol.md 4.3; real-nacos.md 5 (failures are kept); MemberReportHandler")
 def on_report(node: NodeState, event: RequestReceived) -> Step:
     """The reporter is UP. Its count of failures stays, so that its next failure may lead straight to DOWN."""
