@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from impl_lab import Lab
 
-REAL_TIMEOUT_S = 30.0
+REAL_TIMEOUT_S = 60.0
 
 
 @pytest.fixture

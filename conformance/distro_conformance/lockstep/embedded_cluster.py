@@ -40,8 +40,8 @@ from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
 
-REAL_PATIENCE_S = 2.0
-"""For a push that the node has sent: it travels in real time."""
+REAL_PATIENCE_S = 10.0
+"""For a push that the node has sent: it travels in real time. Only a wrong one costs so much."""
 
 
 @dataclass

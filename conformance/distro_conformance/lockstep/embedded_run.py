@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import uvloop
 
@@ -26,6 +27,17 @@ from distro_protos import Message
 from distro_traces.content import replica_from_sync
 from distro_traces.event import Outcome
 from distro_traces.ndjson import Recorder
+
+UNKNOWN_TO_MODEL: Mapping[str, Any] = {
+    # A query of a release shows what its last push saw. The model ends at the client table.
+    "queries_read_pushed_view": False,
+    # The second report of 2.3.0 and later makes a member UP sooner. The model has the report in turn alone.
+    "reports_to_members_not_up": False,
+}
+"""Switches of the node's profile that are off in a run, since the model has no such rule."""
+
+CLIENT_PATIENCE_S, SETTLE_TIMEOUT_S = 20.0, 60.0
+"""Of real time. All clients here answer at once; how busy the machine is must not decide whether they did."""
 
 
 @dataclass
@@ -99,11 +111,10 @@ class EmbeddedRun:
     ) -> None:
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, mutant) if mutant else chosen
-        # A query of a release shows what its last push saw. The model knows no such lag: it ends at the client table.
-        chosen = replace(chosen, queries_read_pushed_view=False)
+        chosen = replace(chosen, **UNKNOWN_TO_MODEL)
         self._loop = _event_loop()
         self._closed = False
-        self._clock = VirtualClock()
+        self._clock = VirtualClock(client_patience_s=CLIENT_PATIENCE_S, settle_timeout_s=SETTLE_TIMEOUT_S)
         self._start_ms = self._clock.now_ms()
         self._log = TrafficLog()
         self._cluster = EmbeddedCluster(

@@ -57,9 +57,15 @@ _current: ContextVar[_Work | None] = ContextVar("piece of work", default=None)
 class VirtualClock:
     """See the module. Not thread-safe; belongs to one event loop, but may be made before that loop runs."""
 
-    def __init__(self, start_ms: int = 1_700_000_000_000, *, client_patience_s: float = 1.0) -> None:
-        """`client_patience_s` of real time is what a client gets to answer where the node must know."""
-        self._client_patience_s = client_patience_s
+    def __init__(
+        self,
+        start_ms: int = 1_700_000_000_000,
+        *,
+        client_patience_s: float = 1.0,
+        settle_timeout_s: float = 30.0,
+    ) -> None:
+        """Both in real time: what a client gets to answer where the node must know, and what `settle` may take."""
+        self._client_patience_s, self._settle_timeout_s = client_patience_s, settle_timeout_s
         self._now_ms = start_ms
         self._last_unique_ms = 0
         self._timers: list[_Timer] = []
@@ -130,11 +136,13 @@ class VirtualClock:
     def parked(self) -> AbstractContextManager[None]:
         return _Parked(self, _current.get())
 
-    async def settle(self, real_timeout_s: float = 10.0) -> None:
+    async def settle(self, real_timeout_s: float | None = None) -> None:
         """Return when no piece of work is left that is not parked.
 
-        Raises NotSettledError after `real_timeout_s` of real time, WorkFailedError when a piece of work raised.
+        Raises NotSettledError after so much real time (default: the clock's), WorkFailedError when a piece of work
+        raised.
         """
+        real_timeout_s = self._settle_timeout_s if real_timeout_s is None else real_timeout_s
         deadline_s = asyncio.get_running_loop().time() + real_timeout_s
         calm = 0
         while calm < CALM_TURNS:
