@@ -120,10 +120,10 @@ async def test_nothing_is_removed_where_instances_do_not_expire(lab: Lab) -> Non
 
 async def test_nobody_is_judged_while_health_checks_are_off(lab: Lab) -> None:
     run, _ = await registered(lab)
-    run.cluster.nodes[0]._switches.health_check_enabled = False
+    run.cluster.nodes[0].parts.naming.switches.health_check_enabled = False
     await run.clock.advance(100_000)
     assert health(run, 0) == [True]
-    run.cluster.nodes[0]._switches.health_check_enabled = True
+    run.cluster.nodes[0].parts.naming.switches.health_check_enabled = True
     await run.clock.advance(5_000)
     assert health(run, 0) == []
 
@@ -132,7 +132,7 @@ async def test_an_empty_client_goes_after_30_s_and_is_not_judged_any_more(lab: L
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 0)
     client = f"{IP}:{port}#true"
-    timers = len(run.cluster.nodes[0]._lifetime._timers)
+    timers = len(run.cluster.nodes[0].parts.core.clock._timers)
     operator(run, 0).register(WEB, {"ip": IP, "port": port})
     await run.clock.advance(7_000)
     operator(run, 0).deregister(WEB, IP, port)
@@ -143,9 +143,9 @@ async def test_an_empty_client_goes_after_30_s_and_is_not_judged_any_more(lab: L
     await run.clock.advance(5_000)
     assert run.last(0, client).kind == "client_disconnected"
     await run.clock.advance(5_000)
-    assert run.cluster.nodes[0]._clients.get(client) is None
+    assert run.cluster.nodes[0].parts.naming.clients.get(client) is None
     assert operator(run, 0)._beats._rounds == {}
-    assert len(run.cluster.nodes[0]._lifetime._timers) == timers
+    assert len(run.cluster.nodes[0].parts.core.clock._timers) == timers
     operator(run, 0).register(WEB, {"ip": IP, "port": port})
     await run.clock.advance(14_900)
     assert health(run, 0) == [True]

@@ -22,17 +22,19 @@ IN_RELEASE_AND_STRICT = pytest.mark.parametrize("profile", [NACOS_2_2_4, STRICT]
 
 
 def operator(run: Run, node: int) -> InstanceOperator:
-    return run.cluster.nodes[node]._instances
+    return run.cluster.nodes[node].parts.naming.instances
 
 
 def port_owned_by(run: Run, node: int) -> int:
     """A port whose `ip:port` hashes to that node."""
-    return next(port for port in range(1, 1000) if run.cluster.nodes[node]._mapper.responsible(f"{IP}:{port}"))
+    return next(
+        port for port in range(1, 1000) if run.cluster.nodes[node].parts.naming.mapper.responsible(f"{IP}:{port}")
+    )
 
 
 def health(run: Run, node: int, service: Service = WEB) -> list[bool]:
     """Of each instance of the service that this node knows."""
-    return [instance.healthy for instance in run.cluster.nodes[node]._clients.publishers_of(service)]
+    return [instance.healthy for instance in run.cluster.nodes[node].parts.naming.clients.publishers_of(service)]
 
 
 async def beat_for(run: Run, node: int, port: int, duration_ms: int) -> None:
@@ -226,10 +228,10 @@ async def test_the_clients_of_a_member_that_is_down_pass_to_another_one(lab: Lab
     await run.cluster.crash(0)
     run.links.sent.clear()
     await run.clock.advance(20_000)
-    heir_address = run.cluster.nodes[1]._mapper.map_server(tag)
+    heir_address = run.cluster.nodes[1].parts.naming.mapper.map_server(tag)
     heir = run.cluster.addresses.index(heir_address)
     assert heir in (1, 2)
-    assert run.cluster.nodes[2]._mapper.map_server(tag) == heir_address
+    assert run.cluster.nodes[2].parts.naming.mapper.map_server(tag) == heir_address
     await beat_for(run, heir, port, 200_000)
     assert [health(run, node) for node in (1, 2)] == [[True], [True]]
     assert {sent.sender for sent in run.links.sent if sent.client == client} == {heir_address}
@@ -245,7 +247,7 @@ async def test_a_new_owner_counts_from_the_last_verify(lab: Lab) -> None:
     await beat_for(run, 0, port, 100_000)
     await run.cluster.crash(0)
     await run.clock.advance(20_000)
-    assert run.cluster.nodes[1]._mapper.responsible(f"{IP}:{port}")
+    assert run.cluster.nodes[1].parts.naming.mapper.responsible(f"{IP}:{port}")
     assert health(run, 1) == [False]
     await run.clock.advance(9_000)
     assert health(run, 1) == [False]

@@ -14,13 +14,21 @@ from distro_impl.clocks.clock import Clock, RepeatingTimer, T, TimerCallback, Ti
 
 
 class Lifetime:
-    """A `Clock` that can be ended."""
+    """A `Clock` that begins and ends."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._timers: set[_OwnTimer] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.over = False
+        self._begun = self.over = False
+
+    def begin(self) -> None:
+        """Before, the node has a clock, but no life yet: it is starting."""
+        self._begun = True
+
+    @property
+    def is_running(self) -> bool:
+        return self._begun and not self.over
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

@@ -18,9 +18,9 @@ from multidict import CIMultiDict
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig
 from distro_impl.distro.mapper import DistroMapper
-from distro_impl.http.client import HttpClient
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
+from distro_impl.remote.http_client import HttpClient
 
 SERVER_AGENT = "Nacos-Server"
 OF_ONE_HOP = frozenset({"host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "expect"})

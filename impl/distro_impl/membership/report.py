@@ -15,12 +15,12 @@ from typing import Any
 import aiohttp
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.http.client import HttpAnswer, HttpClient
 from distro_impl.membership.members import Member, MemberState, ServerMemberManager
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_impl.remote.errors import NO_HANDLER
+from distro_impl.remote.http_client import HttpAnswer, HttpClient
 from distro_protos import UnreadableBodyError
 
 MEMBER_REPORT = "MemberReportRequest"

@@ -1,0 +1,31 @@
+"""What every part of a node needs: what it was told, its time, its events, and who watches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.lifetime import Lifetime
+from distro_impl.config import NodeConfig
+from distro_impl.events import Observer, Watch
+from distro_impl.notify_center import NotifyCenter
+from distro_impl.profiles import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Core:
+    config: NodeConfig
+    clock: Lifetime
+    notify_center: NotifyCenter
+    watch: Watch
+
+    @classmethod
+    def of(cls, config: NodeConfig, clock: Clock, observer: Observer | None) -> Self:
+        lifetime = Lifetime(clock)
+        watch = Watch(config.address, lifetime, observer, config.profile)
+        return cls(config=config, clock=lifetime, notify_center=NotifyCenter(), watch=watch)
+
+    @property
+    def profile(self) -> Profile:
+        return self.config.profile

@@ -1,0 +1,66 @@
+"""All parts of a node, side by side: what stands on what, and in which order they begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from distro_impl.assembly.core import Core
+from distro_impl.assembly.distro import Distro
+from distro_impl.assembly.http import http_server
+from distro_impl.assembly.membership import Membership
+from distro_impl.assembly.naming import Naming
+from distro_impl.assembly.remote import Remote, grpc_servers
+from distro_impl.clocks.clock import Clock
+from distro_impl.config import NodeConfig
+from distro_impl.distro.distro_protocol import DistroProtocol
+from distro_impl.events import Observer
+from distro_impl.http.filters import UP
+from distro_impl.http.server import HttpServer
+from distro_impl.remote.acceptor import RequestAcceptor
+from distro_impl.remote.cluster_clients import Interceptors
+
+Servers = tuple[RequestAcceptor | HttpServer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    core: Core
+    membership: Membership
+    naming: Naming
+    distro: Distro
+    remote: Remote
+
+    @classmethod
+    def of(cls, config: NodeConfig, clock: Clock, observer: Observer | None, interceptors: Interceptors | None) -> Self:
+        """Raises MemberListError when the file with the members cannot be used."""
+        core = Core.of(config, clock, observer)
+        membership = Membership.of(core, interceptors)
+        naming = Naming.of(core, membership)
+        return cls(
+            core=core,
+            membership=membership,
+            naming=naming,
+            distro=Distro.of(core, membership, naming),
+            remote=Remote.of(core, membership, naming),
+        )
+
+    def servers(self) -> Servers:
+        """New ones, in the order in which they are bound."""
+        sides = self.remote, self.membership, self.naming, self.distro
+        return (*grpc_servers(*sides), http_server(*sides, self.server_status))
+
+    def begin(self) -> DistroProtocol:
+        """All timers, and the ticks of the engines, count from now."""
+        self.core.clock.begin()
+        self.naming.begin(self.remote.connections)
+        protocol = self.distro.begin()
+        self.membership.begin()
+        self.remote.begin()
+        return protocol
+
+    def server_status(self) -> str:
+        """As ServerStatusManager has it: with data warm-up a node is DOWN until its initial load is complete."""
+        if not self.core.clock.is_running:
+            return "STARTING"
+        return "DOWN" if self.core.profile.data_warmup and not self.distro.is_loaded else UP

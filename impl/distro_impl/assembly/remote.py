@@ -1,0 +1,110 @@
+"""The side of a node that others connect to: who is connected, who may be, and the two gRPC servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from distro_impl.assembly.core import Core
+from distro_impl.assembly.distro import Distro
+from distro_impl.assembly.membership import Membership
+from distro_impl.assembly.naming import Naming
+from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
+from distro_impl.distro.distro_handler import DistroDataRequestHandler
+from distro_impl.distro.transport_agent import DISTRO_DATA
+from distro_impl.events import NodeEventKind
+from distro_impl.membership.upgrade import UpgradeJudgement
+from distro_impl.naming.naming_handlers import NamingHandlers
+from distro_impl.options import GrpcServerOptions
+from distro_impl.remote.acceptor import RequestAcceptor
+from distro_impl.remote.connection import Connection
+from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.remote.ejector import ConnectionEjector
+from distro_impl.remote.grpc_server import Health
+from distro_impl.remote.handlers import Handler, core_handlers
+from distro_impl.remote.loader import ServerLoader
+from distro_impl.security.request_filter import InnerApi, RemoteRequestAuthFilter
+from distro_impl.security.tokens import TokenManager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Remote:
+    core: Core
+    connections: ConnectionManager
+    ejector: ConnectionEjector
+    loader: ServerLoader
+    health: Health
+    tokens: TokenManager | None
+    """None where authentication is off."""
+    inner_api: InnerApi
+
+    @classmethod
+    def of(cls, core: Core, membership: Membership, naming: Naming) -> Self:
+        clock, profile, options = core.clock, core.profile, core.config.options
+
+        def connected(connection: Connection) -> None:
+            if connection.meta.is_naming:
+                naming.clients.client_connected(connection.id)
+
+        def disconnected(connection: Connection) -> None:
+            if clock.is_running:
+                naming.clients.delete(connection.id, NodeEventKind.CLIENT_DISCONNECTED)
+
+        connections = ConnectionManager(clock, profile, core.config.connection_limits, connected, disconnected)
+        ejector = ConnectionEjector(clock, profile, connections)
+        return cls(
+            core=core,
+            connections=connections,
+            ejector=ejector,
+            loader=ServerLoader(clock, membership.members, membership.peers, connections, ejector),
+            health=Health(),
+            tokens=TokenManager(options.auth, clock) if options.auth else None,
+            inner_api=InnerApi(profile, options.identity, membership.members),
+        )
+
+    def begin(self) -> None:
+        """Start to look after the connections, and say that the node serves."""
+        self.ejector.start()
+        self.core.clock.spawn(self.health.set_serving(True), f"health of {self.core.config.address}")
+
+
+def grpc_servers(
+    remote: Remote, membership: Membership, naming: Naming, distro: Distro
+) -> tuple[RequestAcceptor, RequestAcceptor]:
+    """For SDKs and for members."""
+    core, options = remote.core, remote.core.config.options
+    handlers = _handlers(remote, membership, naming, distro)
+
+    def server(offset: int, purpose: str, options: GrpcServerOptions, *, refuses: bool = False) -> RequestAcceptor:
+        return RequestAcceptor(
+            ip=core.config.ip,
+            port=core.config.port + offset,
+            purpose=f"{purpose} gRPC of node {core.config.address}",
+            options=options,
+            refuses_cluster_requests=refuses,
+            clock=core.clock,
+            profile=core.profile,
+            connections=remote.connections,
+            handlers=handlers,
+            auth_filter=RemoteRequestAuthFilter(remote.inner_api, remote.tokens),
+            health=remote.health,
+            is_started=lambda: core.clock.is_running,
+        )
+
+    return (
+        server(SDK_PORT_OFFSET, "SDK", options.sdk_server, refuses=not core.profile.distro_on_sdk_port),
+        server(CLUSTER_PORT_OFFSET, "cluster", options.cluster_server),
+    )
+
+
+def _handlers(remote: Remote, membership: Membership, naming: Naming, distro: Distro) -> dict[str, Handler]:
+    """Request type -> handler, the same on both servers."""
+    core, profile, members = remote.core, remote.core.profile, membership.members
+    naming_handlers = NamingHandlers(profile, naming.clients, naming.storage, naming.instance_ids, core.watch)
+    distro_handler = DistroDataRequestHandler(profile, distro.processor, distro.log, lambda: distro.is_loaded)
+    return {
+        **core_handlers(members),
+        **remote.loader.handlers(),
+        **UpgradeJudgement(profile, members).guarded(naming_handlers.table()),
+        DISTRO_DATA: distro_handler.handle,
+    }
