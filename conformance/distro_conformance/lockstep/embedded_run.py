@@ -31,8 +31,6 @@ from distro_traces.ndjson import Recorder
 UNKNOWN_TO_MODEL: Mapping[str, Any] = {
     # A query of a release shows what its last push saw. The model ends at the client table.
     "queries_read_pushed_view": False,
-    # The second report of 2.3.0 and later makes a member UP sooner. The model has the report in turn alone.
-    "reports_to_members_not_up": False,
 }
 """Switches of the node's profile that are off in a run, since the model has no such rule."""
 
