@@ -86,6 +86,16 @@ async def test_the_api_asks_for_a_token_wherever_it_may_stand(lab: Lab):
         assert await http.status("PUT", SWITCHES, {"Authorization": f"Bearer {token}"}) != 403
 
 
+async def test_a_client_may_name_its_user_in_every_request_instead_of_logging_in(lab: Lab):
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    async with ClientSession() as session:
+        http = Http(session, run)
+        assert await http.status("PUT", SWITCHES, **NACOS) != 403
+        assert await http.status("GET", NODES, username="nacos", password="wrong") == 403
+        assert await http.status("GET", NODES, username="nacos") == 403
+        assert await http.status("PUT", SWITCHES, username="reader", password="secret") == 403
+
+
 async def test_a_reader_may_not_write(lab: Lab):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
 import shutil
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from distro_conformance.sdks.registry import Sdk
@@ -20,6 +22,7 @@ from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError
 
 _BUILD_TIMEOUT_S = 900.0
+_LOCK_POLL_S = 0.2
 _COMPLAINT_CHARACTERS = 400
 
 
@@ -39,6 +42,26 @@ async def built(sdk: Sdk, on_progress: OnProgress) -> Path:
     if directory.is_dir():
         return directory
     directory.parent.mkdir(parents=True, exist_ok=True)
+    async with _alone(directory.parent.with_suffix(".lock")):
+        if not directory.is_dir():
+            await _build(sdk, directory, on_progress)
+    return directory
+
+
+@contextlib.asynccontextmanager
+async def _alone(path: Path) -> AsyncIterator[None]:
+    """One build at a time on this machine: Maven's repository is not made for two."""
+    with path.open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_LOCK_POLL_S)
+        yield
+
+
+async def _build(sdk: Sdk, directory: Path, on_progress: OnProgress) -> None:
     if sdk.build:
         on_progress(f"building the SDK program {sdk.name}; only the first start takes this")
     with tempfile.TemporaryDirectory(prefix=f".{sdk.name}-", dir=directory.parent) as work:
@@ -46,9 +69,7 @@ async def built(sdk: Sdk, on_progress: OnProgress) -> Path:
         shutil.copytree(sdk.sources, place)
         for command in sdk.build:
             await _run(sdk, command, place)
-        with contextlib.suppress(OSError):  # somebody else was faster, with the same program
-            place.rename(directory)
-    return directory
+        place.rename(directory)
 
 
 def _fingerprint(sdk: Sdk) -> str:

@@ -6,6 +6,7 @@ What they hold is asked by the kit's own client, never by the SDK under test: an
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import itertools
 import sys
@@ -19,7 +20,7 @@ import grpc.aio
 
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.recording.journal import read_state
-from distro_conformance.release import STRICT
+from distro_conformance.release import STRICT, Span
 from distro_conformance.sdks.listing import Listing, listing
 from distro_conformance.targets import jvm
 from distro_conformance.targets.nacos import start_nacos_cluster
@@ -29,10 +30,17 @@ from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
 
+EMBEDDED = "embedded"
 SIZE = 3
 _HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 60.0
 _POLL_S = 0.02
+_USER = "nacos"
+_PASSWORD, _WRONG_PASSWORD = "open-sesame", "open-barley"
+_SECRET = base64.b64encode(b"of the tokens, and long enough for one").decode()
+_OLD_KEYS = Span(until="2.1.2")
+CREDENTIALS = ("--username", _USER, "--password", _PASSWORD)
+WRONG_CREDENTIALS = ("--username", _USER, "--password", _WRONG_PASSWORD)
 _MAIN = "from distro_conformance.cli import main; main()"
 
 
@@ -85,6 +93,22 @@ class ReferenceServer:
             self._process = None
 
 
+def guard(profile: str | None) -> tuple[str, ...]:
+    """Settings of reference nodes that let one user in, with CREDENTIALS, and nobody else."""
+    plugin = "default" if (profile or STRICT) in _OLD_KEYS else "plugin.nacos"
+    return (
+        "nacos.core.auth.enabled=true",
+        f"nacos.core.auth.{plugin}.token.secret.key={_SECRET}",
+        f"distrocheck.auth.users={_USER}:{_PASSWORD}",
+    )
+
+
+def _quick_load(profile: str) -> str:
+    """Nodes that start together fail to load at first; usually they wait half a minute to try again."""
+    old, new = "nacos.naming.clean.loadDataRetryDelayMillis", "nacos.core.protocol.distro.data.load.retryDelayMs"
+    return f"{old if profile in _OLD_KEYS else new}=1000"
+
+
 @contextlib.asynccontextmanager
 async def started_nodes(
     target: str, profile: str | None, settings: Sequence[str], on_progress: OnProgress
@@ -100,10 +124,10 @@ async def started_nodes(
         cluster = start_nacos_cluster(version, ports=sorted(free_base_ports(SIZE)), on_progress=on_progress)
         async with cluster as servers, Nodes(servers, f"nacos-{version}") as nodes:
             yield nodes
-    elif target == "embedded":
+    elif target == EMBEDDED:
         profile = profile_named(profile or STRICT).name
         options = ["--profile", profile]
-        options += [word for setting in settings for word in ("--set", setting)]
+        options += [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
         async with _reference_servers(options) as references, Nodes(references, profile) as nodes:
             yield nodes
     else:
@@ -164,6 +188,9 @@ class Nodes:
             if server.pid is None:
                 await self._forget(index)
                 await server.start()
+        await self.loaded()
+
+    async def loaded(self) -> None:
         for index in self.running:
             await self._loaded(index)
 

@@ -45,15 +45,16 @@ class SdkProgram:
         self._reader = asyncio.create_task(self._read(), name=f"stdout of the SDK program {sdk.name}")
 
     @classmethod
-    async def start(cls, sdk: Sdk, place: Path, servers: Sequence[str]) -> Self:
-        """Returns when the SDK is ready. `place` is where the program was built, `servers` are main addresses."""
+    async def start(cls, sdk: Sdk, place: Path, servers: Sequence[str], credentials: Sequence[str] = ()) -> Self:
+        """Returns when the SDK is ready. `place` is where the program was built, `servers` are main addresses,
+        `credentials` the options of the contract that name a user."""
         home = Path(tempfile.mkdtemp(prefix=f"distrocheck-sdk-{sdk.name}-"))
         words = {"built": str(place), "home": str(home)}
         command = [word.format_map(words) for word in sdk.command]
         with (home / "console.txt").open("wb") as console:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(Path(leash.__file__)), str(os.getpid())),
-                *(*command, "--server", ",".join(servers)),
+                *(*command, "--server", ",".join(servers), *credentials),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=console,

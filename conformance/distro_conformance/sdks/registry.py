@@ -73,6 +73,7 @@ SDKS: dict[str, Sdk] = {
             environment={"PYTHONPATH": "{built}/packages"},
         ),
         _java("java2", "2.5.1", Transport.GRPC, has_batch=True),
+        _java("java2.3", "2.3.3", Transport.GRPC, has_batch=True),
         _java("java2.0", "2.0.4", Transport.GRPC, has_batch=False),
         _java("java1", "1.4.8", Transport.HTTP, has_batch=False),
         Sdk(

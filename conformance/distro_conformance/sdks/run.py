@@ -7,14 +7,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import grpc.aio
 
 from distro_conformance.sdks.build import SdkMissingError, built
-from distro_conformance.sdks.nodes import Nodes, started_nodes
+from distro_conformance.sdks.nodes import EMBEDDED, guard, started_nodes
 from distro_conformance.sdks.registry import SDKS, Sdk, sdk_named
-from distro_conformance.sdks.scenarios import SCENARIOS, FailedError, Scenario, Stage
+from distro_conformance.sdks.scenarios import SCENARIOS
+from distro_conformance.sdks.stage import FailedError, Scenario, Stage
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict, worst
 
@@ -76,9 +78,24 @@ async def run_sdks(
     wanted = [_scenario_named(name) for name in scenarios or SCENARIOS]
     started = time.monotonic()
 
+    # A real server's login is not part of its naming module.
+    guarded = (
+        partial(started_nodes, target, profile, (*settings, *guard(profile)), on_progress)
+        if target == EMBEDDED
+        else None
+    )
+
     async def on_one_cluster(of_job: Sequence[Sdk]) -> list[Cell]:
         async with started_nodes(target, profile, settings, on_progress) as nodes:
-            return [cell for sdk in of_job for cell in await _run_sdk(sdk, wanted, nodes, on_progress)]
+            cells: list[Cell] = []
+            for sdk in of_job:
+                try:
+                    stage = Stage(sdk, await built(sdk, on_progress), nodes, guarded)
+                except SdkMissingError as error:
+                    cells += [Cell(sdk.name, each.name, Outcome.MISSING, reason=str(error)) for each in wanted]
+                else:
+                    cells += await _run_sdk(stage, wanted, on_progress)
+            return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
     tasks = [asyncio.create_task(on_one_cluster(share)) for share in shares]
@@ -92,15 +109,11 @@ async def run_sdks(
     return SdkReport(tuple(cells), time.monotonic() - started)
 
 
-async def _run_sdk(sdk: Sdk, scenarios: Sequence[Scenario], nodes: Nodes, on_progress: OnProgress) -> list[Cell]:
-    try:
-        stage = Stage(sdk, await built(sdk, on_progress), nodes)
-    except SdkMissingError as error:
-        return [Cell(sdk.name, scenario.name, Outcome.MISSING, reason=str(error)) for scenario in scenarios]
+async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], on_progress: OnProgress) -> list[Cell]:
     cells = []
     try:
         for scenario in scenarios:
-            on_progress(f"{sdk.name}: {scenario.text}")
+            on_progress(f"{stage.sdk.name}: {scenario.text}")
             cells.append(await _run_scenario(scenario, stage))
     finally:
         await stage.kill_programs()

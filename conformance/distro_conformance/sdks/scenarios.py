@@ -1,30 +1,27 @@
 """What an SDK does and what must come of it, one scenario each.
 
-A scenario speaks to the SDK through its program and looks at the nodes through the kit's own eyes. Two programs serve
-all scenarios of an SDK, since starting one can take seconds: the publisher knows the first node only, the roamer all.
-Bounds are those of the protocol with room for a busy machine (wire-protocol.md, appendix B and section 6.7).
+A scenario speaks to the SDK through its program and looks at the nodes through the kit's own eyes. Bounds are those of
+the protocol with room for a busy machine (wire-protocol.md, appendix B and section 6.7).
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
+import contextlib
 import json
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import psutil
 
 from distro_conformance.node.player import CLUSTER, Host
 from distro_conformance.release import Span
 from distro_conformance.sdks.listing import Listing, addresses, shown
-from distro_conformance.sdks.nodes import Nodes
-from distro_conformance.sdks.program import SdkProgram
-from distro_conformance.sdks.registry import Sdk, Transport
+from distro_conformance.sdks.nodes import CREDENTIALS, WRONG_CREDENTIALS, Nodes
+from distro_conformance.sdks.program import ProgramError, SdkProgram
+from distro_conformance.sdks.registry import Transport
+from distro_conformance.sdks.stage import POLL_S, FailedError, Scenario, Stage
 from distro_conformance.targets.ports import SDK_OFFSET
 
 REPLICATED_WITHIN_S = 8.0
@@ -43,77 +40,11 @@ DELETED_WITHIN_S = 22.0 + 5.0 + REPLICATED_WITHIN_S
 BEATEN_S = 45.0
 """Longer than an instance lives whose beats do not arrive: 30 s, a round of the checker, a member that goes DOWN."""
 REDONE_WITHIN_S = 30.0
-_POLL_S = 0.1
 
 IP, PORT = "10.0.0.1", 80
 INSTANCE = f"{IP}:{PORT}"
 
-_numbers = itertools.count(1)
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class FailedError(Exception):
-    """The scenario did not come out as it must; the text is the reason in the table."""
-
-
-@dataclass(slots=True)
-class Stage:
-    """One SDK among the nodes."""
-
-    sdk: Sdk
-    place: Path
-    nodes: Nodes
-    _programs: dict[str, SdkProgram] = field(default_factory=dict)
-
-    async def publisher(self) -> SdkProgram:
-        return await self._program("publisher", self.nodes.addresses[:1])
-
-    async def roamer(self) -> SdkProgram:
-        return await self._program("roamer", self.nodes.addresses)
-
-    def new_service(self, name: str) -> str:
-        return f"{self.sdk.name}-{name}-{next(_numbers)}".replace(".", "-")
-
-    async def kill_programs(self) -> None:
-        for name in tuple(self._programs):
-            await self._programs.pop(name).kill()
-
-    async def show(self, service: str, wanted: tuple[str, ...], within_s: float, what: str) -> None:
-        """`everywhere`, for the addresses alone."""
-        await self.everywhere(service, lambda found: addresses(found) == wanted, within_s, what)
-
-    async def everywhere(self, service: str, meant: Callable[[Listing], bool], within_s: float, what: str) -> None:
-        """Until every running node shows such a list. Raises FailedError with what the last one shows instead."""
-        deadline = time.monotonic() + within_s
-        for index in self.nodes.running:
-            while not meant(found := await self.nodes.shown(index, service)):
-                if time.monotonic() > deadline:
-                    at = self.nodes.addresses[index]
-                    raise FailedError(f"{what}: not within {within_s:.0f} s at {at}, which shows {shown(found)}")
-                await asyncio.sleep(_POLL_S)
-
-    async def _program(self, name: str, servers: tuple[str, ...]) -> SdkProgram:
-        program = self._programs.get(name)
-        if program is None or not program.is_running:
-            program = self._programs[name] = await SdkProgram.start(self.sdk, self.place, servers)
-        return program
-
-
-_ALL = Span()
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """`offered_by` says whether the SDK has what the scenario is about, `releases` which servers have it."""
-
-    name: str
-    text: str
-    run: Callable[[Stage], Awaitable[None]]
-    offered_by: Callable[[Sdk], bool] = lambda _: True
-    releases: Span = _ALL
-
-    def is_offered(self, stage: Stage) -> bool:
-        return self.offered_by(stage.sdk) and stage.nodes.profile in self.releases
 
 
 async def _register(stage: Stage) -> None:
@@ -193,6 +124,35 @@ async def _close(stage: Stage) -> None:
     await stage.show(service, (), REPLICATED_WITHIN_S, "gone after the SDK was closed")
 
 
+async def _login(stage: Stage) -> None:
+    assert stage.guarded is not None
+    service, refused = stage.new_service("login"), stage.new_service("refused")
+    async with stage.guarded() as nodes:
+        await nodes.loaded()
+        async with stage.at(nodes, CREDENTIALS) as program:
+            await program.ask("register", service, IP, PORT)
+            await _published(nodes, service, REPLICATED_WITHIN_S)
+            if addresses(found := await program.query(service)) != (INSTANCE,):
+                raise FailedError(f"logged in, the SDK's query answers {shown(found)}, not {INSTANCE}")
+        with contextlib.suppress(ProgramError):  # at start or at the first request, as the SDK likes
+            async with stage.at(nodes, WRONG_CREDENTIALS) as program:
+                await program.ask("register", refused, IP, PORT)
+                raise FailedError("a wrong password registers, says the SDK")
+        for index in nodes.running:
+            if await nodes.publishers(index, refused):
+                raise FailedError(f"a wrong password registered at {nodes.addresses[index]}")
+
+
+async def _published(nodes: Nodes, service: str, within_s: float) -> None:
+    """Looked at as a member does: members need no password."""
+    deadline = time.monotonic() + within_s
+    for index in nodes.running:
+        while not await nodes.publishers(index, service):
+            if time.monotonic() > deadline:
+                raise FailedError(f"registered after login: not within {within_s:.0f} s at {nodes.addresses[index]}")
+            await asyncio.sleep(POLL_S)
+
+
 async def _kill_client(stage: Stage) -> None:
     service, program = stage.new_service("kill-client"), await stage.publisher()
     await _register_one(stage, program, service, *QUICK_BEATS)
@@ -227,7 +187,7 @@ async def _registered_anew(stage: Stage, service: str, before: frozenset[str]) -
         while not await stage.nodes.publishers(index, service) - before:
             if time.monotonic() > deadline:
                 raise FailedError(f"not registered anew within {REDONE_WITHIN_S:.0f} s after its node was killed")
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(POLL_S)
 
 
 async def _survives(stage: Stage, service: str) -> None:
@@ -271,12 +231,18 @@ SCENARIOS: dict[str, Scenario] = {
             "batch",
             "several instances in one request, then fewer",
             _batch,
-            lambda sdk: sdk.has_batch,
+            lambda stage: stage.sdk.has_batch,
             Span(since="2.1.1"),
         ),
         Scenario("subscribe", "a subscriber is told what comes and goes at other nodes", _subscribe),
         Scenario("deregister", "a deregistered instance is gone at every node", _deregister),
-        Scenario("close", "a closed SDK leaves nothing", _close, lambda sdk: sdk.transport is Transport.GRPC),
+        Scenario("close", "a closed SDK leaves nothing", _close, lambda stage: stage.sdk.transport is Transport.GRPC),
+        Scenario(
+            "login",
+            "who logs in may register and query, who says a wrong password may not",
+            _login,
+            lambda stage: stage.guarded is not None,
+        ),
         Scenario("kill-client", "what a killed client published is gone at every node", _kill_client),
         Scenario("kill-node", "a killed node: redone at another one, subscriptions included", _kill_node),
     )

@@ -4,6 +4,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -87,21 +88,20 @@ func obey(sdk naming_client.INamingClient, verb string, words []string, answer l
 	service := words[0]
 	switch verb {
 	case "register":
-		_, err := sdk.RegisterInstance(instance(service, words[1], words[2], words[3:]))
-		return err
+		return accepted(sdk.RegisterInstance(instance(service, words[1], words[2], words[3:])))
 	case "batch":
 		var instances []vo.RegisterInstanceParam
 		for _, address := range strings.Split(words[1], ",") {
 			ip, port, _ := strings.Cut(address, ":")
 			instances = append(instances, instance(service, ip, port, nil))
 		}
-		_, err := sdk.BatchRegisterInstance(vo.BatchRegisterInstanceParam{ServiceName: service, Instances: instances})
-		return err
+		return accepted(sdk.BatchRegisterInstance(vo.BatchRegisterInstanceParam{
+			ServiceName: service, Instances: instances,
+		}))
 	case "deregister":
-		_, err := sdk.DeregisterInstance(vo.DeregisterInstanceParam{
+		return accepted(sdk.DeregisterInstance(vo.DeregisterInstanceParam{
 			ServiceName: service, Ip: words[1], Port: number(words[2]), Ephemeral: true,
-		})
-		return err
+		}))
 	case "subscribe":
 		return sdk.Subscribe(&vo.SubscribeParam{ServiceName: service, SubscribeCallback: func(found []model.Instance, err error) {
 			if err != nil && len(found) == 0 { // the SDK reports an empty list as an error
@@ -118,6 +118,14 @@ func obey(sdk naming_client.INamingClient, verb string, words []string, answer l
 		return err
 	}
 	return fmt.Errorf("no command %q", verb)
+}
+
+// accepted tells a refusal, which the SDK returns as false, as the error that it is.
+func accepted(ok bool, err error) error {
+	if err == nil && !ok {
+		return errors.New("the server refused")
+	}
+	return err
 }
 
 func instance(service, ip, port string, pairs []string) vo.RegisterInstanceParam {

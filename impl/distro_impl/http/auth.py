@@ -58,7 +58,7 @@ def login_routes(profile: Profile, tokens: TokenManager | None) -> Iterable[web.
 def auth_filter(
     context_path: str, profile: Profile, options: AuthOptions, tokens: TokenManager, inner_api: InnerApi
 ) -> Middleware:
-    """Members pass with the identity of the cluster, clients with a token."""
+    """Members pass with the identity of the cluster, clients with a token, or with what one is given for."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -66,7 +66,8 @@ def auth_filter(
         is_open = path.startswith(OPEN_PREFIXES) or (path == CLUSTER_REPORT and not profile.http_report_needs_auth)
         if not is_open and not _is_member(request):
             try:
-                tokens.check(await _token(request), Right.READ if request.method in ("GET", "HEAD") else Right.WRITE)
+                right = Right.READ if request.method in ("GET", "HEAD") else Right.WRITE
+                tokens.check(await _token(request) or await _token_of_user(request, tokens), right)
             except AccessDeniedError as error:
                 return web.Response(status=403, text=str(error))
         return await handler(request)
@@ -84,6 +85,12 @@ async def _token(request: web.Request) -> str | None:
     if bearer.startswith("Bearer "):
         return bearer.removeprefix("Bearer ")
     return request.headers.get(ACCESS_TOKEN) or await _parameter(request, ACCESS_TOKEN)
+
+
+async def _token_of_user(request: web.Request, tokens: TokenManager) -> str | None:
+    """The Node SDK never logs in: it names its user in every request. Raises AccessDeniedError."""
+    name, password = await _parameter(request, "username"), await _parameter(request, "password")
+    return tokens.login(name, password or "") if name else None
 
 
 async def _parameter(request: web.Request, name: str) -> str | None:
