@@ -18,8 +18,8 @@ class NodeConfig:
     """One node. `port` is the main port P: identity in every message, and the port of the HTTP server.
 
     `members` are `ip:P` texts, the node itself included. Instead a file may hold them, in the syntax of `cluster.conf`;
-    it is watched. With neither the node is alone (standalone). Timings and
-    switches are those of the profile; `dataclasses.replace(profile, sync_delay_ms=…)` overrides one.
+    it is watched. With neither the node is alone (standalone). Timings and switches are those of the profile;
+    `dataclasses.replace(profile, sync_delay_ms=…)` overrides one.
     """
 
     port: int
@@ -29,6 +29,8 @@ class NodeConfig:
     profile: Profile = PROFILES["strict"]
     connection_limits: ConnectionLimits = UNLIMITED
     options: NodeOptions = DEFAULT_OPTIONS
+    serves_http: bool = True
+    """Off for a harness that speaks gRPC alone and starts nodes by the hundred: the routes are half of a start."""
 
     def __post_init__(self) -> None:
         if self.members and self.member_list_file is not None:

@@ -107,10 +107,14 @@ class EmbeddedCluster:
     def up(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if name in self._nodes)
 
-    async def observe(self) -> Observation:
-        """What each node holds, as its SNAPSHOT tells; None for a node that is down."""
-        held = await asyncio.gather(*(self._observe(name) for name in self.up))
-        return {**dict.fromkeys(self.names), **dict(zip(self.up, held, strict=True))}
+    def node_of(self, client: str) -> str:
+        return self._clients[client].node
+
+    async def observe(self, nodes: Sequence[str]) -> Observation:
+        """What each of these nodes holds, as its SNAPSHOT tells; None for a node that is down."""
+        up = [name for name in nodes if name in self._nodes]
+        held = await asyncio.gather(*map(self._observe, up))
+        return {**dict.fromkeys(nodes), **dict(zip(up, held, strict=True))}
 
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""
@@ -151,6 +155,7 @@ class EmbeddedCluster:
             port=self.ports[list(self.names).index(name)],
             members=tuple(self.addresses.values()),
             profile=self.profile.acquainted(),  # the model begins with members that are connected
+            serves_http=False,
         )
         for peer in self.names:
             if peer != name:

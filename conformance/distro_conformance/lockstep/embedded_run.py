@@ -19,6 +19,7 @@ from distro_conformance.lockstep.service_lists import Lists
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.wire.links import Carried
 from distro_impl import NodeEvent, NodeEventKind, VirtualClock, free_main_ports, profile_named, with_mutant
+from distro_impl.profiles import ReportTransport
 from distro_model.actions import Action, Crash, Restart
 from distro_model.messages import CallResult, Operation
 from distro_model.possible import Observation
@@ -31,6 +32,8 @@ from distro_traces.ndjson import Recorder
 UNKNOWN_TO_MODEL: Mapping[str, Any] = {
     # A query of a release shows what its last push saw. The model ends at the client table.
     "queries_read_pushed_view": False,
+    # Reports over HTTP would pass by the links, and no fault would meet them.
+    "report_transport": ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
 }
 """Switches of the node's profile that are off in a run, since the model has no such rule."""
 
@@ -142,8 +145,12 @@ class EmbeddedRun:
                 self._recording.node_stopped(node, "crash")
         self._loop.run_until_complete(self._cluster.perform(action))
 
-    def observe(self) -> Observation:
-        return self._loop.run_until_complete(self._cluster.observe())
+    def node_of(self, client: str) -> str:
+        return self._cluster.node_of(client)
+
+    def observe(self, nodes: Sequence[str]) -> Observation:
+        """What each of these nodes holds; None for one that is down."""
+        return self._loop.run_until_complete(self._cluster.observe(nodes)) if nodes else {}
 
     def shown(self, nodes: Sequence[str]) -> Mapping[str, Lists]:
         return self._loop.run_until_complete(self._cluster.shown(nodes))

@@ -15,15 +15,23 @@ from distro_conformance.lockstep.embedded_run import EmbeddedRun
 from distro_conformance.lockstep.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, Drop, Heal, Hold, Swallow
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Deregister,
+    Disconnect,
+    Drop,
+    Heal,
+    Hold,
+    Register,
+    Swallow,
+)
 from distro_model.clockwork import prologue
 from distro_model.cluster import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import profile_named
 from distro_traces.ndjson import Recorder
-
-UNHEARD = (Heal, Hold, Drop, Swallow)
-"""Actions on a link that no node hears of before it next speaks: what the nodes held they still hold."""
 
 LONG_MS = 2_000
 """An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
@@ -52,6 +60,7 @@ class Lockstep:
     ) -> None:
         """With `compare` False the model only says which actions make sense."""
         self._compare = compare
+        self._nodes = tuple(nodes)
         self.profile = profile_named(profile)
         self._possible = PossibleStates.of(start(nodes, self.profile))
         self._run = EmbeddedRun(nodes, profile, mutant, recorder)
@@ -75,6 +84,7 @@ class Lockstep:
 
     def perform(self, action: Action) -> None:
         """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal."""
+        hearing = self._hearing(action)
         try:
             pushed = self._perform(action)
         except (WorkFailedError, RefusedError) as error:
@@ -83,12 +93,27 @@ class Lockstep:
         if not self._compare:
             self._possible = possible
             return
-        seen = self._last_seen if isinstance(action, UNHEARD) else self._run.observe()
+        seen = {**self._last_seen, **self._run.observe(hearing)}
         after = possible.matching(seen, self._run.take_traffic())
         if isinstance(after, Rejection):
             raise DivergedError(action, self.now_ms(), after)
         self._possible = after
         self._compare_lists(action, seen, pushed)
+
+    def _hearing(self, action: Action) -> Sequence[str]:
+        """The nodes that can hear of it before time passes. What the others held they still hold.
+
+        One that changes all the same is seen as soon as time has passed, or somebody has spoken to it.
+        """
+        match action:
+            case Heal() | Hold() | Drop() | Swallow():
+                return ()
+            case Connect(node=node):
+                return (node,)
+            case Register(client=client) | Deregister(client=client) | Disconnect(client=client):
+                return (self._run.node_of(client),)
+            case _:
+                return self._nodes
 
     def _perform(self, action: Action) -> Observation | None:
         """Where the action leaves time for a push: what was seen before the last such time."""
@@ -96,7 +121,7 @@ class Lockstep:
             self._run.perform(action)
             return None
         self._run.perform(Advance(action.ms - PUSHED_WITHIN_MS))
-        seen = self._run.observe()
+        seen = self.observe()
         self._run.perform(Advance(PUSHED_WITHIN_MS))
         return seen
 
@@ -112,7 +137,7 @@ class Lockstep:
         self._last_seen = seen
 
     def observe(self) -> Observation:
-        return self._run.observe()
+        return self._run.observe(self._nodes)
 
     def checkpoint(self) -> None:
         self._run.checkpoint()

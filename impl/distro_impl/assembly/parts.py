@@ -48,7 +48,8 @@ class Parts:
     def servers(self) -> Servers:
         """New ones, in the order in which they are bound."""
         sides = self.remote, self.membership, self.naming, self.distro
-        return (*grpc_servers(*sides), http_server(*sides, self.server_status))
+        http = (http_server(*sides, self.server_status),) if self.core.config.serves_http else ()
+        return (*grpc_servers(*sides), *http)
 
     def begin(self) -> DistroProtocol:
         """All timers, and the ticks of the engines, count from now."""

@@ -111,18 +111,24 @@ class ClusterClient:
         return connection
 
     async def _open(self) -> _Connection | None:
-        connection = _Connection(self._own, self._peer, self._clock, self._interceptors, self._open_connections)
         try:
-            await self._clock.wait_for(connection.set_up(), CONNECT_TIMEOUT_MS)
-            self._refuse_if_retired()
+            return await self._clock.wait_for(self._set_up(), CONNECT_TIMEOUT_MS)
         except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
-            connection.retire()
             return None
-        else:
-            self._connection = connection
-            return connection
         finally:
             self._connecting = None
+
+    async def _set_up(self) -> _Connection:
+        await _knock(cluster_target(self._peer))
+        connection = _Connection(self._own, self._peer, self._clock, self._interceptors, self._open_connections)
+        try:
+            await connection.set_up()
+            self._refuse_if_retired()
+        except BaseException:
+            connection.retire()
+            raise
+        self._connection = connection
+        return connection
 
     def _refuse_if_retired(self) -> None:
         if self._retired:
@@ -239,6 +245,16 @@ class _Connection:
             await stream.write(encode(request.removesuffix("Request") + "Response", {**answer, "success": True}))
         if request == "ConnectResetRequest":
             self.retire()
+
+
+async def _knock(target: str) -> None:
+    """Raises PeerUnreachableError when nobody listens there: a channel takes ten times as long to find that out."""
+    host, _, port = target.rpartition(":")
+    try:
+        _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except OSError as error:
+        raise PeerUnreachableError(f"nobody listens at {target}: {error}") from error
+    writer.close()
 
 
 def _request(own: NodeConfig, type_name: str, body: Mapping[str, Any]) -> Payload:
