@@ -201,7 +201,7 @@ async def test_our_answer_to_a_report(lab: Lab, profile: Profile, has_member: bo
         assert (answer.status, body["code"]) == (200, 200)
         data = json.loads(body["data"])
         assert data["address"] == own if has_member else data is True
-        for nonsense in ("{", "[]", '{"ip": "10.0.0.1"}', '{"address": 5}'):
+        for nonsense in ("{", "[]", '{"ip": "10.0.0.1"}', '{"address": {}}'):
             async with session.post(url, data=nonsense) as answer:
                 assert (await answer.json())["code"] == 400
 

@@ -38,6 +38,8 @@ class Lifetime:
 
     def call_at(self, when_ms: int, callback: TimerCallback, name: str) -> TimerHandle:
         timer = _OwnTimer(self, callback)
+        if self.over:
+            return timer
         timer.handle = self._clock.call_at(when_ms, timer.fire, name)
         self._timers.add(timer)
         return timer
@@ -63,7 +65,7 @@ class Lifetime:
         return self._clock.parked()
 
     async def end(self) -> None:
-        """No timer fires after this call, and no work is left when it returns."""
+        """No timer fires after this call and none is set, and no work is left when it returns."""
         self.over = True
         for timer in tuple(self._timers):
             timer.cancel()
@@ -76,10 +78,10 @@ class Lifetime:
 
 class _OwnTimer:
     __slots__ = ("_callback", "_lifetime", "handle")
-    handle: TimerHandle
 
     def __init__(self, lifetime: Lifetime, callback: TimerCallback) -> None:
         self._lifetime, self._callback = lifetime, callback
+        self.handle: TimerHandle | None = None
 
     def fire(self) -> Awaitable[None] | None:
         self._lifetime._timers.discard(self)
@@ -87,4 +89,5 @@ class _OwnTimer:
 
     def cancel(self) -> None:
         self._lifetime._timers.discard(self)
-        self.handle.cancel()
+        if self.handle is not None:
+            self.handle.cancel()

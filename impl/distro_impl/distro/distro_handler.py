@@ -18,7 +18,6 @@ from distro_impl.distro.transport_agent import (
     decode_content,
     encode_content,
 )
-from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import BAD_GATEWAY, SERVER_ERROR, NacosError, failure, success
 from distro_impl.remote.handlers import Reply, Request
@@ -45,7 +44,7 @@ class DistroDataRequestHandler:
             raise NacosError(BAD_GATEWAY, f"unknown dataOperation {request.body.get('dataOperation')!r}") from None
         try:
             return DISTRO_DATA_RESPONSE, self._answer(operation, request)
-        except (KeyError, TypeError, AttributeError, ValueError, MalformedSyncDataError):
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
             return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
 
     def _answer(self, operation: DataOperation, request: Request) -> Json:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from distro_impl.membership.members import ServerMemberManager
+from distro_impl.membership.members import ServerMemberManager, read_member
 from distro_impl.profiles import Profile
 
 ILLEGAL_NODE = "Node information is illegal"
@@ -20,10 +20,10 @@ def cluster_routes(members: ServerMemberManager, profile: Profile) -> Iterable[w
     async def report(request: web.Request) -> web.Response:
         """The answer says that it was taken in; from 2.2.0 on it has our own member, as a text within the JSON."""
         try:
-            node = await request.json()
+            node = read_member(await request.json())
         except ValueError:
             node = None
-        if not isinstance(node, dict) or not isinstance(node.get("address"), str) or not node["address"]:
+        if node is None or not node.get("address"):
             return web.json_response({"code": 400, "message": ILLEGAL_NODE, "data": None})
         members.receive_report(node)
         own = json.dumps(members.self_member.to_json()) if profile.http_report_answers_member else "true"

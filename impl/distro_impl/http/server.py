@@ -45,7 +45,11 @@ class HttpServer:
         app.add_subapp(CONTEXT_PATH, below)
         runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await runner.setup()
-        await web.TCPSite(runner, self._ip, self._port).start()
+        try:
+            await web.TCPSite(runner, self._ip, self._port).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise PortInUseError(self._port, self._purpose) from error
         self._runner = runner
 
     async def stop(self, grace_s: float | None = None) -> None:

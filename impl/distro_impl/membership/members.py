@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from distro_impl.config import NodeConfig
+from distro_impl.json_fields import FieldError, anything, enum, fields, flag, integer, map_of, read_field, text
 from distro_impl.notify_center import MembersChanged, NotifyCenter
 from distro_protos import Json
 
@@ -26,7 +27,29 @@ OWN_ABILITIES: Json = {
     "namingAbility": {"supportJraft": True},
 }
 
+_ABILITY = map_of(anything)
+MEMBER = fields(
+    ip=text,
+    port=integer,
+    state=enum("STARTING", "UP", "SUSPICIOUS", "DOWN", "ISOLATION"),
+    extendInfo=map_of(anything),
+    address=text,
+    failAccessCnt=integer,
+    abilities=fields(remoteAbility=_ABILITY, configAbility=_ABILITY, namingAbility=_ABILITY),
+    grpcReportEnabled=flag,
+)
+"""The Member object, which is the same over gRPC and HTTP."""
+
 log = logging.getLogger(__name__)
+
+
+def read_member(node: object) -> Json | None:
+    """What a member says of itself; None when it is no Member object."""
+    try:
+        found: Json = read_field("node", MEMBER, node)
+    except FieldError:
+        return None
+    return found
 
 
 class MemberState(StrEnum):

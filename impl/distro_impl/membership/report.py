@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.membership.members import Member, MemberState, ServerMemberManager
+from distro_impl.membership.members import Member, MemberState, ServerMemberManager, read_member
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
@@ -73,8 +73,8 @@ class MemberReportTask:
         except (TimeoutError, UnreadableBodyError):
             pass  # no change of state: D15
         else:
-            node = reply.body.get("node")
-            if reply.type == "ErrorResponse" or (reply.succeeded and not isinstance(node, dict)):
+            node = read_member(reply.body.get("node"))
+            if reply.type == "ErrorResponse" or (reply.succeeded and node is None):
                 if reply.body.get("errorCode") == NO_HANDLER:
                     member.set_grpc_report(enabled=False)
                 return  # no change of state either
@@ -122,4 +122,4 @@ def _read_answer(answer: HttpAnswer) -> tuple[int, Mapping[str, Any] | None]:
         node = json.loads(result.get("data") or "null")
     except (ValueError, KeyError, TypeError, AttributeError):
         return 500, None
-    return code, node if isinstance(node, dict) else None
+    return code, read_member(node)

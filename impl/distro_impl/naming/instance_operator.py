@@ -22,9 +22,9 @@ from distro_impl.naming.ip_port_client import IpPortClient, ip_port_client_id
 from distro_impl.naming.service_info import (
     DEFAULT_CLUSTER,
     INSTANCE_ID,
-    WEIGHT,
     IllegalInstanceError,
     published_instance,
+    weight_of,
 )
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
@@ -91,7 +91,7 @@ class InstanceOperator:
         A full beat of an instance that is not registered registers it. Raises NacosError(INVALID_PARAM).
         """
         client = self._client(ip, port)
-        if client is None or service not in client.publishers:
+        if client is None or service not in client.singles:
             if beat is None:
                 return BeatCode.RESOURCE_NOT_FOUND, self._switches.client_beat_interval_ms
             self.register(service, _instance_of(beat))
@@ -150,7 +150,7 @@ def _check_ranges(published: PublishedInstance) -> None:
         raise NacosError(
             INVALID_PARAM, f"instance format invalid: port {published.port} is not within 0 and {MAX_PORT}"
         )
-    weight = published.extend_datum.get(WEIGHT, 1.0)
+    weight = weight_of(published.extend_datum)
     if not 0.0 <= weight <= MAX_WEIGHT:
         raise NacosError(
             INVALID_PARAM, f"instance format invalid: weight {weight} is not within 0 and {MAX_WEIGHT:.0f}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from distro_impl.java_hash import objects_hash
 from distro_impl.naming.client import Client, PublishedInstance, Service
-from distro_impl.naming.service_info import DEFAULT_CLUSTER, ENABLED, WEIGHT
+from distro_impl.naming.service_info import DEFAULT_CLUSTER, is_enabled, weight_of
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
@@ -89,9 +89,9 @@ def _published_hash(service: Service, instance: PublishedInstance) -> int:
         ephemeral,
         instance.ip,
         instance.port,
-        float(datum.get(WEIGHT, 1.0)),
+        weight_of(datum),
         instance.healthy,
-        bool(datum.get(ENABLED, True)),
+        is_enabled(datum),
         instance.cluster or DEFAULT_CLUSTER,
         datum,
     )

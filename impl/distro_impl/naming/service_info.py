@@ -65,6 +65,16 @@ def published_instance(instance: Mapping[str, Any], instance_id: str | None) -> 
     return PublishedInstance(ip, port, bool(instance.get("healthy", True)), cluster, extend_datum)
 
 
+def weight_of(datum: Mapping[str, Any]) -> float:
+    """What a peer or a user wrote under the reserved key need not be a number."""
+    weight = datum.get(WEIGHT, 1.0)
+    return float(weight) if isinstance(weight, int | float) else 1.0
+
+
+def is_enabled(datum: Mapping[str, Any]) -> bool:
+    return datum.get(ENABLED, True) is not False
+
+
 def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[Json]:
     """`Instance` of each, disabled ones too. What several clients publish alike, field by field, is one host."""
     return [_instance(service, instance) for instance in _merged(published)]
@@ -116,15 +126,14 @@ def _merged(published: Iterable[PublishedInstance]) -> Iterator[PublishedInstanc
 def _instance(service: Service, instance: PublishedInstance) -> Json:
     datum = instance.extend_datum
     metadata = {key: _text(value) for key, value in datum.items() if key not in RESERVED_KEYS}
-    weight = datum.get(WEIGHT, 1.0)
     return {
         "instanceId": _text(datum.get(INSTANCE_ID)),
         "instanceIdGenerator": metadata.get(GENERATOR) if metadata else SIMPLE,
         "ip": instance.ip,
         "port": instance.port,
-        "weight": float(weight) if isinstance(weight, int | float) else 1.0,
+        "weight": weight_of(datum),
         "healthy": instance.healthy,
-        "enabled": datum.get(ENABLED, True) is not False,
+        "enabled": is_enabled(datum),
         "ephemeral": True,
         "clusterName": instance.cluster,
         "serviceName": service.grouped_name,

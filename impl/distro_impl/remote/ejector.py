@@ -35,11 +35,13 @@ class ConnectionEjector:
         self._wanted_count, self._redirect = count, redirect
 
     async def check(self) -> None:
-        """One check."""
-        self._expel_over_limit()
-        self._eject_blocked()
-        await self._eject_silent()
-        self._check_after(CHECK_PERIOD_MS)
+        """One check. What it raises goes to the clock, which tells; the checks need not end with it."""
+        try:
+            self._expel_over_limit()
+            self._eject_blocked()
+            await self._eject_silent()
+        finally:
+            self._check_after(CHECK_PERIOD_MS)
 
     def _check_after(self, delay_ms: int) -> None:
         self._clock.call_at(self._clock.now_ms() + delay_ms, self.check, "connection check")

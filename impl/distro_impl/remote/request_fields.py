@@ -23,6 +23,7 @@ from distro_impl.json_fields import (
     real,
     text,
 )
+from distro_impl.membership.members import MEMBER
 from distro_protos import Json
 
 _OPERATION = enum("ADD", "CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY")
@@ -39,16 +40,6 @@ _INSTANCE = fields(
     metadata=map_of(text),
 )
 _SERVICE: Mapping[str, Field] = {"namespace": text, "serviceName": text, "groupName": text}
-_MEMBER = fields(
-    ip=text,
-    port=integer,
-    state=enum("STARTING", "UP", "SUSPICIOUS", "DOWN", "ISOLATION"),
-    extendInfo=map_of(anything),
-    address=text,
-    failAccessCnt=integer,
-    abilities=anything,
-    grpcReportEnabled=flag,
-)
 _DISTRO_KEY = fields(resourceKey=text, resourceType=text, targetServer=text)
 
 REQUESTS: Mapping[str, Field] = {
@@ -59,7 +50,7 @@ REQUESTS: Mapping[str, Field] = {
     "SubscribeServiceRequest": fields(**_SERVICE, subscribe=flag, clusters=text),
     "ServiceQueryRequest": fields(**_SERVICE, cluster=text, healthyOnly=flag, udpPort=integer),
     "ServiceListRequest": fields(**_SERVICE, pageNo=integer, pageSize=integer, selector=text),
-    "MemberReportRequest": fields(node=_MEMBER),
+    "MemberReportRequest": fields(node=MEMBER),
     "DistroDataRequest": fields(
         dataOperation=_OPERATION,
         distroData=fields(distroKey=_DISTRO_KEY, type=_OPERATION, content=bytes_text),
