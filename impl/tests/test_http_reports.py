@@ -11,7 +11,7 @@ import pytest
 from aiohttp import ClientSession, web
 from impl_lab import Lab
 
-from distro_impl import PROFILES, NodeConfig, Profile, SystemClock, free_main_ports
+from distro_impl import PROFILES, NodeConfig, Profile, VirtualClock, free_main_ports
 from distro_impl.membership.members import Member, MemberState, ServerMemberManager
 from distro_impl.membership.report import REPORT_PATH, MemberReportTask
 from distro_impl.notify_center import NotifyCenter
@@ -58,7 +58,8 @@ class Reporting:
     def __init__(self, profile: Profile, peer: Peer, http: HttpClient) -> None:
         config = NodeConfig(port=8848, members=(A, peer.address), profile=profile)
         self.members = ServerMemberManager(config, NotifyCenter(), [peer.address])
-        self._task = MemberReportTask(SystemClock(), profile, self.members, cast("ClusterRpcClientProxy", peer), http)
+        self._clock = VirtualClock()
+        self._task = MemberReportTask(self._clock, profile, self.members, cast("ClusterRpcClientProxy", peer), http)
         self._peer = peer
 
     @property
@@ -68,6 +69,10 @@ class Reporting:
     async def report(self) -> MemberState:
         await self._task.report_to_next()
         return self.peer.state
+
+    async def report_to_those_not_up(self) -> None:
+        self._task.report_to_those_not_up()
+        await self._clock.settle()
 
 
 @asynccontextmanager
@@ -182,11 +187,10 @@ async def test_what_a_member_says_of_itself_decides_how_it_is_reported_to(
 
 async def test_only_those_that_are_not_up_are_reported_to_in_the_second_task() -> None:
     async with reporting(NACOS_2_3_2) as (a, peer):
-        task = a._task
-        await task.report_to_those_not_up()
+        await a.report_to_those_not_up()
         assert peer.asked_over_grpc == 0
         a.members.report_failed(a.peer)
-        await task.report_to_those_not_up()
+        await a.report_to_those_not_up()
         assert peer.asked_over_grpc == 1
 
 
