@@ -29,6 +29,7 @@ revision_sent                no    no    no    no    no    yes   yes   yes   yes
 verify_tests_revision        no    no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes
 revision_taken_over          never never never never never onnew onnew onnew always always always always always
 sends_only_to_up_members     no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
+http_v1_distro               yes   yes   yes   yes   yes   yes   no    no    no    no    no    no    no
 batch_registration           no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
 batch_bumps_revision         no    no    no    no    no    no    no    no    yes   yes   yes   yes   yes
 batch_replaces_single        no    no    no    no    no    no    no    no    no    yes   yes   yes   yes

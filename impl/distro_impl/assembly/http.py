@@ -16,6 +16,7 @@ from distro_impl.http.clients import ClientInfo, client_routes
 from distro_impl.http.cluster import cluster_routes
 from distro_impl.http.console import console_routes
 from distro_impl.http.distro_filter import DistroFilter
+from distro_impl.http.distro_v1 import DataStore, distro_v1_routes
 from distro_impl.http.filters import close_old_apis, revise_traffic
 from distro_impl.http.instances import InstanceOperations, instance_routes
 from distro_impl.http.instances_v2 import instance_routes_v2
@@ -62,6 +63,7 @@ def _naming_routes(membership: Membership, naming: Naming, status: Callable[[], 
     yield from instance_routes_v2(profile, operations, distro_filter)
     yield from service_routes(naming.clients)
     yield from operator_routes(profile, operator)
+    yield from distro_v1_routes(profile, DataStore())
 
 
 def _core_routes(remote: Remote, membership: Membership) -> Iterable[web.RouteDef]:

@@ -206,6 +206,8 @@ class Profile:
     # The HTTP API (7, 9.2).
     data_warmup: bool = False
     """Until the initial load is complete `/v1/ns` answers 503 (nacos.naming.data.warmup)."""
+    http_v1_distro: bool = True
+    """The consistency endpoints of 1.x data are served (6.9)."""
     http_v2_api: bool = False
     """`/v2` is served."""
     http_v3_api: bool = False

@@ -90,6 +90,7 @@ NACOS_2_2_0 = _next(
     load_retry_delay_ms=30_000,
     detection_timeout_ms=None,
     ejector_expels=False,
+    http_v1_distro=False,
     http_v2_api=True,
 )
 NACOS_2_2_4 = _next(

@@ -1,0 +1,60 @@
+"""The endpoints of 1.x data, answered as a running 2.0.4 answers (wire-protocol.md section 6.9)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from http_lab import Answer, Web
+from impl_lab import NACOS_2_0_4, NACOS_2_2_4, Lab
+
+from distro_impl import Node
+
+pytestmark = pytest.mark.wire
+
+DATUM, DATUMS, CHECKSUM = "/v1/ns/distro/datum", "/v1/ns/distro/datums", "/v1/ns/distro/checksum"
+KEY = "com.alibaba.nacos.naming.iplist.ephemeral.public##DEFAULT_GROUP@@old"
+OLD = {KEY: {"key": KEY, "timestamp": 7, "value": {"instanceList": [{"ip": "10.0.0.5", "port": 80}]}}}
+
+
+async def send(web: Web, method: str, node: Node, path: str, body: object, **parameters: str) -> Answer:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return await web.ask(method, node, path, parameters, headers={"Content-Type": "application/json"}, body=data)
+
+
+async def test_what_a_member_of_1_x_sends_is_given_back_and_shown_in_no_list(lab: Lab) -> None:
+    node, _ = await lab.node(profile=NACOS_2_0_4)
+    async with Web() as web:
+        assert (await web.get(node, DATUMS)).json == {}
+        assert (await send(web, "PUT", node, DATUM, OLD)).text == "ok"
+        assert (await web.get(node, DATUMS)).json == OLD
+        assert (await send(web, "GET", node, DATUM, {"keys": f"{KEY},other"})).json == OLD
+        assert (await send(web, "GET", node, DATUM, {"keys": "other"})).json == {}
+        assert (await send(web, "PUT", node, CHECKSUM, {KEY: "abc"}, source="127.0.0.1:9")).text == "ok"
+        assert await web.ports(node, "old") == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "told"),
+    [
+        ("PUT", DATUM, {}, 400, "receive empty entity!"),
+        ("PUT", DATUM, {KEY: {}}, 500, "has no key"),
+        ("PUT", DATUM, b"[1", 500, "no JSON object"),
+        ("GET", DATUM, {}, 500, "names no keys"),
+        ("PUT", CHECKSUM, {}, 400, "Parameter 'source' is missing"),
+    ],
+)
+async def test_what_is_not_of_1_x_is_refused(
+    lab: Lab, method: str, path: str, body: object, status: int, told: str
+) -> None:
+    node, _ = await lab.node(profile=NACOS_2_0_4)
+    async with Web() as web:
+        answer = await send(web, method, node, path, body)
+        assert (answer.status, told in answer.text) == (status, True)
+        assert (await web.get(node, DATUMS)).json == {}
+
+
+async def test_2_2_0_and_later_have_nothing_there(lab: Lab) -> None:
+    node, _ = await lab.node(profile=NACOS_2_2_4)
+    async with Web() as web:
+        assert (await web.get(node, DATUMS)).status == 404
