@@ -12,13 +12,14 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import grpc.aio
 
-from distro_conformance.node.player import PlayedClient
+from distro_conformance.node.player import PlayedClient, RefusedError
 from distro_conformance.recording.journal import read_state
 from distro_conformance.release import STRICT, Span
 from distro_conformance.sdks.listing import Listing, listing
@@ -183,28 +184,19 @@ class Nodes:
         await self.servers[index].stop()
 
     async def repair(self) -> None:
-        """Start again what was killed; returns when every node has loaded what the others hold."""
+        """Start again what was killed; returns when every node has loaded what the others hold, and takes clients."""
         for index, server in enumerate(self.servers):
             if server.pid is None:
                 await self._forget(index)
                 await server.start()
         await self.loaded()
+        for index in self.running:
+            await _succeeds(partial(self.shown, index, ""))
 
     async def loaded(self) -> None:
-        for index in self.running:
-            await self._loaded(index)
-
-    async def _loaded(self, index: int) -> None:
         """A strict node hands out no snapshot before; a real server tells when it is started."""
-        deadline = time.monotonic() + _READY_TIMEOUT_S
-        while True:
-            try:
-                await self.publishers(index, "")
-                return
-            except TargetError:
-                if time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(_POLL_S)
+        for index in self.running:
+            await _succeeds(partial(self.publishers, index, ""))
 
     async def __aenter__(self) -> Nodes:
         return self
@@ -218,6 +210,20 @@ class Nodes:
         if client is not None:
             with contextlib.suppress(grpc.aio.AioRpcError):
                 await client.close()
+
+
+async def _succeeds(attempt: Callable[[], Awaitable[object]]) -> None:
+    """A starting node refuses; one of 2.0.x also until it has seen that the others are no 1.x servers."""
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    while True:
+        try:
+            await attempt()
+        except (TargetError, RefusedError):
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_POLL_S)
+        else:
+            return
 
 
 def _with_offset(address: str, offset: int) -> str:
