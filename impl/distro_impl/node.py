@@ -88,7 +88,8 @@ class Node:
     async def _end(self, grace_s: float | None) -> None:
         self.parts.core.watch.close()
         await self.parts.core.clock.end()
-        await asyncio.gather(*(server.stop(grace_s) for server in self._servers), self.parts.membership.close())
+        servers = (server.stop(grace_s) for server in self._servers)
+        await asyncio.gather(*servers, self.parts.membership.close(), self.parts.naming.close())
 
     # While it lives
 

@@ -86,7 +86,7 @@ async def test_the_node_client(lab: Lab) -> None:
             "serviceName": "DEFAULT_GROUP@@web",
             "clusters": "DEFAULT",
             "udpPort": "51234",
-            "clientIP": "10.0.0.8",
+            "clientIP": "127.0.0.1",
             "healthyOnly": "false",
         }
         for each in run.cluster.nodes:

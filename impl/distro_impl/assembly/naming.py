@@ -15,6 +15,7 @@ from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.push import PushRecord, PushService
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.naming.udp_push import UdpPushService
 from distro_impl.remote.connection_manager import ConnectionManager
 
 
@@ -28,6 +29,7 @@ class Naming:
     instance_ids: InstanceIdGenerator
     instances: InstanceOperator
     push_record: PushRecord
+    udp_pushes: UdpPushService
 
     @classmethod
     def of(cls, core: Core, membership: Membership) -> Self:
@@ -65,6 +67,7 @@ class Naming:
             instance_ids=ids,
             instances=instances,
             push_record=PushRecord(),
+            udp_pushes=UdpPushService(clock),
         )
 
     def begin(self, connections: ConnectionManager) -> None:
@@ -76,6 +79,7 @@ class Naming:
             clients=self.clients,
             storage=self.storage,
             connections=connections,
+            udp=self.udp_pushes,
             switches=self.switches,
             notify_center=self.core.notify_center,
             record=self.push_record,
@@ -89,3 +93,7 @@ class Naming:
             first_ms=now_ms + profile.empty_service_clean_first_ms,
             name="empty service cleaner",
         )
+
+    async def close(self) -> None:
+        """No subscriber is told anything any more."""
+        await self.udp_pushes.close()

@@ -19,6 +19,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.ip_port_client import ip_port_client_id
 from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.naming.udp_push import can_be_pushed_to
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 from distro_protos import Json
 
@@ -78,9 +79,15 @@ class InstanceOperations:
             "lightBeatEnabled": self._switches.light_beat_enabled,
         }
 
-    def instances(self, parameters: Parameters, clusters: str) -> Json:
-        """ServiceInfo under the grouped name, which old clients take for the key of their cache."""
+    def instances(self, parameters: Parameters, clusters: str, agent: str = "") -> Json:
+        """ServiceInfo under the grouped name, which old clients take for the key of their cache.
+
+        A client that says where it listens for pushes subscribes by asking.
+        """
         service = parameters.service()
+        ip, port = parameters.text("clientIP"), parameters.port("udpPort", default=0)
+        if can_be_pushed_to(agent, ip, port):
+            self._operator.subscribe(service, ip, port, clusters)
         info = self._operator.instances(
             service, clusters=clusters, healthy_only=parameters.flag("healthyOnly", default=False)
         )
@@ -123,7 +130,7 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
 
     async def instances(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
-        return web.json_response(operations.instances(parameters, parameters.text("clusters")))
+        return web.json_response(operations.instances(parameters, parameters.text("clusters"), user_agent(request)))
 
     async def instance(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
@@ -146,6 +153,12 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
     yield web.get(f"{path}/list", instances)
     yield web.get(f"{path}/statuses", statuses)
     yield web.get(path, instance)
+
+
+def user_agent(request: web.Request) -> str:
+    """What the client calls itself; some can only say it elsewhere."""
+    headers = request.headers
+    return headers.get("User-Agent", "") or headers.get("Client-Version", "")
 
 
 def instance_detail(instance: Json) -> Json:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from distro_impl.http.distro_filter import DistroFilter
-from distro_impl.http.instances import InstanceOperations, instance_detail
+from distro_impl.http.instances import InstanceOperations, instance_detail, user_agent
 from distro_impl.http.parameters import read_parameters
 from distro_impl.http.replies import ErrorCode, wrapped
 from distro_impl.naming.instance_operator import BeatCode
@@ -48,7 +48,7 @@ def instance_routes_v2(
 
     async def instances(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
-        return wrapped(operations.instances(parameters, parameters.text("clusterName")))
+        return wrapped(operations.instances(parameters, parameters.text("clusterName"), user_agent(request)))
 
     async def hosts(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)

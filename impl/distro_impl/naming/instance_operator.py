@@ -99,6 +99,14 @@ class InstanceOperator:
         self._beats.beat(client, service)
         return BeatCode.OK, self._beat_interval_ms(client.singles[service])
 
+    def subscribe(self, service: Service, ip: str, port: int, clusters: str) -> None:
+        """Whoever listens there is told of changes, until it has not asked for a while."""
+        if not self._switches.push_enabled:
+            return
+        client = self._clients.ip_port_client_connected(ip_port_client_id(ip, port))
+        client.renewed_ms = self._clock.now_ms()
+        self._clients.subscribe(client, service, clusters)
+
     def instances(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
         """`ServiceInfo`, with the plain name of the service."""
         return self._storage.info(service, clusters=clusters, healthy_only=healthy_only)

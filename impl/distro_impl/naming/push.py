@@ -1,7 +1,8 @@
 """Pushes: telling subscribers of this node that a service changed.
 
 500 ms after the first of some changes every subscriber gets the state of then; a new subscription is answered the same
-way, to that client alone. Who does not acknowledge is told again. Source: wire-protocol.md section 3.2.
+way, to that client alone. Who does not acknowledge is told again, on its stream; clients without a stream are told over
+UDP, and ask anyway. Source: wire-protocol.md sections 3.2 and 7.1.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from dataclasses import dataclass
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.naming.udp_push import UdpPushService
 from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceSubscribed
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.tasks.delay_engine import DelayTaskEngine
+from distro_protos import Json
 
 NOTIFY_SUBSCRIBER = "NotifySubscriberRequest"
 
@@ -45,12 +49,13 @@ class PushService:
         clients: ClientManager,
         storage: ServiceStorage,
         connections: ConnectionManager,
+        udp: UdpPushService,
         switches: SwitchDomain,
         notify_center: NotifyCenter,
         record: PushRecord,
     ) -> None:
         self._clock, self._profile, self._switches, self._record = clock, profile, switches, record
-        self._clients, self._storage, self._connections = clients, storage, connections
+        self._clients, self._storage, self._connections, self._udp = clients, storage, connections, udp
         self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(clock, self._push_to, _merged, "push tasks")
         notify_center.subscribe(ServiceChanged, self._on_service_changed)
         notify_center.subscribe(ServiceSubscribed, self._on_subscribed)
@@ -73,11 +78,20 @@ class PushService:
                 self._clock.spawn(self._push(service, client), f"push of {service.name} to {client.id}")
 
     async def _push(self, service: Service, client: Client) -> None:
-        connection = self._connections.get(client.id)
         clusters = client.subscribers.get(service)
-        if connection is None or clusters is None:
+        if clusters is None:
             return
-        body = {"serviceInfo": self._storage.info(service, clusters=clusters), "module": "naming"}
+        info = self._storage.info(service, clusters=clusters)
+        if is_ip_port(client.id):
+            named_for_it = {**info, "name": service.grouped_name}
+            self._record.pushed(acknowledged=await self._udp.push(client.id, named_for_it))
+        else:
+            await self._push_on_stream(service, client, {"serviceInfo": info, "module": "naming"})
+
+    async def _push_on_stream(self, service: Service, client: Client, body: Json) -> None:
+        connection = self._connections.get(client.id)
+        if connection is None:
+            return
         is_acknowledged = await self._connections.push(
             connection, NOTIFY_SUBSCRIBER, body, self._profile.push_timeout_ms
         )

@@ -1,0 +1,100 @@
+"""Pushes over UDP, to clients of the 1.x generation: they hold no connection, and name a port when they ask for a list.
+
+The list of a service goes out as one packet, compressed when it is long; the client answers with the number of the
+packet. A packet or its answer may get lost, so silence is met with one more packet, and then the client is left to ask
+by itself, as it does every ten seconds. Source: wire-protocol.md section 7.1; class UdpPushService; what the Java
+client 1.4 and the Node client take and answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ipaddress
+import json
+import socket
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.naming.ip_port_client import responsible_tag
+from distro_protos import Json
+
+PACKET, ACKNOWLEDGEMENT = "dom", "push-ack"
+ACK_TIMEOUT_MS = 10_000
+TRIES = 2
+COMPRESSED_FROM_BYTES = 1024
+MAX_PORT = 65_535
+AGENTS = ("Nacos-Java-Client", "Nacos-Go-Client", "Nacos-C-Client", "Nacos-CSharp-Client", "Nacos-DNS")
+"""Who listens for pushes; other clients only say that they do."""
+
+Address = tuple[str, int]
+
+
+def can_be_pushed_to(agent: str, ip: str, port: int) -> bool:
+    """Whether a client that calls itself so listens there. A name is no address: nobody is looked up."""
+    try:
+        ipaddress.IPv4Address(ip)
+    except ValueError:
+        return False
+    return 0 < port <= MAX_PORT and agent.startswith(AGENTS)
+
+
+class UdpPushService(asyncio.DatagramProtocol):
+    """The socket is opened by the first push."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._opening: asyncio.Task[asyncio.DatagramTransport] | None = None
+        self._acks: dict[tuple[Address, str], asyncio.Future[bool]] = {}
+
+    async def push(self, client_id: str, service_info: Json) -> bool:
+        """Whether the client `ip:port#true` acknowledged. Waiting for it is not work of the node."""
+        transport, number = await self._transport(), str(self._clock.unique_ms())
+        ip, _, port = responsible_tag(client_id).rpartition(":")
+        address = ip, int(port)
+        packet = _packet(number, service_info)
+        try:
+            for _ in range(TRIES):
+                ack = self._acks[address, number] = asyncio.get_running_loop().create_future()
+                transport.sendto(packet, address)
+                if await self._arrives(ack):
+                    return True
+            return False
+        finally:
+            del self._acks[address, number]
+
+    async def close(self) -> None:
+        if self._opening is not None:
+            (await self._opening).close()
+
+    def datagram_received(self, data: bytes, addr: Address) -> None:
+        """Anybody can send anything here."""
+        try:
+            said = json.loads(data)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(said, dict) and said.get("type") == ACKNOWLEDGEMENT:
+            ack = self._acks.get((addr, str(said.get("lastRefTime"))))
+            if ack is not None and not ack.done():
+                ack.set_result(True)
+
+    async def _arrives(self, ack: asyncio.Future[bool]) -> bool:
+        with self._clock.parked():
+            try:
+                return await self._clock.wait_for(ack, ACK_TIMEOUT_MS)
+            except TimeoutError:
+                return False
+
+    async def _transport(self) -> asyncio.DatagramTransport:
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> asyncio.DatagramTransport:
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, family=socket.AF_INET)
+        return transport
+
+
+def _packet(number: str, service_info: Json) -> bytes:
+    """The list is JSON within JSON."""
+    text = json.dumps({"type": PACKET, "data": json.dumps(service_info), "lastRefTime": int(number)}).encode()
+    return text if len(text) < COMPRESSED_FROM_BYTES else gzip.compress(text)

@@ -1,0 +1,159 @@
+"""Pushes over UDP: what a client of the 1.x generation hears on the port that it names when it asks for a list."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from http_lab import Web
+from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, REAL_TIMEOUT_S, Lab, Run
+
+from distro_impl.naming.push import PushRecord
+from distro_impl.naming.udp_push import ACK_TIMEOUT_MS
+from distro_protos import Json
+
+pytestmark = pytest.mark.wire
+
+INSTANCE, LIST = "/v1/ns/instance", "/v1/ns/instance/list"
+JAVA = {"User-Agent": "Nacos-Java-Client:v1.4.8"}
+
+
+class Listener:
+    """A client's UDP socket."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.setblocking(False)
+        self.port: int = self._socket.getsockname()[1]
+
+    async def heard(self) -> tuple[bytes, tuple[str, int]]:
+        """The next packet, and who sent it."""
+        async with asyncio.timeout(REAL_TIMEOUT_S):
+            found: tuple[bytes, tuple[str, int]] = await asyncio.get_running_loop().sock_recvfrom(self._socket, 65_535)
+            return found
+
+    async def say(self, node: tuple[str, int], said: bytes | Json) -> None:
+        data = said if isinstance(said, bytes) else json.dumps(said).encode()
+        await asyncio.get_running_loop().sock_sendto(self._socket, data, node)
+
+    @property
+    def is_quiet(self) -> bool:
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        return False
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    found = Listener()
+    yield found
+    found.close()
+
+
+async def ask_for_list(web: Web, run: Run, listener: Listener, agent: dict[str, str] = JAVA, **further: Any) -> None:
+    query = {"serviceName": "web", "clusters": "DEFAULT", "udpPort": listener.port, "clientIP": "127.0.0.1", **further}
+    assert (await web.ask("GET", run.cluster.nodes[0], LIST, query, headers=agent)).status == 200
+
+
+def pushes(run: Run) -> PushRecord:
+    return run.cluster.nodes[0].parts.naming.push_record
+
+
+async def until_pushed(run: Run, total: int) -> None:
+    """Until the answers of clients, which live in real time, have arrived."""
+    for _ in range(2_000):
+        if pushes(run).total >= total:
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"{pushes(run)}, and not {total} pushes")
+
+
+async def test_who_asks_for_a_list_is_told_of_its_changes(lab: Lab, listener: Listener) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        await ask_for_list(web, run, listener)
+        for number, port in ((1, None), (2, 80)):  # what it asked for is the first push
+            if port:
+                await web.post(run.cluster.nodes[0], INSTANCE, serviceName="web", ip="10.0.0.7", port=port)
+            await run.clock.advance(PUSHED_WITHIN_MS)
+            packet, node = await listener.heard()
+            told = json.loads(packet)
+            info = json.loads(told["data"])
+            assert told["type"] == "dom"
+            assert (info["name"], info["clusters"]) == ("DEFAULT_GROUP@@web", "DEFAULT")
+            assert [host["port"] for host in info["hosts"]] == ([port] if port else [])
+            await listener.say(node, {"type": "push-ack", "lastRefTime": str(told["lastRefTime"]), "data": ""})
+            await until_pushed(run, number)
+    assert pushes(run) == PushRecord(total=2, failed=0)
+
+
+async def test_a_long_list_is_compressed(lab: Lab, listener: Listener) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        for port in range(1, 6):
+            await web.post(run.cluster.nodes[0], INSTANCE, serviceName="web", ip="10.0.0.7", port=port)
+        await ask_for_list(web, run, listener)
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    info = json.loads(json.loads(gzip.decompress((await listener.heard())[0]))["data"])
+    assert len(info["hosts"]) == 5
+
+
+async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: Listener) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        await ask_for_list(web, run, listener)
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    first, node = await listener.heard()
+    number = json.loads(first)["lastRefTime"]
+    for nonsense in (b"\xff", b"[" * 10_000, b"7", {"type": "push-ack"}, {"type": "dump-ack", "lastRefTime": number}):
+        await listener.say(node, nonsense)
+    await run.clock.advance(ACK_TIMEOUT_MS)
+    assert (await listener.heard())[0] == first
+    await run.clock.advance(ACK_TIMEOUT_MS)
+    assert pushes(run) == PushRecord(total=1, failed=1)
+    await run.clock.advance(3 * ACK_TIMEOUT_MS)
+    assert listener.is_quiet
+
+
+@pytest.mark.parametrize(
+    ("agent", "query"),
+    [
+        ({"User-Agent": "python-requests/2.31"}, {}),
+        (JAVA, {"clientIP": "localhost"}),
+        (JAVA, {"clientIP": ""}),
+        (JAVA, {"udpPort": 0}),
+    ],
+)
+async def test_who_does_not_listen_is_no_subscriber(
+    lab: Lab, listener: Listener, agent: dict[str, str], query: Json
+) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        await ask_for_list(web, run, listener, agent, **query)
+        assert (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"] == []
+        await web.put(run.cluster.nodes[0], "/v1/ns/operator/switches", entry="pushEnabled", value="false")
+        await ask_for_list(web, run, listener)
+        assert (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"] == []
+
+
+async def test_a_subscriber_lives_as_long_as_it_asks(lab: Lab, listener: Listener) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        for _ in range(6):
+            await ask_for_list(web, run, listener)
+            await run.clock.advance(10_000)
+            known = (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"]
+            assert known == [f"127.0.0.1:{listener.port}#true"]
+        await run.clock.advance(40_000)
+        assert (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"] == []
