@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
 
+MAX_PORT = 65_535
 LOWEST, HIGHEST = 12_000, 31_000
 STEP = 10
 """Between the main ports of the nodes of one cluster; the gRPC ports of neighbours stay apart."""

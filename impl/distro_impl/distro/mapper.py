@@ -10,12 +10,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from distro_impl.java_hash import java_hash
+from distro_impl.json_fields import JAVA_INT_MAX
 from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import MembersChanged, NotifyCenter, OwnersChanged
 from distro_impl.profiles import Profile
-
-JAVA_INT_MAX = 2**31 - 1
 
 
 class DistroMapper:

@@ -11,8 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from distro_impl.http.cluster import CLUSTER_REPORT
+from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.options import TOKEN_SECONDS, AuthOptions
 from distro_impl.profiles import Profile
+from distro_impl.remote.http_client import SERVER_AGENT
 from distro_impl.security.request_filter import InnerApi
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, Right, TokenManager
 
@@ -29,8 +32,6 @@ OPEN_PREFIXES = (
 )
 """What anybody may ask: how to log in, and whether the node is well."""
 
-CLUSTER_REPORT = "/v1/core/cluster/report"
-SERVER_USER_AGENT = "Nacos-Server"
 AUTH_DISABLED = "AUTH_DISABLED"
 """The token that everybody gets where authentication is off."""
 
@@ -41,15 +42,14 @@ def login_routes(profile: Profile, tokens: TokenManager | None) -> Iterable[web.
     """A client with a user name logs in before anything else, so without authentication everybody is let in."""
 
     async def login(request: web.Request) -> web.Response:
-        name, password = await _parameter(request, "username"), await _parameter(request, "password")
+        parameters = await read_parameters(request)
+        name = parameters.as_given("username")
         try:
-            token = tokens.login(name or "", password or "") if tokens else AUTH_DISABLED
+            token = tokens.login(name, parameters.as_given("password")) if tokens else AUTH_DISABLED
         except AccessDeniedError as error:
             return web.Response(status=403, text=str(error))
         seconds = tokens.token_seconds if tokens else TOKEN_SECONDS
-        return web.json_response(
-            {"accessToken": token, "tokenTtl": seconds, "globalAdmin": True, "username": name or ""}
-        )
+        return web.json_response({"accessToken": token, "tokenTtl": seconds, "globalAdmin": True, "username": name})
 
     for path in (*LOGIN_PATHS, LOGIN_PATH_3X) if profile.http_v3_api else LOGIN_PATHS:
         yield web.post(path, login)
@@ -67,35 +67,28 @@ def auth_filter(
         if not is_open and not _is_member(request):
             try:
                 right = Right.READ if request.method in ("GET", "HEAD") else Right.WRITE
-                tokens.check(await _token(request) or await _token_of_user(request, tokens), right)
+                parameters = await read_parameters(request)
+                tokens.check(_token(request, parameters) or _token_of_user(parameters, tokens), right)
             except AccessDeniedError as error:
                 return web.Response(status=403, text=str(error))
         return await handler(request)
 
     def _is_member(request: web.Request) -> bool:
         agent = request.headers.get("User-Agent", "")
-        is_trusted_agent = options.trusts_server_user_agent and agent.startswith(SERVER_USER_AGENT)
+        is_trusted_agent = options.trusts_server_user_agent and agent.startswith(SERVER_AGENT)
         return is_trusted_agent or inner_api.is_member(request.headers)
 
     return check
 
 
-async def _token(request: web.Request) -> str | None:
+def _token(request: web.Request, parameters: Parameters) -> str:
     bearer = request.headers.get("Authorization", "")
     if bearer.startswith("Bearer "):
         return bearer.removeprefix("Bearer ")
-    return request.headers.get(ACCESS_TOKEN) or await _parameter(request, ACCESS_TOKEN)
+    return request.headers.get(ACCESS_TOKEN) or parameters.as_given(ACCESS_TOKEN)
 
 
-async def _token_of_user(request: web.Request, tokens: TokenManager) -> str | None:
+def _token_of_user(parameters: Parameters, tokens: TokenManager) -> str | None:
     """The Node SDK never logs in: it names its user in every request. Raises AccessDeniedError."""
-    name, password = await _parameter(request, "username"), await _parameter(request, "password")
-    return tokens.login(name, password or "") if name else None
-
-
-async def _parameter(request: web.Request, name: str) -> str | None:
-    """From the query, else from a form in the body."""
-    if name in request.query:
-        return request.query[name]
-    value = (await request.post()).get(name)
-    return value if isinstance(value, str) else None
+    name = parameters.as_given("username")
+    return tokens.login(name, parameters.as_given("password")) if name else None

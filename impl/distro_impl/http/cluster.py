@@ -13,6 +13,7 @@ from aiohttp import web
 from distro_impl.membership.members import ServerMemberManager, read_member
 from distro_impl.profiles import Profile
 
+CLUSTER_REPORT = "/v1/core/cluster/report"
 ILLEGAL_NODE = "Node information is illegal"
 
 
@@ -29,4 +30,4 @@ def cluster_routes(members: ServerMemberManager, profile: Profile) -> Iterable[w
         own = json.dumps(members.self_member.to_json()) if profile.http_report_answers_member else "true"
         return web.json_response({"code": 200, "message": None, "data": own})
 
-    yield web.post("/v1/core/cluster/report", report)
+    yield web.post(CLUSTER_REPORT, report)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from distro_impl.config import NodeConfig
+from distro_impl.http.filters import UP
 from distro_impl.http.replies import text
 from distro_impl.remote.errors import SERVER_ERROR
 
@@ -16,7 +17,7 @@ def console_routes(config: NodeConfig, status: Callable[[], str]) -> Iterable[we
         return text("OK")
 
     async def readiness(_: web.Request) -> web.Response:
-        return text("OK") if status() == "UP" else text("Naming is not in readiness", SERVER_ERROR)
+        return text("OK") if status() == UP else text("Naming is not in readiness", SERVER_ERROR)
 
     async def state(_: web.Request) -> web.Response:
         """All values are texts. The Distro settings are those of a cluster only."""

@@ -20,9 +20,8 @@ from distro_impl.config import NodeConfig
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
-from distro_impl.remote.http_client import HttpClient
+from distro_impl.remote.http_client import SERVER_AGENT, HttpClient
 
-SERVER_AGENT = "Nacos-Server"
 OF_ONE_HOP = frozenset({"host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "expect"})
 """Headers about the connection that a request came on, not about the request."""
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from distro_impl.http.cluster import CLUSTER_REPORT
 from distro_impl.http.replies import GONE, ErrorCode, text, wrapped
+from distro_impl.remote.http_client import SERVER_AGENT
 
 UP = "UP"
 SERVICE_UNAVAILABLE = 503
@@ -23,7 +25,7 @@ OPEN_IN_3 = frozenset(
         ("GET", "/v1/ns/instance/list"),
         ("GET", "/v1/ns/service/list"),
         ("GET", "/v1/ns/operator/metrics"),
-        ("POST", "/v1/core/cluster/report"),
+        ("POST", CLUSTER_REPORT),
     }
 )
 """What of v1 and v2 a 3.x server serves by default: what old clients and old members need."""
@@ -35,7 +37,7 @@ def revise_traffic(context_path: str, status: Callable[[], str]) -> Middleware:
     @web.middleware
     async def revised(request: web.Request, handler: Handler) -> web.StreamResponse:
         is_naming = request.path.startswith(context_path + NAMING_V1)
-        if not is_naming or status() == UP or request.headers.get("User-Agent", "").startswith("Nacos-Server"):
+        if not is_naming or status() == UP or request.headers.get("User-Agent", "").startswith(SERVER_AGENT):
             return await handler(request)
         return text(f"server is {status()} now, please try again later!", SERVICE_UNAVAILABLE)
 

@@ -17,16 +17,15 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from distro_impl.http.replies import ApiError, ErrorCode
-from distro_impl.naming.client import Service
+from distro_impl.naming.client import DEFAULT_CLUSTER, Service
 from distro_impl.naming.instance_operator import BeatInfo
-from distro_impl.naming.service_info import DEFAULT_CLUSTER
+from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
+from distro_impl.ports import MAX_PORT
 from distro_protos import Json
 
 FORM = "application/x-www-form-urlencoded"
 GROUP_SEPARATOR = "@@"
 DEFAULT_NAMESPACE, DEFAULT_GROUP = "public", "DEFAULT_GROUP"
-MIN_WEIGHT, MAX_WEIGHT = 0.0, 10_000.0
-MAX_PORT = 65_535
 TRUE = frozenset({"true", "yes", "on", "y", "t", "1"})
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
@@ -44,6 +43,10 @@ class Parameters:
             if value:
                 return value
         return default
+
+    def as_given(self, name: str) -> str:
+        """With its white space: a password may have some. "" when it is not there."""
+        return self._values.get(name, "")
 
     def required(self, name: str) -> str:
         value = self.text(name)

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from distro_impl.ports import MAX_PORT
+
 POLL_MS = 5_000
-HIGHEST_PORT = 65_535
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,6 @@ def _member(entry: str, own_port: int, where: str) -> str:
         host, port = entry, str(own_port)
     if not host or any(character.isspace() for character in host) or (":" in host and not host.startswith("[")):
         raise MemberListError(f"{where}: '{entry}' is no member; write ip:port, an IPv6 address in brackets")
-    if not (port.isascii() and port.isdigit()) or not 0 < int(port) <= HIGHEST_PORT:
+    if not (port.isascii() and port.isdigit()) or not 0 < int(port) <= MAX_PORT:
         raise MemberListError(f"{where}: '{entry}' has no usable port; it is the main port of that member")
     return f"{host}:{int(port)}"

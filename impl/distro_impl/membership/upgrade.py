@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from distro_impl.membership.members import Member, ServerMemberManager
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import SERVER_ERROR, failure
-from distro_impl.remote.handlers import Handler, Reply, Request
+from distro_impl.remote.handlers import Handler, Reply, Request, response_type
 
 RUNNING_WITH_1X = (
     "Nacos cluster is running with 1.X mode, can't accept gRPC request temporarily. Please check the server status or "
     "close Double write to force open 2.0 mode. Detail https://nacos.io/en-us/docs/2.0.0-upgrading.html."
 )
-RESPONSE_TYPES = {"ServiceQueryRequest": "QueryServiceResponse"}
-"""The one that is not named after its request."""
 
 
 class UpgradeJudgement:
@@ -37,12 +35,10 @@ class UpgradeJudgement:
         return {type_name: self._guard(type_name, handler) for type_name, handler in handlers.items()}
 
     def _guard(self, type_name: str, handler: Handler) -> Handler:
-        response_type = RESPONSE_TYPES.get(type_name, type_name.removesuffix("Request") + "Response")
-
         def guarded(request: Request) -> Reply:
             if self.uses_grpc_features:
                 return handler(request)
-            return response_type, failure(SERVER_ERROR, SERVER_ERROR, RUNNING_WITH_1X)
+            return response_type(type_name), failure(SERVER_ERROR, SERVER_ERROR, RUNNING_WITH_1X)
 
         return guarded
 

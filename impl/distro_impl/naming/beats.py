@@ -13,7 +13,7 @@ from collections.abc import Callable
 from distro_impl.clocks.clock import Clock, TimerHandle
 from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import PublishedInstance, Service
-from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.client_manager import MISSED_TURN, ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.service_info import heart_beat
 from distro_impl.naming.switch_domain import SwitchDomain
@@ -22,8 +22,6 @@ from distro_impl.profiles import Profile
 
 BEAT_CHECK_PERIOD_MS = 5_000
 TICK_MS = 100
-MISSED_TURN = 2
-"""A check has missed a turn when the last one is longer ago than so many periods."""
 
 
 class Beats:

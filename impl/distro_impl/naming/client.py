@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from distro_impl.json_fields import anything, fields, flag, integer, map_of, text
+from distro_impl.json_fields import JAVA_INT_MAX, JAVA_INT_MIN, anything, fields, flag, integer, map_of, text
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
-JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
+DEFAULT_CLUSTER = "DEFAULT"
 
 
 class MalformedSyncDataError(ValueError):
@@ -46,7 +46,7 @@ class PublishedInstance:
     ip: str
     port: int
     healthy: bool = True
-    cluster: str = "DEFAULT"
+    cluster: str = DEFAULT_CLUSTER
     extend_datum: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -220,6 +220,6 @@ def _read_instance(element: Any) -> PublishedInstance:
         info["ip"],
         info.get("port", 0),
         info.get("healthy", False),
-        info.get("cluster") or "DEFAULT",
+        info.get("cluster") or DEFAULT_CLUSTER,
         info["extendDatum"],
     )

@@ -30,7 +30,7 @@ from distro_impl.profiles import Profile
 
 LEASE, CONNECTED = "lease", "connected"
 MISSED_TURN = 2
-"""The cleaner has missed a turn when its last one is longer ago than so many periods."""
+"""A cleaner or a check has missed a turn when its last one is longer ago than so many periods."""
 
 
 class ClientManager:

@@ -15,24 +15,24 @@ from typing import Any
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.beats import Beats, heart_beat_ms
-from distro_impl.naming.client import PublishedInstance, Service
+from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.ip_port_client import IpPortClient, ip_port_client_id
 from distro_impl.naming.service_info import (
-    DEFAULT_CLUSTER,
-    INSTANCE_ID,
+    MAX_WEIGHT,
+    MIN_WEIGHT,
+    NOT_PERSISTENT,
     IllegalInstanceError,
-    published_instance,
+    published_with_id,
     weight_of,
 )
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
+from distro_impl.ports import MAX_PORT
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
 from distro_protos import Json
 
-MAX_PORT = 65_535
-MAX_WEIGHT = 10_000.0
 BEAT_INTERVAL = "preserved.heart.beat.interval"
 
 
@@ -121,14 +121,12 @@ class InstanceOperator:
 
     def _published(self, service: Service, instance: Mapping[str, Any]) -> PublishedInstance:
         if not instance.get("ephemeral", True):
-            raise NacosError(INVALID_PARAM, "persistent instances are not supported by this node, only ephemeral ones")
+            raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
         if "port" not in instance:
             raise NacosError(INVALID_PARAM, "Param 'port' is required.")
         with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
         try:
-            published = published_instance(with_cluster, instance.get("instanceId"))
-            if INSTANCE_ID not in published.extend_datum:
-                published = published_instance(with_cluster, self._ids.generate(with_cluster, service))
+            published = published_with_id(with_cluster, service, self._ids)
         except IllegalInstanceError as error:
             raise NacosError(INVALID_PARAM, str(error)) from error
         _check_ranges(published)
@@ -159,9 +157,10 @@ def _check_ranges(published: PublishedInstance) -> None:
             INVALID_PARAM, f"instance format invalid: port {published.port} is not within 0 and {MAX_PORT}"
         )
     weight = weight_of(published.extend_datum)
-    if not 0.0 <= weight <= MAX_WEIGHT:
+    if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
         raise NacosError(
-            INVALID_PARAM, f"instance format invalid: weight {weight} is not within 0 and {MAX_WEIGHT:.0f}"
+            INVALID_PARAM,
+            f"instance format invalid: weight {weight} is not within {MIN_WEIGHT:.0f} and {MAX_WEIGHT:.0f}",
         )
 
 

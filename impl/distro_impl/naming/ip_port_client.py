@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from distro_impl.java_hash import objects_hash
-from distro_impl.naming.client import Client, PublishedInstance, Service
-from distro_impl.naming.service_info import DEFAULT_CLUSTER, is_enabled, weight_of
+from distro_impl.naming.client import DEFAULT_CLUSTER, Client, PublishedInstance, Service
+from distro_impl.naming.service_info import is_enabled, weight_of
 from distro_impl.profiles import Profile
 from distro_protos import Json
 

@@ -14,22 +14,19 @@ from distro_impl.naming.client import Client, Published, PublishedBatch, Publish
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.param_check import complaint_about
-from distro_impl.naming.service_info import INSTANCE_ID, IllegalInstanceError, check_instance, published_instance
+from distro_impl.naming.service_info import (
+    NOT_PERSISTENT,
+    IllegalInstanceError,
+    check_instance,
+    published_instance,
+    published_with_id,
+)
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.profiles import MissingClient, Profile
 from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, failure, success
-from distro_impl.remote.handlers import Handler, Reply, Request
+from distro_impl.remote.handlers import Handler, Reply, Request, response_type
 
 REGISTER, DEREGISTER, BATCH_REGISTER = "registerInstance", "deregisterInstance", "batchRegisterInstance"
-RESPONSES = {
-    "InstanceRequest": "InstanceResponse",
-    "PersistentInstanceRequest": "InstanceResponse",
-    "BatchInstanceRequest": "BatchInstanceResponse",
-    "SubscribeServiceRequest": "SubscribeServiceResponse",
-    "ServiceQueryRequest": "QueryServiceResponse",
-    "ServiceListRequest": "ServiceListResponse",
-}
-NOT_PERSISTENT = "persistent instances are not supported by this node, only ephemeral ones"
 
 
 class NamingHandlers:
@@ -56,7 +53,7 @@ class NamingHandlers:
         if self._profile.persistent_over_grpc:
             handlers["PersistentInstanceRequest"] = self.persistent_instance
         if self._profile.parameters_checked:
-            return {name: _checked(handler, RESPONSES[name]) for name, handler in handlers.items()}
+            return {name: _checked(handler, response_type(name)) for name, handler in handlers.items()}
         return handlers
 
     def instance(self, request: Request) -> Reply:
@@ -144,10 +141,9 @@ class NamingHandlers:
         try:
             if checked and self._profile.instances_checked:
                 check_instance(instance)
-            published = published_instance(instance, instance.get("instanceId"))
-            if INSTANCE_ID in published.extend_datum or not self._profile.instance_id_generated:
-                return published
-            return published_instance(instance, self._ids.generate(instance, service))
+            if not self._profile.instance_id_generated:
+                return published_instance(instance, instance.get("instanceId"))
+            return published_with_id(instance, service, self._ids)
         except IllegalInstanceError as error:
             raise NacosError(INVALID_PARAM, str(error)) from error
 
@@ -175,13 +171,13 @@ class NamingHandlers:
         self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
 
 
-def _checked(handler: Handler, response_type: str) -> Handler:
+def _checked(handler: Handler, answered_with: str) -> Handler:
     """The handler behind the parameter check."""
 
     def handle(request: Request) -> Reply:
         complaint = complaint_about(request.body)
         if complaint is not None:
-            return response_type, failure(SERVER_ERROR, INVALID_PARAM, f"Param check invalid:{complaint}")
+            return answered_with, failure(SERVER_ERROR, INVALID_PARAM, f"Param check invalid:{complaint}")
         return handler(request)
 
     return handle

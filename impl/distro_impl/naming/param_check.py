@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from distro_impl.ports import MAX_PORT
+
 MAX_METADATA_LENGTH = 1024
-MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)

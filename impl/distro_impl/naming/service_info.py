@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from distro_impl.naming.client import PublishedInstance, Service
-from distro_impl.naming.instance_id import GENERATOR, SIMPLE
+from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
+from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
 from distro_protos import Json
 
 INSTANCE_ID, WEIGHT, ENABLED = "customInstanceId", "publishInstanceWeight", "publishInstanceEnable"
 RESERVED_KEYS = frozenset({INSTANCE_ID, WEIGHT, ENABLED})
 
-DEFAULT_CLUSTER = "DEFAULT"
+NOT_PERSISTENT = "persistent instances are not supported by this node, only ephemeral ones"
+MIN_WEIGHT, MAX_WEIGHT = 0.0, 10_000.0
 CLUSTER_NAME = re.compile(r"[0-9a-zA-Z-]+")
 CACHE_MILLIS = 10_000
 HEART_BEAT = {
@@ -63,6 +64,14 @@ def published_instance(instance: Mapping[str, Any], instance_id: str | None) -> 
         extend_datum[ENABLED] = False
     cluster = instance.get("clusterName") or DEFAULT_CLUSTER
     return PublishedInstance(ip, port, bool(instance.get("healthy", True)), cluster, extend_datum)
+
+
+def published_with_id(instance: Mapping[str, Any], service: Service, ids: InstanceIdGenerator) -> PublishedInstance:
+    """With the id that it brings, else with a generated one. Raises IllegalInstanceError and what `ids` raises."""
+    published = published_instance(instance, instance.get("instanceId"))
+    if INSTANCE_ID in published.extend_datum:
+        return published
+    return published_instance(instance, ids.generate(instance, service))
 
 
 def weight_of(datum: Mapping[str, Any]) -> float:

@@ -22,6 +22,17 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+IRREGULAR_RESPONSES = {
+    "PersistentInstanceRequest": "InstanceResponse",
+    "ServiceQueryRequest": "QueryServiceResponse",
+}
+
+
+def response_type(request_type: str) -> str:
+    """The class of the answer, named after that of the request but for a few."""
+    return IRREGULAR_RESPONSES.get(request_type) or request_type.removesuffix("Request") + "Response"
+
+
 Reply = tuple[str, Json]
 """Type and body."""
 

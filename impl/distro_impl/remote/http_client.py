@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
+SERVER_AGENT = "Nacos-Server"
+"""With this a server's User-Agent begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:

@@ -16,7 +16,7 @@ from distro_impl.membership.report import MEMBER_REPORT
 from distro_impl.options import ServerIdentity
 from distro_impl.profiles import InnerAuth, Profile
 from distro_impl.remote.errors import NO_RIGHT, SERVER_ERROR, failure
-from distro_impl.remote.handlers import Reply, Request
+from distro_impl.remote.handlers import Reply, Request, response_type
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, Right, TokenManager
 
 INNER_REQUESTS = frozenset({DISTRO_DATA, MEMBER_REPORT})
@@ -27,10 +27,6 @@ CLIENT_REQUESTS: Mapping[str, Right] = {
     "SubscribeServiceRequest": Right.READ,
     "ServiceQueryRequest": Right.READ,
     "ServiceListRequest": Right.READ,
-}
-IRREGULAR_RESPONSES = {
-    "PersistentInstanceRequest": "InstanceResponse",
-    "ServiceQueryRequest": "QueryServiceResponse",
 }
 NO_IDENTITY = "this server has no identity to compare with: set nacos.core.auth.server.identity.key and .value"
 WRONG_IDENTITY = "the request does not carry the identity of this cluster"
@@ -48,7 +44,7 @@ class RemoteRequestAuthFilter:
             elif self._tokens is not None and request.type in CLIENT_REQUESTS:
                 self._tokens.check(header(request.headers, ACCESS_TOKEN), CLIENT_REQUESTS[request.type])
         except AccessDeniedError as error:
-            return _response_of(request.type), failure(SERVER_ERROR, NO_RIGHT, str(error))
+            return response_type(request.type), failure(SERVER_ERROR, NO_RIGHT, str(error))
         return None
 
 
@@ -94,7 +90,3 @@ def header(headers: Mapping[str, str], name: str) -> str | None:
     if name in headers:
         return headers[name]
     return next((value for key, value in headers.items() if key.lower() == name.lower()), None)
-
-
-def _response_of(request_type: str) -> str:
-    return IRREGULAR_RESPONSES.get(request_type) or request_type.removesuffix("Request") + "Response"
