@@ -26,8 +26,8 @@ pytestmark = pytest.mark.wire
 
 GRPC_SDKS = ("python", "java2", "go")
 HTTP_SDKS = ("java1", "node")
-FOR_HTTP = ("register", "deregister", "login", "kill-client")
-"""The others mostly wait, and take longer than everything that gRPC SDKs do."""
+FOR_HTTP = ("register", "subscribe", "deregister", "login", "kill-client")
+"""A killed node takes a minute, since what must not happen is waited for."""
 
 
 @pytest.fixture(scope="module")

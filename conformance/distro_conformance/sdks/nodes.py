@@ -191,7 +191,7 @@ class Nodes:
                 await server.start()
         await self.loaded()
         for index in self.running:
-            await _succeeds(partial(self.shown, index, ""))
+            await _succeeds(partial(self.shown, index, "nobody-publishes-here"))
 
     async def loaded(self) -> None:
         """A strict node hands out no snapshot before; a real server tells when it is started."""
