@@ -16,10 +16,11 @@ import pytest
 
 from distro_conformance.sdks import registry, scenarios
 from distro_conformance.sdks.build import SdkMissingError, built
-from distro_conformance.sdks.nodes import CREDENTIALS
+from distro_conformance.sdks.nodes import CREDENTIALS, Nodes
 from distro_conformance.sdks.registry import SDKS
 from distro_conformance.sdks.run import Cell, Outcome, SdkReport, run_sdks
 from distro_conformance.sdks.scenarios import SCENARIOS
+from distro_conformance.sdks.stage import Stage
 from distro_conformance.verdict import UsageError, Verdict
 
 pytestmark = pytest.mark.wire
@@ -65,9 +66,21 @@ def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.Mo
     assert (cell.outcome, cell.reason) == (Outcome.FAIL, "a wrong password registers, says the SDK")
 
 
-def test_what_a_release_does_not_have_yet_is_not_asked_of_it() -> None:
-    report = asyncio.run(run_sdks("embedded", "nacos-2.0.4", ["python"], ["batch"], quiet))
-    assert [cell.outcome for cell in report.cells] == [Outcome.NOT_OFFERED]
+@pytest.mark.parametrize(
+    ("sdk", "profile", "scenario", "is_offered"),
+    [
+        ("java2", "nacos-2.2.4", "batch", True),
+        ("java2", "nacos-2.0.4", "batch", False),
+        ("java2.0", "nacos-2.2.4", "batch", False),
+        ("java1", "nacos-2.2.4", "close", False),
+        ("java1", "nacos-2.2.4", "login", False),
+    ],
+)
+def test_what_sdk_or_nodes_do_not_have_is_not_asked_of_them(
+    sdk: str, profile: str, scenario: str, is_offered: bool
+) -> None:
+    stage = Stage(SDKS[sdk], Path(), Nodes((), profile))
+    assert SCENARIOS[scenario].is_offered(stage) is is_offered
 
 
 def test_an_sdk_that_cannot_be_had_says_nothing_about_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

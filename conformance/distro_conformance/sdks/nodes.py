@@ -112,7 +112,7 @@ def _quick_load(profile: str) -> str:
 
 @contextlib.asynccontextmanager
 async def started_nodes(
-    target: str, profile: str | None, settings: Sequence[str], on_progress: OnProgress
+    target: str, profile: str | None, settings: Sequence[str], on_progress: OnProgress, *, size: int = SIZE
 ) -> AsyncIterator[Nodes]:
     """`target` is `embedded` (reference nodes) or `nacos:VERSION`; `settings` are KEY=VALUE for reference nodes.
 
@@ -122,22 +122,22 @@ async def started_nodes(
     if kind == "nacos":
         if settings or profile not in (None, f"nacos-{version}"):
             raise UsageError(f"the target {target} behaves as nacos-{version}; it takes no other profile, no settings")
-        cluster = start_nacos_cluster(version, ports=sorted(free_base_ports(SIZE)), on_progress=on_progress)
+        cluster = start_nacos_cluster(version, ports=sorted(free_base_ports(size)), on_progress=on_progress)
         async with cluster as servers, Nodes(servers, f"nacos-{version}") as nodes:
             yield nodes
     elif target == EMBEDDED:
         profile = profile_named(profile or STRICT).name
         options = ["--profile", profile]
         options += [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
-        async with _reference_servers(options) as references, Nodes(references, profile) as nodes:
+        async with _reference_servers(options, size) as references, Nodes(references, profile) as nodes:
             yield nodes
     else:
         raise UsageError(f"'test sdks' starts its nodes itself: --target embedded or nacos:VERSION, not {target!r}")
 
 
 @contextlib.asynccontextmanager
-async def _reference_servers(options: Sequence[str]) -> AsyncIterator[tuple[ReferenceServer, ...]]:
-    members = [f"{_HOST}:{port}" for port in sorted(free_base_ports(SIZE))]
+async def _reference_servers(options: Sequence[str], size: int) -> AsyncIterator[tuple[ReferenceServer, ...]]:
+    members = [f"{_HOST}:{port}" for port in sorted(free_base_ports(size))]
     with tempfile.TemporaryDirectory(prefix="distrocheck-nodes-") as directory:
         servers = tuple(ReferenceServer(member, members, options, Path(directory)) for member in members)
         try:

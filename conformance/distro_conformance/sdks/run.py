@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import grpc.aio
@@ -80,22 +81,24 @@ async def run_sdks(
 
     # A real server's login is not part of its naming module.
     guarded = (
-        partial(started_nodes, target, profile, (*settings, *guard(profile)), on_progress)
+        partial(started_nodes, target, profile, (*settings, *guard(profile)), on_progress, size=1)
         if target == EMBEDDED
         else None
     )
 
     async def on_one_cluster(of_job: Sequence[Sdk]) -> list[Cell]:
-        async with started_nodes(target, profile, settings, on_progress) as nodes:
-            cells: list[Cell] = []
-            for sdk in of_job:
-                try:
-                    stage = Stage(sdk, await built(sdk, on_progress), nodes, guarded)
-                except SdkMissingError as error:
-                    cells += [Cell(sdk.name, each.name, Outcome.MISSING, reason=str(error)) for each in wanted]
-                else:
-                    cells += await _run_sdk(stage, wanted, on_progress)
-            return cells
+        cells: list[Cell] = []
+        there: list[tuple[Sdk, Path]] = []
+        for sdk in of_job:
+            try:
+                there.append((sdk, await built(sdk, on_progress)))
+            except SdkMissingError as error:
+                cells += [Cell(sdk.name, each.name, Outcome.MISSING, reason=str(error)) for each in wanted]
+        if there:
+            async with started_nodes(target, profile, settings, on_progress) as nodes:
+                for sdk, place in there:
+                    cells += await _run_sdk(Stage(sdk, place, nodes, guarded), wanted, on_progress)
+        return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
     tasks = [asyncio.create_task(on_one_cluster(share)) for share in shares]

@@ -130,7 +130,7 @@ async def _login(stage: Stage) -> None:
     async with stage.guarded() as nodes:
         await nodes.loaded()
         async with stage.at(nodes, CREDENTIALS) as program:
-            await _register_soon(program, service)
+            await program.ask("register", service, IP, PORT)
             await _published(nodes, service, REPLICATED_WITHIN_S)
             if addresses(found := await program.query(service)) != (INSTANCE,):
                 raise FailedError(f"logged in, the SDK's query answers {shown(found)}, not {INSTANCE}")
@@ -141,20 +141,6 @@ async def _login(stage: Stage) -> None:
         for index in nodes.running:
             if await nodes.publishers(index, refused):
                 raise FailedError(f"a wrong password registered at {nodes.addresses[index]}")
-
-
-async def _register_soon(program: SdkProgram, service: str) -> None:
-    """The nodes have just been started, and those of 2.0.x take no clients at first."""
-    deadline = time.monotonic() + REPLICATED_WITHIN_S
-    while True:
-        try:
-            await program.ask("register", service, IP, PORT)
-        except ProgramError:
-            if not program.is_running or time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(POLL_S)
-        else:
-            return
 
 
 async def _published(nodes: Nodes, service: str, within_s: float) -> None:

@@ -38,7 +38,7 @@ class Stage:
     place: Path
     nodes: Nodes
     guarded: Callable[[], AbstractAsyncContextManager[Nodes]] | None = None
-    """Starts nodes like these that let nobody in without a password; None where there are none."""
+    """Starts a node like these that lets nobody in without a password; None where there is none."""
     _programs: dict[str, SdkProgram] = field(default_factory=dict)
 
     async def publisher(self) -> SdkProgram:
