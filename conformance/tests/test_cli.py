@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,29 @@ def test_serve_takes_the_file_of_a_real_server_and_ends_cleanly_on_sigterm(tmp_p
     notice, *logged = errors.splitlines()
     assert notice == "distrocheck: 'db.num' has no effect: the node keeps everything in memory"
     assert all(json.loads(line)["level"] == "INFO" for line in logged)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("options", [(), ("--set", "nacos.standalone=true")])
+def test_a_node_alone_has_no_cluster_to_wait_for(options: tuple[str, ...]) -> None:
+    port = free_port()
+    keys = ("nacos.naming.data.warmup=true", "nacos.core.protocol.distro.data.verify.intervalMs=50")
+    command = [*COMMAND, "serve", "--port", str(port), *options, *(word for key in keys for word in ("--set", key))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()
+            console = f"http://127.0.0.1:{port}/nacos/v1/console"
+            with urllib.request.urlopen(f"{console}/health/readiness") as ready:
+                assert ready.status == 200
+            with urllib.request.urlopen(f"{console}/server/state") as state:
+                assert json.load(state)["standalone_mode"] == "standalone"
+            time.sleep(0.2)  # some verify rounds, if there were any
+            server.send_signal(signal.SIGTERM)
+            _, errors = server.communicate(timeout=30)
+        finally:
+            server.kill()
+    assert errors == ""
 
 
 @pytest.mark.parametrize("verb", [("gate",), ("check", "."), ("mutants", "run", "--level", "trace")])

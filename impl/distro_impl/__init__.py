@@ -1,10 +1,13 @@
-"""The reference node: a Nacos 2.x server as far as ephemeral naming over gRPC and Distro go.
+"""The reference node: a Nacos server as far as ephemeral instances go, over gRPC, HTTP and Distro.
 
 `Node` is one server, `Cluster` several in one process; all time goes through a `Clock`. Profiles say which release
 a node behaves like, mutants break it on purpose. The reading of wire-protocol.md in here is independent of the model's.
+docs/node.md shows the rooms.
 
-Left out so far: the HTTP API with DistroFilter, persistent instances, TLS and server identity, configuration services.
-A snapshot is one message, as in every release, so one above the message limit can never be loaded (B11).
+Left out: the configuration service and the console; persistent instances and metadata set by operators, which need
+Raft; selectors and health checks by the server; the 1.x form of Distro and UDP pushes; plain text beside TLS on one
+port, and roles of users. A snapshot is one message, as in every release, so one above the message limit can never be
+loaded (B11).
 """
 
 from distro_impl.clocks.clock import Clock, SystemClock, TimerHandle

@@ -45,19 +45,23 @@ class Cluster:
         ports: Sequence[int] = (),
         further_members: Sequence[str] = (),
         member_list_file: Path | None = None,
+        standalone: bool = False,
         observer: Observer | None = None,
         interceptors: ClusterInterceptors | None = None,
     ) -> None:
         """`ports` are main ports, one a node (default: free ones); `further_members` are run by somebody else.
 
-        A `member_list_file` holds all members, these nodes too, and is watched. Raises MemberListError.
+        A `member_list_file` holds all members, these nodes too, and is watched. `standalone` is one node that knows of
+        no cluster; one that does waits for others before it has loaded. Raises MemberListError.
         """
         self.clock: Clock = clock or SystemClock()
         mains = tuple(ports) or free_main_ports(size, ip)
         if len(mains) != size:
             raise ValueError(f"{size} nodes need {size} main ports, got {len(mains)}")
+        if standalone and (size > 1 or further_members or member_list_file):
+            raise ValueError("a standalone node has no other members")
         listed = {*(f"{ip}:{port}" for port in mains), *further_members}
-        members = () if member_list_file else tuple(sorted(listed))
+        members = () if member_list_file or standalone else tuple(sorted(listed))
         self._configs = [
             NodeConfig(
                 port=port,

@@ -68,8 +68,8 @@ def serve(
     """Start reference nodes: SDKs connect to the main port + 1000, other members to + 1001.
 
     Who the members are is said by --member or --members-file, else by the key nacos.member.list, else by the
-    environment: NACOS_MEMBER_LIST, separated by commas. Prints one JSON line for each node when it is ready. Ends on
-    Ctrl-C or SIGTERM.
+    environment: NACOS_MEMBER_LIST, separated by commas. One node without any is standalone. Prints one JSON line for
+    each node when it is ready. Ends on Ctrl-C or SIGTERM.
     """
     log_to(form=log_format, level=log_level)
     pairs = {} if config is None else read_properties(config, os.environ)
@@ -84,14 +84,16 @@ def serve(
         raise UsageError("--member and --members-file both name members; give one of them")
     if chosen.is_standalone and (nodes > 1 or member or members_file):
         raise UsageError("'nacos.standalone' is true, but the options make a cluster; drop one of the two")
+    further_members = () if members_file else _further_members(member or (), chosen, first)
     cluster = Cluster(
         nodes,
         profile=chosen.profile,
         options=chosen.options,
         ip=chosen.ip or "127.0.0.1",
         ports=ports,
-        further_members=() if members_file else _further_members(member or (), chosen, first),
+        further_members=further_members,
         member_list_file=members_file,
+        standalone=nodes == 1 and not further_members and not members_file,
     )
     uvloop.run(_serve(cluster))
 
