@@ -5,8 +5,8 @@ a node behaves like, mutants break it on purpose. The reading of wire-protocol.m
 docs/node.md shows the rooms.
 
 Left out: the configuration service and the console; persistent instances and metadata set by operators, which need
-Raft; selectors and health checks by the server; the 1.x form of Distro and UDP pushes; plain text beside TLS on one
-port, and roles of users. A snapshot is one message, as in every release, so one above the message limit can never be
+Raft; selectors and health checks by the server; data of 1.x (its endpoints answer, and hold nothing); plain text beside
+TLS on one port, and roles of users. A snapshot is one message, as in every release, so one above the message limit can never be
 loaded (B11).
 """
 

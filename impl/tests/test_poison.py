@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+import grpc
 import pytest
 from http_lab import Web
 from impl_lab import STRICT, Lab, errors_logged, sync_data
@@ -125,3 +126,17 @@ async def test_an_http_port_that_was_taken_in_the_last_moment_is_named(
     server = HttpServer(ip="127.0.0.1", port=node.config.port, purpose="HTTP of a second node", routes=[])
     with pytest.raises(PortInUseError, match=rf"port {node.config.port} \(HTTP of a second node\) is in use"):
         await server.start()
+
+
+async def test_a_retired_connection_with_a_request_under_way_ends_with_the_node(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    client = await lab.naming(run.cluster.nodes[0])
+    run.link(0, 1).unanswered = {"CHANGE"}
+    await client.register("web", 80)
+    await run.clock.advance(1_500)
+    retired = run.cluster.nodes[0].parts.membership.peers._clients[run.cluster.addresses[1]]._connection
+    assert retired is not None
+    retired.retire()
+    await run.clock.settle()
+    await run.cluster.crash(0)
+    assert retired._channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN

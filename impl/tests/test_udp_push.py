@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import json
+import random
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +15,9 @@ import pytest
 from http_lab import Web
 from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, REAL_TIMEOUT_S, Lab, Run
 
+from distro_impl import VirtualClock
 from distro_impl.naming.push import PushRecord
-from distro_impl.naming.udp_push import ACK_TIMEOUT_MS
+from distro_impl.naming.udp_push import ACK_TIMEOUT_MS, UdpPushService
 from distro_protos import Json
 
 pytestmark = pytest.mark.wire
@@ -157,3 +160,27 @@ async def test_a_subscriber_lives_as_long_as_it_asks(lab: Lab, listener: Listene
             assert known == [f"127.0.0.1:{listener.port}#true"]
         await run.clock.advance(40_000)
         assert (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"] == []
+
+
+async def test_without_a_socket_a_push_fails_and_the_next_one_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = VirtualClock()
+    pushes = UdpPushService(clock)
+
+    async def has_none(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(asyncio.get_running_loop(), "create_datagram_endpoint", has_none)
+        assert not await pushes.push("127.0.0.1:9#true", {"hosts": []})
+    pushed = clock.spawn(pushes.push("127.0.0.1:9#true", {"hosts": []}), "push")
+    await clock.advance(2 * ACK_TIMEOUT_MS)
+    assert pushed.result() is False
+    assert pushes._acks == {}
+    await pushes.close()
+
+
+async def test_a_list_that_no_packet_holds_is_not_pushed() -> None:
+    pushes = UdpPushService(VirtualClock())
+    incompressible = random.Random(1).randbytes(100_000).hex()
+    assert not await pushes.push("127.0.0.1:9#true", {"name": incompressible})
+    await pushes.close()

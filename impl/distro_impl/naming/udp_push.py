@@ -12,21 +12,25 @@ import asyncio
 import gzip
 import ipaddress
 import json
+import logging
 import socket
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.ip_port_client import responsible_tag
+from distro_impl.ports import MAX_PORT
 from distro_protos import Json
 
 PACKET, ACKNOWLEDGEMENT = "dom", "push-ack"
 ACK_TIMEOUT_MS = 10_000
 TRIES = 2
 COMPRESSED_FROM_BYTES = 1024
-MAX_PORT = 65_535
+MAX_PACKET_BYTES = 65_507
 AGENTS = ("Nacos-Java-Client", "Nacos-Go-Client", "Nacos-C-Client", "Nacos-CSharp-Client", "Nacos-DNS")
 """Who listens for pushes; other clients only say that they do."""
 
 Address = tuple[str, int]
+
+log = logging.getLogger(__name__)
 
 
 def can_be_pushed_to(agent: str, ip: str, port: int) -> bool:
@@ -43,15 +47,18 @@ class UdpPushService(asyncio.DatagramProtocol):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._opening: asyncio.Task[asyncio.DatagramTransport] | None = None
+        self._opening: asyncio.Task[asyncio.DatagramTransport | None] | None = None
         self._acks: dict[tuple[Address, str], asyncio.Future[bool]] = {}
 
     async def push(self, client_id: str, service_info: Json) -> bool:
         """Whether the client `ip:port#true` acknowledged. Waiting for it is not work of the node."""
-        transport, number = await self._transport(), str(self._clock.unique_ms())
+        number = str(self._clock.unique_ms())
+        packet = _packet(number, service_info)
+        transport = await self._transport()
+        if transport is None or len(packet) > MAX_PACKET_BYTES:
+            return False
         ip, _, port = responsible_tag(client_id).rpartition(":")
         address = ip, int(port)
-        packet = _packet(number, service_info)
         try:
             for _ in range(TRIES):
                 ack = self._acks[address, number] = asyncio.get_running_loop().create_future()
@@ -63,8 +70,9 @@ class UdpPushService(asyncio.DatagramProtocol):
             del self._acks[address, number]
 
     async def close(self) -> None:
-        if self._opening is not None:
-            (await self._opening).close()
+        transport = await self._opening if self._opening is not None else None
+        if transport is not None:
+            transport.close()
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         """Anybody can send anything here."""
@@ -84,13 +92,20 @@ class UdpPushService(asyncio.DatagramProtocol):
             except TimeoutError:
                 return False
 
-    async def _transport(self) -> asyncio.DatagramTransport:
+    async def _transport(self) -> asyncio.DatagramTransport | None:
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open())
         return await asyncio.shield(self._opening)
 
-    async def _open(self) -> asyncio.DatagramTransport:
-        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, family=socket.AF_INET)
+    async def _open(self) -> asyncio.DatagramTransport | None:
+        """None when there is no socket to be had now; the next push tries again."""
+        loop = asyncio.get_running_loop()
+        try:
+            transport, _ = await loop.create_datagram_endpoint(lambda: self, family=socket.AF_INET)
+        except OSError as error:
+            log.warning("no socket for pushes over UDP: %s", error)
+            self._opening = None
+            return None
         return transport
 
 

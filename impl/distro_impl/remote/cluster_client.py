@@ -157,7 +157,7 @@ class _Connection:
             f"/{STREAM_SERVICE}/{STREAM_METHOD}", Payload.SerializeToString, Payload.FromString
         )
         self._under_way = 0
-        self._retired = False
+        self._retired = self._closing = False
         self.lost = asyncio.Event()
 
     @property
@@ -199,14 +199,15 @@ class _Connection:
         self._close_if_done()
 
     async def close(self) -> None:
-        self._retired = True
-        self._open_connections.discard(self)
+        """Counts as open until it is done: the end of the node ends who was about to close it."""
+        self._retired = self._closing = True
         await self._channel.close()
+        self._open_connections.discard(self)
 
     def _close_if_done(self) -> None:
-        if self._retired and not self._under_way and self in self._open_connections:
-            self._open_connections.discard(self)
-            self._clock.spawn(self._channel.close(), f"{self._own.address} closes its connection to {self._peer}")
+        if self._retired and not self._under_way and not self._closing:
+            self._closing = True
+            self._clock.spawn(self.close(), f"{self._own.address} closes its connection to {self._peer}")
 
     async def _write_setup(self, stream: BiStream) -> None:
         setup = {
