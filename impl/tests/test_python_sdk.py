@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -97,7 +98,8 @@ async def test_registered_at_one_node_found_at_another_pushed_and_gone_after_shu
     async def was_pushed() -> bool:
         return [PORT] in pushed
 
-    async with Cluster(3, profile=profile) as cluster:
+    in_a_hurry = replace(profile, sync_delay_ms=200, push_delay_ms=100)
+    async with Cluster(3, profile=in_a_hurry) as cluster:
         sdks = Sdks(cluster, tmp_path)
         async with sdks.at(1) as subscriber:
             await subscriber.subscribe(SubscribeServiceParam(service_name=SERVICE, subscribe_callback=on_push))

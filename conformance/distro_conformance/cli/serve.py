@@ -21,10 +21,10 @@ from distro_conformance.verdict import UsageError
 from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
 from distro_impl.logs import LogFormat, log_to
+from distro_impl.ports import MAX_PORT
 from distro_impl.settings import Configured, configured, read_properties
 
 DEFAULT_PORT = 8848
-HIGHEST_PORT = 65_535
 MEMBER_LIST_VARIABLES = ("nacos.member.list", "NACOS_MEMBER_LIST")
 """The key as it stands, and as a shell can write it."""
 
@@ -78,8 +78,8 @@ def serve(
         sys.stderr.write(f"distrocheck: {notice}\n")
     first = port or chosen.port or DEFAULT_PORT
     ports = tuple(first + PORT_STEP * index for index in range(nodes))
-    if ports[-1] + CLUSTER_PORT_OFFSET > HIGHEST_PORT:
-        raise UsageError(f"{nodes} nodes from port {first} on need ports above {HIGHEST_PORT}; choose a lower --port")
+    if ports[-1] + CLUSTER_PORT_OFFSET > MAX_PORT:
+        raise UsageError(f"{nodes} nodes from port {first} on need ports above {MAX_PORT}; choose a lower --port")
     if member and members_file:
         raise UsageError("--member and --members-file both name members; give one of them")
     if chosen.is_standalone and (nodes > 1 or member or members_file):
