@@ -95,6 +95,7 @@ async def test_who_asks_for_a_list_is_told_of_its_changes(lab: Lab, listener: Li
             info = json.loads(told["data"])
             assert told["type"] == "dom"
             assert (info["name"], info["clusters"]) == ("DEFAULT_GROUP@@web", "DEFAULT")
+            assert "groupName" not in info
             assert [host["port"] for host in info["hosts"]] == ([port] if port else [])
             await listener.say(node, {"type": "push-ack", "lastRefTime": str(told["lastRefTime"]), "data": ""})
             await until_pushed(run, number)
@@ -136,6 +137,7 @@ async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: 
         (JAVA, {"clientIP": "localhost"}),
         (JAVA, {"clientIP": ""}),
         (JAVA, {"udpPort": 0}),
+        (JAVA, {"udpPort": 70_000}),
     ],
 )
 async def test_who_does_not_listen_is_no_subscriber(

@@ -85,7 +85,7 @@ class InstanceOperations:
         A client that says where it listens for pushes subscribes by asking.
         """
         service = parameters.service()
-        ip, port = parameters.text("clientIP"), parameters.port("udpPort", default=0)
+        ip, port = parameters.text("clientIP"), parameters.whole_number("udpPort", default=0)
         if can_be_pushed_to(agent, ip, port):
             self._operator.subscribe(service, ip, port, clusters)
         info = self._operator.instances(

@@ -83,8 +83,9 @@ class PushService:
             return
         info = self._storage.info(service, clusters=clusters)
         if is_ip_port(client.id):
-            named_for_it = {**info, "name": service.grouped_name}
-            self._record.pushed(acknowledged=await self._udp.push(client.id, named_for_it))
+            grouped = {**info, "name": service.grouped_name}
+            del grouped["groupName"]
+            self._record.pushed(acknowledged=await self._udp.push(client.id, grouped))
         else:
             await self._push_on_stream(service, client, {"serviceInfo": info, "module": "naming"})
 

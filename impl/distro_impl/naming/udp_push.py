@@ -2,8 +2,8 @@
 
 The list of a service goes out as one packet, compressed when it is long; the client answers with the number of the
 packet. A packet or its answer may get lost, so silence is met with one more packet, and then the client is left to ask
-by itself, as it does every ten seconds. Source: wire-protocol.md section 7.1; class UdpPushService; what the Java
-client 1.4 and the Node client take and answer.
+by itself, as it does every ten seconds. Source: wire-protocol.md section 7.1; class UdpPushService; what a running
+2.2.4 sends, and what the Java client 1.4 and the Node client answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ log = logging.getLogger(__name__)
 
 
 def can_be_pushed_to(agent: str, ip: str, port: int) -> bool:
-    """Whether a client that calls itself so listens there. A name is no address: nobody is looked up."""
+    """Whether a client that calls itself so listens there.
+
+    Servers take any text for an address, and look it up; only where an address is one does a push arrive.
+    """
     try:
         ipaddress.IPv4Address(ip)
     except ValueError:
@@ -111,5 +114,9 @@ class UdpPushService(asyncio.DatagramProtocol):
 
 def _packet(number: str, service_info: Json) -> bytes:
     """The list is JSON within JSON."""
-    text = json.dumps({"type": PACKET, "data": json.dumps(service_info), "lastRefTime": int(number)}).encode()
+    text = _compact({"type": PACKET, "data": _compact(service_info), "lastRefTime": int(number)}).encode()
     return text if len(text) < COMPRESSED_FROM_BYTES else gzip.compress(text)
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"))
