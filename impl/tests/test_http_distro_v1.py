@@ -9,6 +9,7 @@ from http_lab import Answer, Web
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, Lab
 
 from distro_impl import Node
+from distro_impl.http import distro_v1
 
 pytestmark = pytest.mark.wire
 
@@ -40,6 +41,7 @@ async def test_what_a_member_of_1_x_sends_is_given_back_and_shown_in_no_list(lab
         ("PUT", DATUM, {}, 400, "receive empty entity!"),
         ("PUT", DATUM, {KEY: {}}, 500, "has no key"),
         ("PUT", DATUM, b"[1", 500, "no JSON object"),
+        ("PUT", DATUM, b'{"k":{"key":"k","value":' + b"[" * 900 + b"]" * 900 + b"}}", 500, "no JSON object"),
         ("GET", DATUM, {}, 500, "names no keys"),
         ("PUT", CHECKSUM, {}, 400, "Parameter 'source' is missing"),
     ],
@@ -58,3 +60,12 @@ async def test_2_2_0_and_later_have_nothing_there(lab: Lab) -> None:
     node, _ = await lab.node(profile=NACOS_2_2_4)
     async with Web() as web:
         assert (await web.get(node, DATUMS)).status == 404
+
+
+async def test_what_is_kept_for_nobody_is_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distro_v1, "MAX_BYTES", 1_000)
+    node, _ = await lab.node(profile=NACOS_2_0_4)
+    async with Web() as web:
+        for key, length, status in (("a", 600, 200), ("b", 600, 500), ("a", 700, 200), ("b", 200, 200)):
+            answer = await send(web, "PUT", node, DATUM, {key: {"key": key, "value": "x" * length}})
+            assert answer.status == status, answer.text

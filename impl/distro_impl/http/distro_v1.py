@@ -14,12 +14,13 @@ from typing import Any
 from aiohttp import web
 
 from distro_impl.http.replies import text
+from distro_impl.json_fields import anything
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
 from distro_protos import Json
 
-MAX_DATA = 10_000
-"""Services of 1.x; a member has no reason to send more to a node that shows none of them."""
+MAX_DATA, MAX_BYTES = 10_000, 64 * 1024 * 1024
+"""Services of 1.x, and all of them as JSON; a member has no reason to send more to a node that shows none of them."""
 
 
 class DataStore:
@@ -27,6 +28,7 @@ class DataStore:
 
     def __init__(self) -> None:
         self._data: dict[str, Any] = {}
+        self._bytes: dict[str, int] = {}
 
     def put(self, data: Json) -> None:
         if not data:
@@ -36,7 +38,11 @@ class DataStore:
                 raise NacosError(SERVER_ERROR, f"caused: the datum of {key} has no key;")
         if len(self._data.keys() | data.keys()) > MAX_DATA:
             raise NacosError(SERVER_ERROR, f"caused: more than {MAX_DATA} services of 1.x;")
+        sizes = self._bytes | {key: len(json.dumps(datum)) for key, datum in data.items()}
+        if sum(sizes.values()) > MAX_BYTES:
+            raise NacosError(SERVER_ERROR, f"caused: more than {MAX_BYTES} bytes of services of 1.x;")
         self._data.update(data)
+        self._bytes = sizes
 
     def get(self, keys: Iterable[str]) -> Json:
         return {key: self._data[key] for key in keys if key in self._data}
@@ -77,7 +83,7 @@ def distro_v1_routes(profile: Profile, store: DataStore) -> Iterable[web.RouteDe
 
 async def _object(request: web.Request) -> Json:
     try:
-        body = json.loads(await request.read())
+        body = anything(json.loads(await request.read()))
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
