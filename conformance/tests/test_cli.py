@@ -81,6 +81,8 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("gate", "--out", str(ROOT)), "holds something else than recordings"),
         (("gate", "--out", str(B02)), "Not a directory"),
         (("serve", "--config", "/proc/nowhere"), "No such file or directory: '/proc/nowhere'"),
+        (("serve", "--set", "nacos.inetutils.ip-address=192.0.2.1"), "192.0.2.1 is no IPv4 address of this machine"),
+        (("serve", "--set", "nacos.inetutils.ip-address=nowhere"), "nowhere is no IPv4 address of this machine"),
         (("serve", "--set", "nacos.standalone=true", "--nodes", "2"), "the options make a cluster; drop one"),
         (("serve", "--set", "delay"), "--set takes KEY=VALUE, not 'delay'"),
         (("serve", "--member", "localhost"), "--member takes HOST:PORT"),

@@ -18,7 +18,7 @@ from distro_impl.membership.lookup import MemberListError, parse_member_list
 from distro_impl.mutants import MUTANTS, Mutant, UnknownMutantError, with_mutant
 from distro_impl.node import Node
 from distro_impl.options import NodeOptions
-from distro_impl.ports import PortInUseError, free_main_ports
+from distro_impl.ports import NotOurAddressError, PortInUseError, free_main_ports
 from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile_named
 from distro_impl.settings import SettingError, UnknownSettingError, with_settings
 
@@ -34,6 +34,7 @@ __all__ = [
     "NodeEvent",
     "NodeEventKind",
     "NodeOptions",
+    "NotOurAddressError",
     "NotSettledError",
     "Observer",
     "PortInUseError",

@@ -6,6 +6,7 @@ while a node restarts.
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 from collections.abc import Iterator
@@ -28,6 +29,13 @@ class PortInUseError(OSError):
         self.port = port
 
 
+class NotOurAddressError(OSError):
+    """A node was to listen on an address that is not of this machine. The message names it."""
+
+    def __init__(self, ip: str) -> None:
+        super().__init__(f"{ip} is no IPv4 address of this machine; a node listens on the address it is known by")
+
+
 def free_main_ports(count: int, ip: str = "127.0.0.1") -> tuple[int, ...]:
     """Main ports for `count` nodes, free at this moment. Raises OSError when the whole range is taken."""
     found = []
@@ -48,10 +56,13 @@ def _candidates() -> Iterator[int]:
 
 
 def is_free(ip: str, port: int) -> bool:
+    """Raises NotOurAddressError."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((ip, port))
-        except OSError:
+        except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise NotOurAddressError(ip) from error
             return False
         return True

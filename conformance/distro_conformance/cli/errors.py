@@ -6,7 +6,7 @@ The libraries know nothing of exit codes, and `main` nothing of the libraries; t
 from __future__ import annotations
 
 from distro_conformance.verdict import KitError
-from distro_impl import MemberListError, PortInUseError, SettingError
+from distro_impl import MemberListError, NotOurAddressError, PortInUseError, SettingError
 from distro_impl import UnknownMutantError as UnknownNodeMutantError
 from distro_impl import UnknownProfileError as UnknownNodeProfileError
 from distro_model.bounded.symmetry import NoSymmetryError
@@ -28,6 +28,7 @@ USAGE_ERRORS: tuple[type[Exception], ...] = (
     SettingError,
     MemberListError,
     UnknownInvariantError,
+    NotOurAddressError,
     PortInUseError,
     JavaMissingError,
     CheckpointError,
