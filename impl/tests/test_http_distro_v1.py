@@ -59,7 +59,7 @@ async def test_what_is_not_of_1_x_is_refused(
 async def test_2_2_0_and_later_have_nothing_there(lab: Lab) -> None:
     node, _ = await lab.node(profile=NACOS_2_2_4)
     async with Web() as web:
-        assert (await web.get(node, DATUMS)).status == 404
+        assert (await web.get(node, DATUMS)).status == 501
 
 
 async def test_what_is_kept_for_nobody_is_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ async def test_the_detail_of_an_instance(lab: Lab) -> None:
         await web.post(node, INSTANCE, **WEB, clusterName="c1")
         other = await web.get(node, INSTANCE, **WEB)
         assert (other.status, other.text) == (404, "no matched ip found!")
-        assert (await web.get(node, INSTANCE, **WEB, cluster="c1")).json == {
+        assert (await web.get(node, INSTANCE, **WEB, clusterName="c1")).json == {
             "service": "DEFAULT_GROUP@@web",
             "ip": "10.0.0.7",
             "port": 80,
@@ -166,10 +166,10 @@ async def test_the_list_of_services_comes_in_pages(lab: Lab) -> None:
     ("change", "said"),
     [
         ({"ip": ""}, "Param 'ip' is required."),
-        ({"serviceName": " "}, "Param 'serviceName' is required."),
+        ({"serviceName": " "}, "Param 'serviceName' is illegal, it should be format as 'groupName@@serviceName'"),
         ({"port": "http"}, "Param 'port' is not a whole number: 'http'"),
         ({"port": "65536"}, "Param 'port' is not between 0 and 65535: '65536'"),
-        ({"serviceName": "@@web"}, "Param 'serviceName' is illegal"),
+        ({"serviceName": "@@web"}, '{"timestamp": '),
         ({"weight": "10001"}, "instance format invalid: The weights range from 0.0 to 10000.0"),
         ({"weight": "nan"}, "instance format invalid: The weights range from 0.0 to 10000.0"),
         ({"metadata": "k:v"}, "metadata format incorrect:k:v"),
@@ -207,13 +207,15 @@ async def test_an_unusable_beat_is_refused(lab: Lab, beat: str) -> None:
         assert answer.text
 
 
-async def test_what_nobody_serves_is_404_and_what_is_too_large_413(lab: Lab) -> None:
+async def test_what_nobody_serves_is_told_and_what_is_too_large_is_413(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     node = run.cluster.nodes[0]
     async with Web() as web:
         assert (await web.get(node, "/v1/cs/configs", dataId="x", group="y")).status == 404
-        assert (await web.get(node, "/v1/ns/distro/datums")).status == 404
-        assert (await web.ask("PATCH", node, INSTANCE)).status == 405
+        assert (await web.get(node, "/v1/ns/distro/datums")).status == 501
+        assert (await web.ask("PATCH", node, INSTANCE)).json["error"] == "Not Implemented"
+        refused = await web.ask("POST", node, "/v1/core/cluster/nodes")
+        assert (refused.status, refused.text) == (500, "caused: Request method 'POST' not supported;")
         assert (await web.ask("POST", node, INSTANCE, headers=FORM, body=b"a=" + b"x" * 11_000_000)).status == 413
         assert await web.ports(node, "web") == []
 

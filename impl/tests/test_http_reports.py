@@ -200,7 +200,7 @@ async def test_our_answer_to_a_report(lab: Lab, profile: Profile, has_member: bo
     own, other = run.cluster.addresses
     async with ClientSession() as session:
         url = f"http://{own}{REPORT_PATH}"
-        async with session.post(url, json={"address": other, "extendInfo": {}}) as answer:
+        async with session.post(url, json={"ip": "127.0.0.1", "address": other, "extendInfo": {}}) as answer:
             body = await answer.json()
         assert (answer.status, body["code"]) == (200, 200)
         data = json.loads(body["data"])

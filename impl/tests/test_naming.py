@@ -158,7 +158,6 @@ async def test_in_a_release_a_query_lags_behind_by_the_push_delay_but_for_the_fi
 @pytest.mark.parametrize(
     ("type_name", "body", "told"),
     [
-        ("BatchInstanceRequest", {"type": "batchRegisterInstance"}, "'instances' is illegal"),
         ("BatchInstanceRequest", {"type": "patch"}, "Unsupported request type patch"),
         ("PersistentInstanceRequest", {}, "persistent instances are not supported"),
         ("InstanceRequest", {"type": "registerInstance", "instance": {"ephemeral": False}}, "persistent instances"),

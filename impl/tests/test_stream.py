@@ -75,7 +75,7 @@ async def test_what_only_members_may_ask_is_refused_on_the_sdk_port(
     node, _ = await lab.node(profile=profile)
     client = await lab.naming(node)
     for type_name in CLUSTER_REQUESTS:
-        reply = await client.ask(type_name, {"dataOperation": "SNAPSHOT"})
+        reply = await client.ask(type_name, {"dataOperation": "SNAPSHOT", "node": {}})
         assert (reply.type == "ErrorResponse") is is_refused
         if is_refused:
             expected = (502, f" invoke {type_name} from sdk is forbidden")

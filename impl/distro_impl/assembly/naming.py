@@ -51,6 +51,7 @@ class Naming:
         )
         instances = InstanceOperator(
             clock=clock,
+            profile=profile,
             clients=clients,
             storage=storage,
             ids=ids,

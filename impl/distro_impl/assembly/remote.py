@@ -103,7 +103,7 @@ def _handlers(remote: Remote, membership: Membership, naming: Naming, distro: Di
     naming_handlers = NamingHandlers(profile, naming.clients, naming.storage, naming.instance_ids, core.watch)
     distro_handler = DistroDataRequestHandler(profile, distro.processor, distro.log, lambda: distro.is_loaded)
     return {
-        **core_handlers(members),
+        **core_handlers(members, profile),
         **remote.loader.handlers(),
         **UpgradeJudgement(profile, members).guarded(naming_handlers.table()),
         DISTRO_DATA: distro_handler.handle,

@@ -19,7 +19,7 @@ from distro_impl.distro.transport_agent import (
     encode_content,
 )
 from distro_impl.profiles import Profile
-from distro_impl.remote.errors import BAD_GATEWAY, SERVER_ERROR, NacosError, failure, success
+from distro_impl.remote.errors import SERVER_ERROR, failure, success
 from distro_impl.remote.handlers import Reply, Request
 from distro_protos import Json
 
@@ -37,13 +37,9 @@ class DistroDataRequestHandler:
         self._profile, self._processor, self._log, self._is_loaded = profile, processor, log, is_loaded
 
     def handle(self, request: Request) -> Reply:
-        """Always a typed response, except for an operation that no release knows."""
+        """Always a typed response; an operation that no release knows is not even read (request_fields.py)."""
         try:
-            operation = DataOperation(request.body.get("dataOperation", ""))
-        except ValueError:
-            raise NacosError(BAD_GATEWAY, f"unknown dataOperation {request.body.get('dataOperation')!r}") from None
-        try:
-            return DISTRO_DATA_RESPONSE, self._answer(operation, request)
+            return DISTRO_DATA_RESPONSE, self._answer(DataOperation(request.body["dataOperation"]), request)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
             return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
 
@@ -70,6 +66,8 @@ class DistroDataRequestHandler:
 
     def _query(self, data: Mapping[str, Any]) -> Json:
         """An unknown client is a success without data."""
+        if data["distroKey"].get("resourceType") != RESOURCE_TYPE:  # nobody looks, and nothing is what is found
+            return success(distroData={"distroKey": data["distroKey"], "content": ""})
         found = self._processor.data_of(data["distroKey"]["resourceKey"])
         if found is None:
             return success()
@@ -78,7 +76,7 @@ class DistroDataRequestHandler:
     def _sync(self, data: Mapping[str, Any]) -> Json:
         self._log.received(data)
         operation = data["type"]  # a sync without inner type makes the receiver throw
-        if data["distroKey"]["resourceType"] != RESOURCE_TYPE:
+        if data["distroKey"].get("resourceType") != RESOURCE_TYPE:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         if operation in (DataOperation.ADD, DataOperation.CHANGE):
             applied = self._processor.process_change(decode_content(data), operation)

@@ -13,6 +13,7 @@ from aiohttp.typedefs import Middleware
 
 from distro_impl.http.cluster import CLUSTER_REPORT
 from distro_impl.http.parameters import Parameters, read_parameters
+from distro_impl.http.replies import json_reply
 from distro_impl.options import TOKEN_SECONDS, AuthOptions
 from distro_impl.profiles import Profile
 from distro_impl.remote.http_client import SERVER_AGENT
@@ -49,7 +50,7 @@ def login_routes(profile: Profile, tokens: TokenManager | None) -> Iterable[web.
         except AccessDeniedError as error:
             return web.Response(status=403, text=str(error))
         seconds = tokens.token_seconds if tokens else TOKEN_SECONDS
-        return web.json_response({"accessToken": token, "tokenTtl": seconds, "globalAdmin": True, "username": name})
+        return json_reply({"accessToken": token, "tokenTtl": seconds, "globalAdmin": True, "username": name})
 
     for path in (*LOGIN_PATHS, LOGIN_PATH_3X) if profile.http_v3_api else LOGIN_PATHS:
         yield web.post(path, login)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, wrapped
-from distro_impl.naming.client import Client, Service
+from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
@@ -48,37 +48,46 @@ class ClientInfo:
 
     def subscribed(self, parameters: Parameters) -> list[Json]:
         client = self._client(parameters)
-        ip, port = _address(client)
-        subscriber = {"app": "unknown", "agent": "", "addr": f"{ip}:{port}"}
+        ip, _ = _address(client)
+        connection = self._connections.get(client.id)
+        agent = connection.meta.version if connection else ""
+        subscriber = {"app": "unknown", "agent": agent, "addr": ip}
         return [{**_service(service), "subscriberInfo": subscriber} for service in client.subscribers]
 
     def publishers(self, parameters: Parameters) -> list[Json]:
         service = parameters.service()
+        published = (
+            (client, instance)
+            for client in self._clients
+            if service in client.publishers
+            for instance in client.publishers[service].instances
+        )
         return self._having_address(
             parameters,
             (
-                (client, instance.ip, instance.port)
-                for client in self._clients
-                if service in client.publishers
-                for instance in client.publishers[service].instances
+                {"clientId": client.id, "ip": instance.ip, "port": instance.port, **self._cluster_shown(instance)}
+                for client, instance in published
             ),
         )
 
     def subscribers(self, parameters: Parameters) -> list[Json]:
         service = parameters.service()
+        subscribed = ((client, _address(client)) for client in self._clients.subscribers_of(service))
         return self._having_address(
-            parameters,
-            ((client, *_address(client)) for client in self._clients.subscribers_of(service)),
+            parameters, ({"clientId": client.id, "ip": ip, "port": port} for client, (ip, port) in subscribed)
         )
 
-    def _having_address(self, parameters: Parameters, found: Iterable[tuple[Client, str, int]]) -> list[Json]:
+    def _cluster_shown(self, instance: PublishedInstance) -> Json:
+        return {"cluster": instance.cluster} if self._profile.publishers_show_cluster else {}
+
+    def _having_address(self, parameters: Parameters, found: Iterable[Json]) -> list[Json]:
         """Those at the address of the parameters. In releases that means nobody when only half of it is given (D20)."""
         ip, port = parameters.text("ip"), parameters.port() if parameters.text("port") else None
         optional = self._profile.client_queries_repaired
         return [
-            {"clientId": client.id, "ip": its_ip, "port": its_port}
-            for client, its_ip, its_port in found
-            if (its_ip == ip or (optional and not ip)) and (its_port == port or (optional and port is None))
+            each
+            for each in found
+            if (each["ip"] == ip or (optional and not ip)) and (each["port"] == port or (optional and port is None))
         ]
 
     def _connection(self, client: Client) -> Json:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from distro_impl.config import NodeConfig
 from distro_impl.http.filters import UP
-from distro_impl.http.replies import text
+from distro_impl.http.replies import json_reply, text
 from distro_impl.remote.errors import SERVER_ERROR
 
 
@@ -31,7 +31,7 @@ def console_routes(config: NodeConfig, status: Callable[[], str]) -> Iterable[we
             "data_load_retryDelayMs": profile.load_retry_delay_ms,
         }
         shown = {name: str(value) for name, value in distro.items()} if mode == "cluster" else {}
-        return web.json_response(
+        return json_reply(
             {
                 "version": profile.version,
                 "standalone_mode": mode,

@@ -14,16 +14,25 @@ import aiohttp
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
+from yarl import URL
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.http.parameters import Parameters, read_parameters
+from distro_impl.http.replies import FilterError
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT, HttpClient
 
 OF_ONE_HOP = frozenset({"host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "expect"})
 """Headers about the connection that a request came on, not about the request."""
+
+NULL = "null"
+MARKS = {"encoding": "UTF-8", "nofix": "1"}
+"""What the servers' HTTP client adds to every query that it writes."""
+FORM_UTF_8 = "application/x-www-form-urlencoded;charset=UTF-8"
+FORWARDED = "application/json;charset=UTF-8"
+"""How the answer of an owner is declared, whatever it is."""
 
 log = logging.getLogger(__name__)
 
@@ -36,31 +45,37 @@ class DistroFilter:
         """The handler for requests whose client is ours; others are forwarded."""
 
         async def filtered(request: web.Request) -> web.StreamResponse:
-            tag = responsible_tag(await read_parameters(request))
+            parameters = await read_parameters(request)
+            tag = responsible_tag(parameters)
             if self._mapper.responsible(tag):
                 return await handler(request)
             if SERVER_AGENT in request.headers.get("User-Agent", ""):
                 log.error("receive invalid redirect request from peer %s", request.remote)
-                raise NacosError(INVALID_PARAM, f"receive invalid redirect request from peer {request.remote}")
-            body = await request.read()
+                raise FilterError(INVALID_PARAM, f"receive invalid redirect request from peer {request.remote}")
             owner = self._mapper.map_server(tag)
             # Work of the node until the owner has answered; how it ends, an answer or an error, is told to the client.
-            answer = await self._clock.spawn(self._forward(request, body, owner), f"request about {tag} to {owner}")
+            answer = await self._clock.spawn(
+                self._forward(request, parameters, owner), f"request about {tag} to {owner}"
+            )
             if isinstance(answer, NacosError):
                 raise answer
             return answer
 
         return filtered
 
-    async def _forward(self, request: web.Request, body: bytes, owner: str) -> web.Response | NacosError:
+    async def _forward(self, request: web.Request, parameters: Parameters, owner: str) -> web.Response | NacosError:
+        """All parameters go into the query, also those of a form, and the name of the service with its group."""
         timeout_ms = self._config.profile.forward_timeout_ms
+        query = {**parameters.texts(), **MARKS}
+        if query.get("serviceName", "").strip():
+            query["serviceName"] = parameters.service().grouped_name
         try:
             answer = await self._clock.wait_for(
                 self._client.request(
                     request.method,
-                    f"http://{owner}{request.rel_url.raw_path_qs}",
+                    str(URL(f"http://{owner}{request.path}").with_query(query)),
                     headers=self._headers(request),
-                    body=body,
+                    body=b"",
                 ),
                 timeout_ms,
             )
@@ -68,7 +83,7 @@ class DistroFilter:
             return NacosError(SERVER_ERROR, f"Server failed, {owner} did not answer within {timeout_ms} ms")
         except aiohttp.ClientError as error:
             return NacosError(SERVER_ERROR, f"Server failed, {owner} cannot be asked: {error}")
-        return web.Response(body=answer.body, status=answer.status, headers={"Content-Type": answer.content_type})
+        return web.Response(body=answer.body, status=answer.status, headers={"Content-Type": FORWARDED})
 
     def _headers(self, request: web.Request) -> CIMultiDict[str]:
         headers = CIMultiDict(
@@ -77,6 +92,7 @@ class DistroFilter:
         version = self._config.profile.version
         headers["User-Agent"] = f"{SERVER_AGENT}:{version}"
         headers["Client-Version"] = version
+        headers["Content-Type"] = FORM_UTF_8
         headers["Request-Source"] = self._config.address
         identity = self._config.options.identity
         if identity is not None:
@@ -85,16 +101,20 @@ class DistroFilter:
 
 
 def responsible_tag(parameters: Parameters) -> str:
-    """`ip:port` of the client that a request is about: from its parameters, or from the beat. Without any, `:0`."""
-    ip, port = parameters.text("ip"), parameters.text("port", default="0")
-    if not ip:
-        ip, port = _address_in_beat(parameters.text("beat"))
+    """`ip:port` of the client that a request is about: from its parameters, or from the beat.
+
+    A missing ip is the text `null`, which has an owner like any other; that one refuses it.
+    """
+    ip, port = parameters.texts().get("ip", NULL), parameters.text("port", default="0")
+    if ip == NULL or not ip.strip():
+        ip, port = _address_in_beat(parameters.text("beat")) or (ip, port)
     return f"{ip}:{port}"
 
 
-def _address_in_beat(beat: str) -> tuple[str, str]:
+def _address_in_beat(beat: str) -> tuple[str, str] | None:
+    """None when there is no beat, or none that can be read."""
     try:
         fields = json.loads(beat)
     except (ValueError, RecursionError):
-        return "", "0"  # the owner of nobody will refuse it
-    return (str(fields.get("ip", "")), str(fields.get("port", 0))) if isinstance(fields, dict) else ("", "0")
+        return None
+    return (str(fields.get("ip", NULL)), str(fields.get("port", 0))) if isinstance(fields, dict) else None

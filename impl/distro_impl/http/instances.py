@@ -12,9 +12,9 @@ from typing import Any
 from aiohttp import web
 
 from distro_impl.http.distro_filter import DistroFilter
-from distro_impl.http.parameters import DEFAULT_NAMESPACE, Parameters, read_parameters
-from distro_impl.http.replies import ApiError, ErrorCode, text
-from distro_impl.naming.client import Service
+from distro_impl.http.parameters import DEFAULT_NAMESPACE, GROUP_SEPARATOR, UNGROUPED, Parameters, read_parameters
+from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text
+from distro_impl.naming.client import DEFAULT_CLUSTER, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.ip_port_client import ip_port_client_id
@@ -32,9 +32,10 @@ class InstanceOperations:
     def __init__(self, operator: InstanceOperator, clients: ClientManager, switches: SwitchDomain) -> None:
         self._operator, self._clients, self._switches = operator, clients, switches
 
-    def register(self, parameters: Parameters) -> None:
+    def register(self, parameters: Parameters, *, has_id: bool = True) -> None:
         service = parameters.service()
-        self._operator.register(service, parameters.instance(service))
+        instance = parameters.instance(service)
+        self._operator.register(service, instance if has_id else {**instance, "instanceId": None}, has_id=has_id)
 
     def deregister(self, parameters: Parameters) -> None:
         """What is not there is gone already; so is every persistent instance, since this node keeps none."""
@@ -95,7 +96,7 @@ class InstanceOperations:
 
     def instance(self, parameters: Parameters) -> Json:
         """The `Instance`; raises RESOURCE_NOT_FOUND."""
-        service, cluster = parameters.service(), parameters.cluster()
+        service, cluster = parameters.service(), parameters.text("clusterName", default=DEFAULT_CLUSTER)
         instance = self._operator.instance(service, parameters.required("ip"), parameters.port(), cluster)
         if instance is None:
             raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, self._why_not_found(service, cluster))
@@ -107,7 +108,7 @@ class InstanceOperations:
         return {"ips": [f"{host['ip']}:{host['port']}_{str(host['healthy']).lower()}" for host in hosts]}
 
     def _why_not_found(self, service: Service, cluster: str) -> str:
-        if self._operator.instances(service, clusters="", healthy_only=False)["hosts"]:
+        if self._operator.hosts(service):
             return "no matched ip found!"
         return f"no ips found for cluster {cluster} in service {service.grouped_name}"
 
@@ -126,15 +127,15 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
         return text()
 
     async def beat(request: web.Request) -> web.Response:
-        return web.json_response(operations.beat(await read_parameters(request)))
+        return json_reply(operations.beat(await read_parameters(request)))
 
     async def instances(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
-        return web.json_response(operations.instances(parameters, parameters.text("clusters"), user_agent(request)))
+        return json_reply(operations.instances(parameters, parameters.text("clusters"), user_agent(request)))
 
     async def instance(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
-        return web.json_response(
+        return json_reply(
             {"service": parameters.service().grouped_name, **instance_detail(operations.instance(parameters))}
         )
 
@@ -142,8 +143,10 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
         """The parameter `key` is `namespace##group@@service`, the namespace being optional."""
         parameters = await read_parameters(request)
         namespace, separator, name = parameters.required("key").rpartition(NAMESPACE_SEPARATOR)
+        if GROUP_SEPARATOR not in name:
+            raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, UNGROUPED)
         service = parameters.service_named(name)._replace(namespace=namespace if separator else DEFAULT_NAMESPACE)
-        return web.json_response(operations.statuses(service))
+        return json_reply(operations.statuses(service))
 
     path = "/v1/ns/instance"
     yield web.post(path, distro_filter.aware(register))
@@ -164,4 +167,4 @@ def user_agent(request: web.Request) -> str:
 def instance_detail(instance: Json) -> Json:
     """What the detail APIs show of an `Instance`."""
     shown = ("ip", "port", "clusterName", "weight", "healthy", "instanceId", "metadata")
-    return {name: instance[name] for name in shown}
+    return {name: instance.get(name) for name in shown}

@@ -14,7 +14,7 @@ from aiohttp import web
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations, instance_detail, user_agent
 from distro_impl.http.parameters import read_parameters
-from distro_impl.http.replies import ErrorCode, wrapped
+from distro_impl.http.replies import ErrorCode, json_reply, wrapped
 from distro_impl.naming.instance_operator import BeatCode
 from distro_impl.profiles import Profile
 
@@ -23,7 +23,8 @@ def instance_routes_v2(
     profile: Profile, operations: InstanceOperations, distro_filter: DistroFilter
 ) -> Iterable[web.RouteDef]:
     async def register(request: web.Request) -> web.Response:
-        operations.register(await read_parameters(request))
+        """Other than v1 and v3 it gives the instance no id (seen on 2.2.4 and 2.3.2)."""
+        operations.register(await read_parameters(request), has_id=False)
         return wrapped("ok")
 
     async def deregister(request: web.Request) -> web.Response:
@@ -35,7 +36,7 @@ def instance_routes_v2(
         return wrapped("ok")
 
     async def beat(request: web.Request) -> web.Response:
-        return web.json_response(operations.beat(await read_parameters(request)))
+        return json_reply(operations.beat(await read_parameters(request)))
 
     async def register_or_beat(request: web.Request) -> web.Response:
         """v3: `heartBeat=true` makes a light beat of it."""

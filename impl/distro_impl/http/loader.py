@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from distro_impl.http.replies import json_reply
 from distro_impl.remote.loader import ServerLoad, ServerLoader
 from distro_protos import Json
 
@@ -18,7 +19,7 @@ DEFAULT_FACTOR = "0.1"
 
 def loader_routes(loader: ServerLoader) -> Iterable[web.RouteDef]:
     async def current(_: web.Request) -> web.Response:
-        return web.json_response(loader.current())
+        return json_reply(loader.current())
 
     async def reload_current(request: web.Request) -> web.Response:
         count = _parameter(request, "count")
@@ -43,7 +44,7 @@ def loader_routes(loader: ServerLoader) -> Iterable[web.RouteDef]:
         return web.Response(text="Ok" if moved else "Fail")
 
     async def cluster(_: web.Request) -> web.Response:
-        return web.json_response(_summary(await loader.cluster_loads(), loader.member_count))
+        return json_reply(_summary(await loader.cluster_loads(), loader.member_count))
 
     for version in ("v1", "v2"):
         base = f"/{version}/core/loader"

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from distro_impl.http.parameters import read_parameters
-from distro_impl.http.replies import ApiError, ErrorCode, wrapped
+from distro_impl.http.replies import ApiError, ErrorCode, json_reply, wrapped
 from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.profiles import Profile
 
@@ -61,4 +61,4 @@ def node_routes(profile: Profile, members: ServerMemberManager) -> Iterable[web.
 
 def _rest_result(data: Any) -> web.Response:
     """The wrapper of the v1 core API."""
-    return web.json_response({"code": 200, "message": None, "data": data})
+    return json_reply({"code": 200, "message": None, "data": data})

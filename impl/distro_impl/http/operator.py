@@ -13,7 +13,7 @@ from aiohttp import web
 
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.http.parameters import Parameters, read_parameters
-from distro_impl.http.replies import ApiError, ErrorCode, text, wrapped
+from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text, wrapped
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
@@ -32,6 +32,38 @@ ENTRIES = {
     "clientBeatInterval": "client_beat_interval_ms",
 }
 """Entry of the switches API, with the older names, -> field of SwitchDomain."""
+
+
+FIXED_SWITCHES: Json = {
+    "name": "00-00---000-NACOS_SWITCH_DOMAIN-000---00-00",
+    "masters": None,
+    "adWeightMap": {},
+    "defaultCacheMillis": 3_000,
+    "distroThreshold": 0.7,
+    "autoChangeHealthCheckEnabled": True,
+    "enableStandalone": True,
+    "checkTimes": 3,
+    "httpHealthParams": {"max": 5_000, "min": 500, "factor": 0.85},
+    "tcpHealthParams": {"max": 5_000, "min": 1_000, "factor": 0.75},
+    "mysqlHealthParams": {"max": 3_000, "min": 2_000, "factor": 0.65},
+    "incrementalList": [],
+    "serverStatusSynchronizationPeriodMillis": 2_000,
+    "serviceStatusSynchronizationPeriodMillis": 5_000,
+    "disableAddIP": False,
+    "sendBeatOnly": False,
+    "limitedUrlMap": {},
+    "distroServerExpiredMillis": 10_000,
+    "pushGoVersion": "0.1.0",
+    "pushJavaVersion": "0.1.0",
+    "pushPythonVersion": "0.4.3",
+    "pushCVersion": "1.0.12",
+    "pushCSharpVersion": "0.9.0",
+    "enableAuthentication": False,
+    "overriddenServerStatus": None,
+    "healthCheckWhiteList": [],
+    "checksum": None,
+}
+"""What a server shows besides: switches of 1.x and of persistent instances, as they are before anybody turns them."""
 
 
 class Operator:
@@ -53,6 +85,7 @@ class Operator:
 
     def switches(self) -> Json:
         return {
+            **FIXED_SWITCHES,
             "distroEnabled": self._switches.distro_enabled,
             "healthCheckEnabled": self._switches.health_check_enabled,
             "pushEnabled": self._switches.push_enabled,
@@ -102,13 +135,13 @@ class Operator:
 
 def operator_routes(profile: Profile, operator: Operator) -> Iterable[web.RouteDef]:
     async def metrics(request: web.Request) -> web.Response:
-        return web.json_response(operator.metrics(await read_parameters(request)))
+        return json_reply(operator.metrics(await read_parameters(request)))
 
     async def metrics_v2(request: web.Request) -> web.Response:
         return wrapped(operator.metrics(await read_parameters(request)))
 
     async def switches(_: web.Request) -> web.Response:
-        return web.json_response(operator.switches())
+        return json_reply(operator.switches())
 
     async def switches_v2(_: web.Request) -> web.Response:
         return wrapped(operator.switches())
@@ -122,16 +155,17 @@ def operator_routes(profile: Profile, operator: Operator) -> Iterable[web.RouteD
         return wrapped("ok")
 
     async def owner(request: web.Request) -> web.Response:
-        return web.json_response(operator.owner(await read_parameters(request)))
+        return json_reply(operator.owner(await read_parameters(request)))
 
     async def servers(request: web.Request) -> web.Response:
-        return web.json_response(operator.servers(await read_parameters(request)))
+        return json_reply(operator.servers(await read_parameters(request)))
 
     yield web.get("/v1/ns/operator/metrics", metrics)
     yield web.get("/v1/ns/operator/switches", switches)
     yield web.put("/v1/ns/operator/switches", turn_switch)
     yield web.get("/v1/ns/operator/distro/client", owner)
-    yield web.get("/v1/ns/operator/servers", servers)
+    if not profile.http_v2_api:  # gone with the switch to 2.2
+        yield web.get("/v1/ns/operator/servers", servers)
     for path in ("/v2/ns/operator", "/v2/ns/ops") if profile.http_v2_api else ():
         yield web.get(f"{path}/metrics", metrics_v2)
         yield web.get(f"{path}/switches", switches_v2)

@@ -16,16 +16,18 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from distro_impl.http.replies import ApiError, ErrorCode
+from distro_impl.http.replies import ApiError, ErrorCode, FilterError
 from distro_impl.naming.client import DEFAULT_CLUSTER, Service
 from distro_impl.naming.instance_operator import BeatInfo
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
 from distro_impl.ports import MAX_PORT
+from distro_impl.remote.errors import INVALID_PARAM
 from distro_protos import Json
 
 FORM = "application/x-www-form-urlencoded"
 GROUP_SEPARATOR = "@@"
 DEFAULT_NAMESPACE, DEFAULT_GROUP = "public", "DEFAULT_GROUP"
+UNGROUPED = "Param 'serviceName' is illegal, it should be format as 'groupName@@serviceName'"
 TRUE = frozenset({"true", "yes", "on", "y", "t", "1"})
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
@@ -35,6 +37,10 @@ class Parameters:
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
+
+    def texts(self) -> dict[str, str]:
+        """All of them as they came, blank ones too."""
+        return dict(self._values)
 
     def text(self, *names: str, default: str = "") -> str:
         """The first of `names` that is there: some parameters have an older name too."""
@@ -81,6 +87,8 @@ class Parameters:
 
     def service(self) -> Service:
         """The service of a grouped or plain `serviceName`, as ServiceNameFilter makes it."""
+        if self._values.get("serviceName", "").isspace():
+            raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, UNGROUPED)
         return self.service_named(self.required("serviceName"))
 
     def service_named(self, name: str) -> Service:
@@ -89,7 +97,7 @@ class Parameters:
         if not separator:
             group, plain = self.text("groupName", default=DEFAULT_GROUP), name
         if not group.strip() or not plain.strip():
-            raise _invalid("serviceName", f"is illegal, it should be format as 'groupName@@serviceName': '{name}'")
+            raise FilterError(INVALID_PARAM, f"Param 'serviceName' is illegal: '{name}'")
         return Service(self.text("namespaceId", default=DEFAULT_NAMESPACE), group, plain)
 
     def instance(self, service: Service) -> Json:
@@ -160,7 +168,7 @@ def checked_weight(text: str) -> float:
     if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
         raise ApiError(
             ErrorCode.WEIGHT_ERROR,
-            f"instance format invalid: The weights range from {MIN_WEIGHT} to {MAX_WEIGHT}, not '{text}'",
+            f"instance format invalid: The weights range from {MIN_WEIGHT} to {MAX_WEIGHT}",
         )
     return weight
 

@@ -6,8 +6,11 @@ wrapper. Source: wire-protocol.md sections 1.4, 7.1 and 7.2; ErrorCode and Respo
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
 from enum import Enum
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +19,7 @@ from aiohttp.typedefs import Handler
 from distro_impl.remote.errors import INVALID_PARAM, NOT_FOUND, SERVER_ERROR, NacosError
 
 GONE = 410
+JSON = "application/json"
 HTTP_ERRORS = range(400, 600)
 
 log = logging.getLogger(__name__)
@@ -45,8 +49,23 @@ class ApiError(NacosError):
         self.error = error
 
 
+class FilterError(NacosError):
+    """Found by a filter, before any handler: the client gets the error page and never reads the message."""
+
+
 def text(body: str = "ok", status: int = 200) -> web.Response:
     return web.Response(text=body, status=status)
+
+
+def json_reply(data: Any, status: int = 200) -> web.Response:
+    """JSON without a charset, as Spring writes it."""
+    return web.Response(body=json.dumps(data, ensure_ascii=False).encode(), status=status, content_type=JSON)
+
+
+def error_page(status: int, path: str) -> web.Response:
+    """What Spring shows for an error that no handler wrote about; its time is that of the machine, as in a log."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json_reply({"timestamp": now, "status": status, "error": HTTPStatus(status).phrase, "path": path}, status)
 
 
 def wrapped(
@@ -54,7 +73,7 @@ def wrapped(
 ) -> web.Response:
     """The `Result` of the v2 and v3 APIs; its message is the name of the error unless there is more to say."""
     code, name, _ = error.value
-    return web.json_response({"code": code, "message": message or name, "data": data}, status=status)
+    return json_reply({"code": code, "message": message or name, "data": data}, status)
 
 
 @web.middleware
@@ -64,6 +83,12 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return await handler(request)
     except NacosError as error:
         return _failure(request, error)
+    except web.HTTPMethodNotAllowed as error:
+        if _is_naming_v1(request):
+            return error_page(HTTPStatus.NOT_IMPLEMENTED, request.path)
+        return text(f"caused: Request method '{error.method}' not supported;", SERVER_ERROR)
+    except web.HTTPNotFound:
+        return error_page(HTTPStatus.NOT_IMPLEMENTED if _is_naming_v1(request) else HTTPStatus.NOT_FOUND, request.path)
     except web.HTTPException:
         raise
     except Exception as error:
@@ -73,9 +98,16 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 
 def _failure(request: web.Request, error: NacosError) -> web.Response:
     status = error.code if error.code in HTTP_ERRORS else SERVER_ERROR
+    if isinstance(error, FilterError):
+        return error_page(status, request.path)
     if is_wrapped(request):
         return wrapped(error.message, error.error if isinstance(error, ApiError) else ErrorCode.SERVER_ERROR, status)
     return text(error.message, status)
+
+
+def _is_naming_v1(request: web.Request) -> bool:
+    """There a filter looks up the handler of each request first, and says itself when there is none."""
+    return request.path.startswith("/nacos/v1/ns/")
 
 
 def is_wrapped(request: web.Request) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from distro_impl.http.parameters import DEFAULT_GROUP, DEFAULT_NAMESPACE, Parameters, read_parameters
+from distro_impl.http.parameters import DEFAULT_GROUP, DEFAULT_NAMESPACE, WHOLE_NUMBER, Parameters, read_parameters
+from distro_impl.http.replies import ApiError, ErrorCode, json_reply
 from distro_impl.naming.client_manager import ClientManager
 
 
@@ -19,12 +20,16 @@ def service_routes(clients: ClientManager) -> Iterable[web.RouteDef]:
             parameters.text("namespaceId", default=DEFAULT_NAMESPACE),
             parameters.text("groupName", default=DEFAULT_GROUP),
         )
+        if page_size < 0:
+            raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, f"fromIndex(0) > toIndex({page_size})")
         names = [each.name for each in clients.services() if (each.namespace, each.group) == wanted]
         start = max(0, page_no - 1) * page_size
-        return web.json_response({"count": len(names), "doms": names[start : start + page_size]})
+        return json_reply({"count": len(names), "doms": names[start : start + page_size]})
 
     yield web.get("/v1/ns/service/list", services)
 
 
 def _page(parameters: Parameters, name: str) -> int:
-    return max(0, parameters.whole_number(name, default=None))
+    """What is no number counts as 0."""
+    text = parameters.required(name)
+    return int(text) if WHOLE_NUMBER.fullmatch(text) else 0

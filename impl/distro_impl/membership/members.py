@@ -16,16 +16,15 @@ from typing import Any
 from distro_impl.config import NodeConfig
 from distro_impl.json_fields import FieldError, anything, enum, fields, flag, integer, map_of, read_field, text
 from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_impl.profiles import Profile
+from distro_impl.profiles.profile import ReportTransport
 from distro_protos import Json
 
 BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
 """The keys of `extendInfo` whose change is a change of the member."""
 
-OWN_ABILITIES: Json = {
-    "remoteAbility": {"supportRemoteConnection": True, "grpcReportEnabled": True},
-    "configAbility": {"supportRemoteMetrics": False},
-    "namingAbility": {"supportJraft": True},
-}
+
+ILLEGAL_NODE = "Node information is illegal"
 
 _ABILITY = map_of(anything)
 MEMBER = fields(
@@ -68,6 +67,8 @@ class Member:
     extend_info: Mapping[str, Any] = field(default_factory=dict)
     abilities: Mapping[str, Any] = field(default_factory=dict)
     grpc_report_enabled: bool = True
+    shows_grpc_report: bool = True
+    """Whether the release has that field in its Member objects."""
 
     @property
     def is_healthy(self) -> bool:
@@ -92,7 +93,7 @@ class Member:
             "address": self.address,
             "extendInfo": {"raftPort": str(int(port) - 1000), "readyToUpgrade": True, **self.extend_info},
             "abilities": self.abilities,
-            "grpcReportEnabled": self.grpc_report_enabled,
+            **({"grpcReportEnabled": self.grpc_report_enabled} if self.shows_grpc_report else {}),
             "failAccessCnt": self.fail_access_count,
         }
 
@@ -122,6 +123,24 @@ class Member:
         return (self.abilities.get("remoteAbility") or {}).get(name, default)
 
 
+def is_legal(node: Mapping[str, Any]) -> bool:
+    """Whether a report says who it is from (Member.check)."""
+    texts = (node.get("ip"), node.get("address"))
+    port = node.get("port", 0)
+    return all(isinstance(text, str) and text.strip() for text in texts) and isinstance(port, int) and port >= 0
+
+
+def _own_abilities(profile: Profile) -> Json:
+    remote = {"supportRemoteConnection": True}
+    if profile.report_transport is not ReportTransport.HTTP:
+        remote["grpcReportEnabled"] = True
+    return {
+        "remoteAbility": remote,
+        "configAbility": {"supportRemoteMetrics": False},
+        "namingAbility": {"supportJraft": True},
+    }
+
+
 class ServerMemberManager:
     """Who the members are and in which state."""
 
@@ -129,8 +148,12 @@ class ServerMemberManager:
         self._profile, self._notify_center = config.profile, notify_center
         self.self_member = Member(
             config.address,
-            extend_info={"version": config.profile.version, "supportGrayModel": True},
-            abilities=OWN_ABILITIES,
+            extend_info={
+                "version": config.profile.version,
+                **({"supportGrayModel": True} if config.profile.gray_model_told else {}),
+            },
+            abilities=_own_abilities(config.profile),
+            shows_grpc_report=config.profile.member_shows_grpc_report,
         )
         self.others = {address: self._new_member(address) for address in sorted(others)}
         self.is_in_list = True
@@ -179,7 +202,8 @@ class ServerMemberManager:
         return True
 
     def _new_member(self, address: str) -> Member:
-        return Member(address, MemberState.DOWN if self._profile.member_starts_down else MemberState.UP)
+        state = MemberState.DOWN if self._profile.member_starts_down else MemberState.UP
+        return Member(address, state, shows_grpc_report=self._profile.member_shows_grpc_report)
 
     # The states
 
@@ -187,8 +211,8 @@ class ServerMemberManager:
         member = self.others.get(address)
         return member is not None and member.state is MemberState.UP
 
-    def receive_report(self, node: Mapping[str, Any]) -> None:
-        """A member of the list that reports is UP; anybody else is answered and otherwise ignored.
+    def receive_report(self, node: Mapping[str, Any]) -> bool:
+        """A member of the list that reports is UP; anybody else, False, is answered and otherwise ignored.
 
         Its count of failures stays, so that the next failing report of ours may find it DOWN at once: seen on 2.2.4
         (real-nacos.md section 3), against wire-protocol.md section 4.3.
@@ -197,6 +221,7 @@ class ServerMemberManager:
         if member is not None:
             changed = member.take_over(node)
             self._set_state(member, MemberState.UP, changed=changed)
+        return member is not None
 
     def report_succeeded(self, member: Member, node: Mapping[str, Any] | None) -> None:
         """Our report was answered; `node` is what the member said of itself, None where the release says nothing."""

@@ -24,12 +24,15 @@ from distro_impl.naming.service_info import (
     MIN_WEIGHT,
     NOT_PERSISTENT,
     IllegalInstanceError,
+    check_instance,
+    published_instance,
     published_with_id,
     weight_of,
 )
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.ports import MAX_PORT
+from distro_impl.profiles import Profile
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
 from distro_protos import Json
 
@@ -61,6 +64,7 @@ class InstanceOperator:
         self,
         *,
         clock: Clock,
+        profile: Profile,
         clients: ClientManager,
         storage: ServiceStorage,
         ids: InstanceIdGenerator,
@@ -69,11 +73,12 @@ class InstanceOperator:
         watch: Watch,
     ) -> None:
         self._clock, self._clients, self._storage, self._ids = clock, clients, storage, ids
+        self._profile = profile
         self._beats, self._switches, self._watch = beats, switches, watch
 
-    def register(self, service: Service, instance: Mapping[str, Any]) -> None:
+    def register(self, service: Service, instance: Mapping[str, Any], *, has_id: bool = True) -> None:
         """`instance` has the fields of the JSON object `Instance`, as on gRPC. Raises NacosError(INVALID_PARAM)."""
-        published = self._published(service, instance)
+        published = self._published(service, instance, has_id=has_id)
         client = self._clients.ip_port_client_connected(ip_port_client_id(published.ip, published.port))
         self._clients.publish(client, service, published)
         self._changed(client)
@@ -111,22 +116,31 @@ class InstanceOperator:
         """`ServiceInfo`, with the plain name of the service."""
         return self._storage.info(service, clusters=clusters, healthy_only=healthy_only)
 
+    def hosts(self, service: Service) -> list[Json]:
+        """Every `Instance`, disabled ones too."""
+        return self._storage.hosts(service)
+
     def instance(self, service: Service, ip: str, port: int, cluster: str) -> Json | None:
-        """One `Instance` of that list."""
-        for host in self._storage.info(service, clusters=cluster)["hosts"]:
-            if (host["ip"], host["port"]) == (ip, port):
+        """One `Instance`, a disabled one too."""
+        for host in self.hosts(service):
+            if (host["ip"], host["port"], host["clusterName"]) == (ip, port, cluster):
                 found: Json = host
                 return found
         return None
 
-    def _published(self, service: Service, instance: Mapping[str, Any]) -> PublishedInstance:
+    def _published(self, service: Service, instance: Mapping[str, Any], *, has_id: bool = True) -> PublishedInstance:
         if not instance.get("ephemeral", True):
             raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
         if "port" not in instance:
             raise NacosError(INVALID_PARAM, "Param 'port' is required.")
         with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
         try:
-            published = published_with_id(with_cluster, service, self._ids)
+            if self._profile.instances_checked:
+                check_instance(with_cluster)
+            if has_id:
+                published = published_with_id(with_cluster, service, self._ids)
+            else:
+                published = published_instance(with_cluster, None)
         except IllegalInstanceError as error:
             raise NacosError(INVALID_PARAM, str(error)) from error
         _check_ranges(published)

@@ -59,8 +59,14 @@ class NamingHandlers:
     def instance(self, request: Request) -> Reply:
         """Register or deregister. One entry per connection and service; deregistering ignores ip, port, cluster."""
         service = _service(request.body)
-        instance = request.body.get("instance") or {}
-        operation = request.body.get("type")
+        instance, operation = request.body.get("instance"), request.body.get("type")
+        if operation is None:
+            raise NacosError(SERVER_ERROR, "Param 'type' is missing")
+        if instance is None and operation == DEREGISTER and not self._profile.instances_checked:
+            instance = {}
+        if instance is None:
+            is_checked = operation == REGISTER and self._profile.parameters_checked
+            raise NacosError(INVALID_PARAM if is_checked else SERVER_ERROR, "Instance can not be null.")
         if operation == REGISTER:
             published = self._published(service, instance)
             self._register(request, service, published, bumps_revision=True)
@@ -79,7 +85,7 @@ class NamingHandlers:
             raise NacosError(INVALID_PARAM, f"Unsupported request type {request.body.get('type')}")
         instances = request.body.get("instances")
         if not isinstance(instances, list):
-            raise NacosError(INVALID_PARAM, "Param 'instances' is illegal, it must be a list")
+            raise NacosError(SERVER_ERROR, "Param 'instances' is missing")
         published = PublishedBatch(tuple(self._published(service, instance, checked=False) for instance in instances))
         self._register(request, service, published, bumps_revision=self._profile.batch_bumps_revision)
         return "BatchInstanceResponse", success(type=BATCH_REGISTER)
@@ -89,11 +95,11 @@ class NamingHandlers:
 
     def subscribe(self, request: Request) -> Reply:
         service = _service(request.body)
-        clusters = request.body.get("clusters") or ""
+        clusters = request.body.get("clusters")
         client = self._client(request)
         if client is not None:
             if request.body.get("subscribe"):
-                self._clients.subscribe(client, service, clusters)
+                self._clients.subscribe(client, service, clusters or "")
             else:
                 self._clients.unsubscribe(client, service)
         info = self._storage.info(service, clusters=clusters)
@@ -110,6 +116,8 @@ class NamingHandlers:
     def list_services(self, request: Request) -> Reply:
         """`count` is the total, `serviceNames` the page, plain names."""
         body = request.body
+        if body.get("namespace") is None:
+            raise NacosError(SERVER_ERROR, "Param 'namespace' is missing")
         names = [
             service.name
             for service in self._clients.services()
@@ -118,7 +126,7 @@ class NamingHandlers:
         page_no, page_size = int(body.get("pageNo", 0)), int(body.get("pageSize", 0))
         start = max(0, (page_no - 1) * page_size)
         if page_size < 0 and start < len(names):
-            raise NacosError(SERVER_ERROR, f"the page size {page_size} is negative")
+            raise NacosError(SERVER_ERROR, f"fromIndex({start}) > toIndex({start + page_size})")
         page = names[start : start + max(0, page_size)]
         return "ServiceListResponse", success(count=len(names), serviceNames=page)
 
@@ -128,7 +136,8 @@ class NamingHandlers:
         if client is None and self._profile.missing_client is MissingClient.REFUSED:
             raise NacosError(
                 CLIENT_DISCONNECT,
-                f"Client [{request.connection_id}] connection already disconnect, can't register ephemeral instance.",
+                f"errCode: {CLIENT_DISCONNECT}, errMsg: Client [{request.connection_id}] "
+                "connection already disconnect, can't register ephemeral instance. ",
             )
         if client is None and self._profile.missing_client is MissingClient.EXCEPTION:
             raise NacosError(SERVER_ERROR, f"no client of connection {request.connection_id}")
@@ -190,7 +199,7 @@ def _service(body: Mapping[str, Any]) -> Service:
     refused everywhere, in the words that a query gets.
     """
     for key in ("groupName", "serviceName"):
-        if not body.get(key):
+        if not (body.get(key) or "").strip():
             raise NacosError(SERVER_ERROR, f"Param '{key}' is illegal, {key} is blank")
     if body.get("namespace") is None:
         raise NacosError(SERVER_ERROR, "Param 'namespace' is illegal, it must be there")

@@ -90,10 +90,10 @@ def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[J
 
 
 def service_info(
-    service: Service, hosts: Iterable[Json], *, clusters: str, healthy_only: bool, last_ref_time: int
+    service: Service, hosts: Iterable[Json], *, clusters: str | None, healthy_only: bool, last_ref_time: int
 ) -> Json:
     """`ServiceInfo` with the enabled ones of the hosts in the wanted clusters (comma separated, "" for all)."""
-    wanted = set(clusters.split(",")) if clusters.strip() else set()
+    wanted = set(clusters.split(",")) if clusters and clusters.strip() else set()
     return {
         "name": service.name,
         "groupName": service.group,
@@ -135,10 +135,10 @@ def _merged(published: Iterable[PublishedInstance]) -> Iterator[PublishedInstanc
 def _instance(service: Service, instance: PublishedInstance) -> Json:
     datum = instance.extend_datum
     metadata = {key: _text(value) for key, value in datum.items() if key not in RESERVED_KEYS}
+    generator = metadata.get(GENERATOR) if metadata else SIMPLE
+    told = {"instanceId": _text(datum.get(INSTANCE_ID)), "instanceIdGenerator": generator, "ip": instance.ip}
     return {
-        "instanceId": _text(datum.get(INSTANCE_ID)),
-        "instanceIdGenerator": metadata.get(GENERATOR) if metadata else SIMPLE,
-        "ip": instance.ip,
+        **{name: text for name, text in told.items() if text is not None},
         "port": instance.port,
         "weight": weight_of(datum),
         "healthy": instance.healthy,

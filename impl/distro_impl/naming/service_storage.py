@@ -24,16 +24,20 @@ class ServiceStorage:
         if not profile.queries_read_pushed_view:
             notify_center.subscribe(ServiceChanged, self._drop)
 
-    def info(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
+    def info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json:
         """`ServiceInfo`. `lastRefTime` strictly increases: the Python SDK drops what is not newer than what it has."""
-        view = self._views.get(service)
         return service_info(
             service,
-            self.refresh(service) if view is None else view,
+            self.hosts(service),
             clusters=clusters,
             healthy_only=healthy_only,
             last_ref_time=self._clock.unique_ms(),
         )
+
+    def hosts(self, service: Service) -> list[Json]:
+        """Every `Instance` of the view, disabled ones too."""
+        view = self._views.get(service)
+        return self.refresh(service) if view is None else view
 
     def refresh(self, service: Service) -> list[Json]:
         """See the service as it is now."""

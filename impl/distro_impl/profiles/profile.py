@@ -147,6 +147,10 @@ class Profile:
     and its first load fails (B32, up to 2.2.0)."""
     waits_for_upgraded_members: bool = False
     """Naming over gRPC is refused until every member has shown a version of 2 or above (2.0.x)."""
+    member_shows_grpc_report: bool = True
+    """Member objects have a field `grpcReportEnabled` besides the ability of that name (from 2.3.0 on)."""
+    gray_model_told: bool = False
+    """`extendInfo` says `supportGrayModel` (from 2.5.0 on)."""
     reports_to_members_not_up: bool = True
     """Besides the report in turn there is one every five seconds to each member that is not UP."""
 
@@ -215,6 +219,8 @@ class Profile:
     every_write_forwarded: bool = False
     """The DistroFilter also stands before `/v2` and `/v3`; in every release what is written there at the wrong node
     stays at that node (D7)."""
+    publishers_show_cluster: bool = False
+    """`/v2/ns/client/service/publisher/list` names the cluster of each (from 2.3.0 on)."""
     client_queries_repaired: bool = False
     """`/v2/ns/client` tells of copies too, and its queries take an address that is not given as any (D20)."""
 

@@ -34,6 +34,7 @@ NACOS_2_0_0 = Profile(
     client_expired_ms=30_000,
     ip_port_lease=False,
     member_starts_down=True,
+    member_shows_grpc_report=False,
     report_transport=ReportTransport.HTTP,
     http_report_answers_member=False,
     connects_to_reported_only=True,
@@ -107,6 +108,8 @@ NACOS_2_3_0 = _next(
     http_report_needs_auth=True,
     report_transport=ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
     reports_to_members_not_up=True,
+    member_shows_grpc_report=True,
+    publishers_show_cluster=True,
     revision_taken_over=RevisionTakenOver.ALWAYS,
     detection_timeout_ms=5_000,
     ejector_expels=True,
@@ -122,7 +125,7 @@ NACOS_2_3_1 = _next(NACOS_2_3_0, "2.3.1", push_blocked_ms=300_000, batch_replace
 NACOS_2_3_2 = _next(NACOS_2_3_1, "2.3.2", missing_client=MissingClient.REFUSED, exception_code_in_result=True)
 NACOS_2_4_0 = _next(NACOS_2_3_2, "2.4.0")
 NACOS_2_4_3 = _next(NACOS_2_4_0, "2.4.3", distro_on_sdk_port=False)
-NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True)
+NACOS_2_5_0 = _next(NACOS_2_4_3, "2.5.0", identity_sent=True, gray_model_told=True)
 NACOS_2_5_1 = _next(NACOS_2_5_0, "2.5.1", exception_visible=True)
 
 NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3", inner_auth=InnerAuth.ALL_MEMBERS_3X, http_v3_api=True)

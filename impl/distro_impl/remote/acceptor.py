@@ -147,7 +147,7 @@ class RequestAcceptor:
             )
         handler = self._handlers.get(type_name)
         if handler is None:
-            raise NacosError(NO_HANDLER, f"RequestHandler Not Found: {type_name}")
+            raise NacosError(NO_HANDLER, "RequestHandler Not Found")
         connection = self._connections.get(connection_id)
         if connection is None:
             raise NacosError(UN_REGISTER, "Connection is unregistered.")

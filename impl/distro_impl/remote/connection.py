@@ -54,7 +54,7 @@ class ConnectionMeta:
 
     @property
     def app_name(self) -> str:
-        return self.labels.get(APP_NAME_LABEL, "unknown")
+        return self.labels.get(APP_NAME_LABEL, "-")
 
     def to_json(self) -> Json:
         """As an operator sees it."""

@@ -62,8 +62,12 @@ class ServerLoader:
             return "ServerLoaderInfoResponse", success(address=own.address, loaderMetrics=dict(own.metrics))
 
         def reload(request: Request) -> Reply:
-            self.reload_count(request.body.get("reloadCount", 0), request.body.get("reloadServer"))
-            return "ServerReloadResponse", success()
+            """Nothing is done where there are no more connections than are to stay."""
+            count = request.body.get("reloadCount", 0)
+            if self._connections.sdk_count <= count:
+                return "ServerReloadResponse", success(message="ignore")
+            self.reload_count(count, request.body.get("reloadServer"))
+            return "ServerReloadResponse", success(message="ok")
 
         return {LOADER_INFO: loader_info, RELOAD: reload}
 
