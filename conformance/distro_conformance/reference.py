@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from distro_conformance.catalogue import CATALOGUE, Entry
+from distro_conformance.differential.deviations import DEVIATIONS
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
@@ -22,7 +23,7 @@ _HEADS = {
 def pages() -> dict[str, str]:
     """File name to text."""
     written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
-    return {**written, "settings.md": _settings_page(), "trace.md": _trace_page()}
+    return {**written, "deviations.md": _deviations_page(), "settings.md": _settings_page(), "trace.md": _trace_page()}
 
 
 def _page(name: str, entries: tuple[Entry, ...]) -> str:
@@ -89,8 +90,23 @@ def _settings_page() -> str:
     )
 
 
+def _deviations_page() -> str:
+    """Every difference from a real server that stays, by its id."""
+    lines = ["# Deviations", "", _NOTE, "", *_DEVIATIONS_HEAD]
+    for deviation in sorted(DEVIATIONS, key=lambda each: each.id):
+        scripts = ", ".join(f"`{name}`" for name in sorted({place.script for place in deviation.places}))
+        lines += ["", f"## {deviation.id}", "", deviation.why, ""]
+        lines += [f"* releases: {deviation.releases}", f"* shows in: {scripts}"]
+    return "\n".join(lines) + "\n"
+
+
 def _releases(setting: Setting) -> str:
     return f"from {setting.since}" if setting.until is None else f"{setting.since} to {setting.until}"
 
 
+_DEVIATIONS_HEAD = (
+    "Where the reference node does not do what a real server of the same release does, and why it stays so.",
+    "`distrocheck test differential --target nacos:2.2.4` plays the same scripts on both and compares what comes back;",
+    "a difference that is not listed here fails it, and so does an entry that explains nothing any more.",
+)
 _NOTE = "*Generated from the registry by `make docs`; edit there.*"

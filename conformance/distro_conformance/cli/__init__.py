@@ -26,7 +26,19 @@ app = typer.Typer(
 test = typer.Typer(help="Conformance of a target.", no_args_is_help=True)
 app.add_typer(test, name="test")
 
-VERBS = ("check", "explore", "gate", "listing", "mutants", "replay", "sdks", "serve", "simulate", "testing")
+VERBS = (
+    "check",
+    "differential",
+    "explore",
+    "gate",
+    "listing",
+    "mutants",
+    "replay",
+    "sdks",
+    "serve",
+    "simulate",
+    "testing",
+)
 """The modules that register verbs on `app`; the order is that of the help text."""
 
 INTERRUPTED_EXIT_CODE = 130

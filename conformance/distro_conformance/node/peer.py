@@ -80,6 +80,7 @@ class Arrival:
     type: str
     call: DistroCall | None = None
     answered: bool = True
+    body: Json = field(default_factory=dict)
 
     def is_about(self, operation: str, client: str | None = None) -> bool:
         return self.call is not None and self.call.operation == operation and client in (None, self.call.client)
@@ -216,11 +217,11 @@ class PlayedPeer:
         call = read_request(message)
         if call is not None:
             reply = self._reply_to(call)
-            self._arrived(Arrival(self.now_ms(), message.type, call, reply.body.get("resultCode") == 200))
+            self._arrived(Arrival(self.now_ms(), message.type, call, reply.body.get("resultCode") == 200, message.body))
             return encode(reply.type, reply.body)
-        self._arrived(Arrival(self.now_ms(), message.type))
+        self._arrived(Arrival(self.now_ms(), message.type, body=message.body))
         if message.type == "MemberReportRequest":
-            return encode("MemberReportResponse", {**_OK, "node": self._member()})
+            return encode("MemberReportResponse", {**_OK, "node": self.as_member()})
         if message.type == "HealthCheckRequest":
             return encode("HealthCheckResponse", _OK)
         return _error(302, f"RequestHandler Not Found for {message.type}")
@@ -249,7 +250,7 @@ class PlayedPeer:
         if self.on_arrival is not None:
             self.on_arrival(arrival)
 
-    def _member(self) -> Json:
+    def as_member(self) -> Json:
         """This member as a report shows it; `address` must be there (section 4.3)."""
         abilities = {
             "remoteAbility": {"supportRemoteConnection": True, "grpcReportEnabled": True},

@@ -41,11 +41,21 @@ class EmbeddedClock:
 
 
 class EmbeddedTarget:
-    """One reference node. `interceptors` stand on its outgoing cluster channels: the kit's links, or a broken wire."""
+    """One reference node. `interceptors` stand on its outgoing cluster channels: the kit's links, or a broken wire.
+
+    `acquainted`: its members count as known from the start, which they must when they speak no HTTP.
+    """
 
     kind = spec = "embedded"
 
-    def __init__(self, profile: str | Profile, mutant: str | None = None, *, interceptors: Interceptors | None = None):
+    def __init__(
+        self,
+        profile: str | Profile,
+        mutant: str | None = None,
+        *,
+        interceptors: Interceptors | None = None,
+        acquainted: bool = True,
+    ):
         try:
             found = profile_named(profile) if isinstance(profile, str) else profile
             self._profile = found if mutant is None else with_mutant(found, mutant)
@@ -54,7 +64,7 @@ class EmbeddedTarget:
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
-        self._interceptors = interceptors
+        self._interceptors, self._acquainted = interceptors, acquainted
         self._node: Node | None = None
 
     @property
@@ -62,7 +72,7 @@ class EmbeddedTarget:
         return f"127.0.0.1:{self._port}"
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
-        profile = self._profile.acquainted()  # played members speak no HTTP
+        profile = self._profile.acquainted() if self._acquainted else self._profile
         config = NodeConfig(port=self._port, members=(self.address, *other_members), profile=profile)
         self._node = Node(config, clock=self.clock.virtual, interceptors=self._interceptors)
         try:

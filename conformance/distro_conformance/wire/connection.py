@@ -61,6 +61,11 @@ class Connection:
         self._reader: asyncio.Task[None] | None = None
 
     @classmethod
+    def bare(cls, address: str) -> Self:
+        """A transport without stream and set-up: the server knows no connection behind it."""
+        return cls(address, grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS), None)
+
+    @classmethod
     async def open(
         cls,
         address: str,
@@ -100,8 +105,12 @@ class Connection:
         self, type_name: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
     ) -> Message:
         """One unary call. Raises grpc.aio.AioRpcError when the transport fails; error replies are returned."""
-        payload = encode(type_name, body, headers=headers, client_ip="127.0.0.1")
-        return decode(await self._unary(payload, timeout=CALL_TIMEOUT_S))
+        return decode(await self.call(encode(type_name, body, headers=headers, client_ip="127.0.0.1")))
+
+    async def call(self, payload: Payload) -> Payload:
+        """The same for a payload as it stands, also one that nobody would send."""
+        reply: Payload = await self._unary(payload, timeout=CALL_TIMEOUT_S)
+        return reply
 
     async def close(self) -> None:
         """Drop the transport, without a farewell: there is none in the protocol."""

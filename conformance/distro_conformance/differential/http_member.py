@@ -1,0 +1,65 @@
+"""The HTTP port of the played member: what a node says there is remembered, reports are answered as a member does.
+
+Up to 2.2.0 a node takes only members for alive that it can report to over HTTP; in every release it sends here what
+clients asked it about instances that this member owns. Source: wire-protocol.md sections 4.3 and 6.6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from distro_conformance.verdict import TargetError
+from distro_protos import Json
+
+REPORT_PATH = "/nacos/v1/core/cluster/report"
+_INSTANCES = ("/nacos/v1/ns/instance", "/nacos/v2/ns/instance")
+_TOLD_HEADERS = ("User-Agent", "Client-Version", "Nacos-Server", "Content-Type")
+
+
+@dataclass
+class HttpMember:
+    """`as_member` is what it says of itself. `requests` are those that are no reports, `reports` the members told."""
+
+    port: int
+    as_member: Callable[[], Json]
+    requests: list[Json] = field(default_factory=list)
+    reports: list[Json] = field(default_factory=list)
+    _runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Raises TargetError when the port is taken."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        except OSError as error:
+            raise TargetError(f"the played member cannot listen on 127.0.0.1:{self.port}: {error.strerror}") from error
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        if request.path == REPORT_PATH:
+            self.reports.append(json.loads(body))
+            return web.json_response({"code": 200, "message": None, "data": json.dumps(self.as_member())})
+        if not request.path.startswith(_INSTANCES):
+            return web.Response(status=404)  # a 2.0.x server looks for parts of 1.x (real-nacos.md section 3)
+        self.requests.append(
+            {
+                "method": request.method,
+                "path": request.path,
+                "query": dict(sorted(request.query.items())),
+                "body": body.decode("utf-8", "replace"),
+                "headers": {name: request.headers[name] for name in _TOLD_HEADERS if name in request.headers},
+            }
+        )
+        return web.Response(text="ok, said the owner")

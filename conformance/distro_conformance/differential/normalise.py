@@ -1,0 +1,73 @@
+"""A log without what no two runs have in common: addresses, ports, client ids, times, and orders that nobody promises.
+
+Everything else stays, so a rule that is missing here shows up as a difference, never as a pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from distro_conformance.differential.exchange import Exchange, ScriptLog
+
+UNORDERED = frozenset(
+    {"hosts", "doms", "serviceNames", "clientSyncDataList", "published", "serviceList", "ips", "servers", "data"}
+)
+"""Lists that servers make of hash tables."""
+
+MEASURED = frozenset({"cpu", "load", "mem"})
+"""Of the machine."""
+
+COUNTED = "requestId"
+"""Numbers of pushes: one row for a whole server."""
+
+_MILLISECONDS = re.compile(r"\b1[5-9]\d{11}\b")
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:?\d\d)?")
+_SINCE_2017 = 1_500_000_000_000
+
+
+def normalised(log: ScriptLog) -> tuple[Exchange, ...]:
+    """The exchanges of a log in words that another run would use too."""
+    words = _Words(log.names)
+    return tuple(Exchange(exchange.step, words.of(exchange.answer)) for exchange in log.exchanges)
+
+
+class _Words:
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = sorted(names.items(), key=lambda name: -len(name[0]))  # an address before the port in it
+        self._numbers = {int(text): word for text, word in names.items() if text.isdigit()}
+
+    def of(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {self._text(name): self.of(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            items = [self.of(item) for item in value]
+            return sorted(items, key=_as_text) if key in UNORDERED else items
+        if key in MEASURED:
+            return "{measured}"
+        if key == COUNTED:
+            return "{count}" if value else value
+        if isinstance(value, str):
+            return self._text_or_object(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return "{time}" if value > _SINCE_2017 else self._numbers.get(value, value)
+        return value
+
+    def _text_or_object(self, text: str) -> Any:
+        """A JSON object inside a text: the order of its fields says nothing."""
+        if text.startswith("{"):
+            with contextlib.suppress(ValueError):
+                return {"within a text": self.of(json.loads(text))}
+        return self._text(text)
+
+    def _text(self, text: str) -> str:
+        for own, word in self._names:
+            text = re.sub(rf"(?<![0-9]){re.escape(own)}(?![0-9])", word, text)
+        return _ISO_TIME.sub("{time}", _MILLISECONDS.sub("{time}", text))
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,269 @@
+"""What a script gets: the node to speak to, in every voice that a node hears, and the log that is kept of it.
+
+Nothing is judged here, and nothing that the node says ends a script: a refused connection, a failed call, a timeout
+are answers too. Each script works in a namespace of its own, so that scripts do not see each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import grpc.aio
+
+from distro_conformance.differential.exchange import ScriptLog, opened
+from distro_conformance.differential.http_member import HttpMember
+from distro_conformance.node.kit import Timings
+from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET
+from distro_conformance.targets.target import Target
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire.connection import SDK_LABELS, Connection
+from distro_conformance.wire.messages import content_of, distro_request, pack
+from distro_protos import Json, Message, Payload, UnreadableBodyError, decode
+
+SERVICE, GROUP, CLUSTER = "web", "DEFAULT_GROUP", "DEFAULT"
+_TICK_MS = 50
+_HTTP_TIMEOUT_S = 5.0
+_MARGIN_MS = 300
+_DELIVERIES, _DELIVERY_S = 10, 0.005
+
+
+@dataclass
+class Voice:
+    """One gRPC connection to the node, by the name that the script gave it."""
+
+    name: str
+    connection: Connection
+    pushes: list[Message] = field(default_factory=list)
+    pushes_told: int = 0
+
+    @property
+    def id(self) -> str:
+        return self.connection.id
+
+
+class Stage:
+    """`namespace` is the script's own."""
+
+    def __init__(self, script: str, target: Target, peer: PlayedPeer, member: HttpMember) -> None:
+        self.namespace = script
+        self.target, self.peer, self.member = target, peer, member
+        self.timings = Timings.of(target.profile)
+        self.log = ScriptLog(script, {**_family("node", target.address), **_family("member", peer.address)})
+        self._voices: list[Voice] = []
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_HTTP_TIMEOUT_S), trust_env=False)
+        self._foreign: set[str] = set()
+        self._heard = len(peer.arrivals)
+        self._asked = len(member.requests)
+        self._told: dict[str, int] = {}
+
+    # Who speaks.
+
+    async def client(self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False) -> Voice:
+        """A connection that has been set up, as an SDK does it unless other labels are given."""
+        pushes: list[Message] = []
+        address = self._grpc(CLUSTER_OFFSET if cluster else SDK_OFFSET)
+        connection = await Connection.open(address, labels=labels or SDK_LABELS, on_push=pushes.append)
+        voice = Voice(name, connection, pushes)
+        self.log.names[voice.id] = f"{{{name}}}"
+        self.log.names[voice.id.rpartition("_")[2]] = f"{{port of {name}}}"
+        self._voices.append(voice)
+        return voice
+
+    async def stranger(self, name: str, *, cluster: bool = False) -> Voice:
+        """A transport without set-up."""
+        voice = Voice(name, Connection.bare(self._grpc(CLUSTER_OFFSET if cluster else SDK_OFFSET)))
+        self._voices.append(voice)
+        return voice
+
+    async def leave(self, voice: Voice) -> None:
+        """Its connection ends, without a farewell."""
+        self._voices.remove(voice)
+        await voice.connection.close()
+        if voice.id:
+            await self.target.client_gone(voice.id)
+
+    def foreign_client(self, name: str) -> str:
+        """The id of a client that the played member owns."""
+        client = f"17000000{len(self._foreign):05d}_127.0.0.1_{self.peer.port}_{self.namespace}"
+        self._foreign.add(client)
+        self.log.names[client] = f"{{{name}}}"
+        return client
+
+    # What is said, and what comes back.
+
+    async def ask(self, step: str, voice: Voice, type_name: str, body: Json) -> Message | None:
+        """One call; None when the transport failed."""
+        return await self._logged(step, voice.connection.ask(type_name, body))
+
+    async def call(self, step: str, voice: Voice, payload: Payload) -> Message | None:
+        """One call with a payload that no client would send."""
+
+        async def calling() -> Message:
+            return decode(await voice.connection.call(payload))
+
+        return await self._logged(step, calling())
+
+    async def say(self, step: str, body: Json) -> None:
+        """What the played member says about Distro, as it stands."""
+        await self._logged(step, self.peer.say(body))
+
+    async def distro(self, step: str, operation: str, client: str | None = None, content: Any = None) -> None:
+        """What a member would say."""
+        target = None if operation == "VERIFY" else self.target.address
+        await self.say(step, distro_request(operation, client, target=target, content=content))
+
+    async def http(
+        self,
+        step: str,
+        method: str,
+        path: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """A request below the context path; gives the body of the answer, read as JSON where it is JSON."""
+        url = f"http://{self.target.address}/nacos{path}"
+        query = {name: str(value) for name, value in (parameters or {}).items()}
+        try:
+            async with self._session.request(method, url, params=query, data=body, headers=headers) as reply:
+                kind, text = reply.headers.get("Content-Type", ""), await reply.text(errors="replace")
+                answer = {"status": reply.status, "type": _media_type(kind), "body": _read(text)}
+        except (aiohttp.ClientError, TimeoutError) as error:
+            answer = {"failed": type(error).__name__}
+        self.log.note(step, answer)
+        return answer.get("body")
+
+    # What the node does by itself.
+
+    async def pass_ms(self, ms: int) -> None:
+        await self.target.clock.pass_ms(ms)
+
+    async def shown(self) -> None:
+        """Until queries show what was applied, and subscribers have been told."""
+        await self.pass_ms(self.timings.view_ms + _MARGIN_MS)
+
+    async def pushed(self, step: str, voice: Voice, expected: int) -> None:
+        """What a subscriber was told since the last look: so many pushes are waited for, 0 for the whole time."""
+        await self.until(lambda: len(voice.pushes) - voice.pushes_told, expected, self.timings.view_ms)
+        told = voice.pushes[voice.pushes_told :]
+        voice.pushes_told = len(voice.pushes)
+        self.log.note(step, [{"type": push.type, "body": push.body} for push in told])
+
+    async def heard(self, step: str, client: str, expected: int) -> None:
+        """What the played member was sent of a client since the last look, without verifies."""
+        await self.until(lambda: len(self._of(client)), expected, self.timings.sync_ms)
+        found = self._of(client)
+        self._told[client] = len(self.peer.arrivals)
+        self.log.note(step, [opened(arrival.body) for arrival in found])
+
+    async def verified(self, step: str, client: str) -> None:
+        """The next verify of a client."""
+        seen = len(self.peer.arrivals)
+
+        def found() -> list[Arrival]:
+            return [arrival for arrival in self.peer.arrivals[seen:] if arrival.is_about("VERIFY", client)]
+
+        await self.until(lambda: len(found()), 1, self.timings.verify_ms)
+        self.log.note(step, opened(found()[0].body) if found() else None)
+
+    async def forwarded(self, step: str) -> None:
+        """What the played member was asked over HTTP since the last look."""
+        asked = self.member.requests[self._asked :]
+        self._asked = len(self.member.requests)
+        self.log.note(step, [each for each in asked if each["query"].get("namespaceId") == self.namespace])
+
+    async def state(self, step: str = "state", request: Json | None = None) -> None:
+        """Every client of this script that the node holds, as it tells a member."""
+        reply = await self.peer.say(request or distro_request("SNAPSHOT"))
+        content = content_of(reply.body.get("distroData") or {}) or {}
+        own = [client for client in content.get("clientSyncDataList", ()) if self._is_own(client)]
+        self.log.note(
+            step, opened({"distroData": {"content": pack({"clientSyncDataList": own})}})["distroData"]["content"]
+        )
+
+    async def close(self) -> None:
+        for voice in list(self._voices):
+            await self.leave(voice)
+        await self._session.close()
+
+    # Below.
+
+    async def _logged(self, step: str, calling: Awaitable[Message]) -> Message | None:
+        try:
+            message: Message = await calling
+        except grpc.aio.AioRpcError as error:
+            self.log.note(step, {"failed": error.code().name})
+            return None
+        except UnreadableBodyError as error:
+            self.log.note(step, {"unreadable": error.type_name})
+            return None
+        self.log.note(step, {"type": message.type, "body": opened(message.body)})
+        return message
+
+    def _of(self, client: str) -> Sequence[Arrival]:
+        arrivals = self.peer.arrivals[self._told.get(client, self._heard) :]
+        return [
+            arrival
+            for arrival in arrivals
+            if arrival.call and arrival.call.client == client and arrival.call.operation != "VERIFY"
+        ]
+
+    def _is_own(self, client: Json) -> bool:
+        named = {*client.get("namespaces", ()), *(client.get("batchInstanceData") or {}).get("namespaces", ())}
+        return self.namespace in named or client.get("clientId") in {*self._foreign, *(v.id for v in self._voices)}
+
+    async def until(self, count: Callable[[], int], expected: int, within_ms: int) -> None:
+        """Until so many are there; where none is expected, as long as one would take."""
+        end_ms = self.target.clock.now_ms() + within_ms + _MARGIN_MS + (self.target.clock.slack_ms if expected else 0)
+        while self.target.clock.now_ms() < end_ms and (not expected or count() < expected):
+            await self.pass_ms(_TICK_MS)
+        for _ in range(_DELIVERIES if expected else 1):  # what was sent in virtual time arrives in real time
+            if expected and count() >= expected:
+                return
+            await asyncio.sleep(_DELIVERY_S)
+
+    def _grpc(self, offset: int) -> str:
+        host, _, port = self.target.address.rpartition(":")
+        return f"{host}:{int(port) + offset}"
+
+
+def _family(name: str, address: str) -> dict[str, str]:
+    """What stands for an address, and for the ports that belong to it."""
+    port = address.rpartition(":")[2]
+    own = {address: f"{{{name}}}", port: f"{{port of {name}}}"}
+    for offset, use in ((SDK_OFFSET, "SDK"), (CLUSTER_OFFSET, "cluster"), (RAFT_OFFSET, "raft")):
+        own[str(int(port) + offset)] = f"{{{use} port of {name}}}"
+    return own
+
+
+def _media_type(text: str) -> str:
+    """JSON has no charset: whether one is named says nothing."""
+    kind = text.lower().replace(" ", "")
+    return kind.partition(";")[0] if kind.startswith("application/json") else kind
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+async def ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
+    """Until the node has connected to the played member and serves naming, which a 2.0.x does only after it has seen
+    what its members can. Raises TargetError."""
+    end_ms = target.clock.now_ms() + within_ms
+    host, _, port = target.address.rpartition(":")
+    query = {"namespace": "ready", "serviceName": SERVICE, "groupName": GROUP}
+    async with await Connection.open(f"{host}:{int(port) + SDK_OFFSET}", labels=SDK_LABELS) as client:
+        while not peer.is_connected or not (await client.ask("ServiceQueryRequest", query)).succeeded:
+            if target.clock.now_ms() > end_ms:
+                raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")
+            await target.clock.pass_ms(_TICK_MS)
