@@ -93,6 +93,11 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("explore", "--profile", "nacos-2.0.4", "--scenario", "/proc/nowhere"), "/proc/nowhere"),
         (("test", "cluster", "--target", "moon"), "drives embedded nodes, or mixed:VERSION; 'moon'"),
         (("test", "cluster", "--target", "mixed:2.2.4", "--mutant", "B02"), "has no mutants and no tours"),
+        (("test", "differential", "--target", "moon"), "no target 'moon'; known: embedded"),
+        (
+            ("test", "differential", "--target", "embedded", "--script", "x"),
+            "no script x; known: envelope-unregistered",
+        ),
         (("list", "dragons"), "there is no list of 'dragons'; there are requirements"),
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
     ],

@@ -129,7 +129,8 @@ async def test_queries_about_clients_are_lame_in_releases(lab: Lab, profile: Pro
     await sdk.register("web", 81)
     await run.clock.advance(2_000)
     publishers = "/v2/ns/client/service/publisher/list"
-    found = [{"clientId": sdk.id, "ip": "10.0.0.1", "port": 81}]
+    shown = {"clientId": sdk.id, "ip": "10.0.0.1", "port": 81}
+    found = [{**shown, "cluster": "DEFAULT"} if is_repaired else shown]
     async with Web() as web:
         own = (await web.get(first, "/v2/ns/client", clientId=sdk.id)).json["data"]
         assert (own["clientType"], own["connectType"], own["clientIp"]) == ("connection", "GRPC", "127.0.0.1")
