@@ -19,7 +19,7 @@ from distro_conformance.node.player import PlayedClient
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.nacos_home import HOST, LOAD_RETRY_MS
-from distro_conformance.targets.ports import SDK_OFFSET, free_base_ports
+from distro_conformance.targets.ports import SDK_OFFSET, free_base_ports, with_offset
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
@@ -56,8 +56,7 @@ class MixedCluster:
         return dict(zip(MEMBERS, (self.real.address, *self.references.addresses), strict=True))
 
     def sdk_address(self, member: str) -> str:
-        host, _, port = self.addresses[member].rpartition(":")
-        return f"{host}:{int(port) + SDK_OFFSET}"
+        return with_offset(self.addresses[member], SDK_OFFSET)
 
     async def client(self, member: str) -> PlayedClient:
         return await PlayedClient.connect(self.sdk_address(member))

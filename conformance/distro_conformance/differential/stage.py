@@ -19,7 +19,7 @@ from distro_conformance.differential.exchange import ScriptLog, opened
 from distro_conformance.differential.http_member import HttpMember
 from distro_conformance.node.kit import Timings
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET
+from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import SDK_LABELS, Connection
@@ -67,7 +67,7 @@ class Stage:
     async def client(self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False) -> Voice:
         """A connection that has been set up, as an SDK does it unless other labels are given."""
         pushes: list[Message] = []
-        address = self._grpc(CLUSTER_OFFSET if cluster else SDK_OFFSET)
+        address = with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
         connection = await Connection.open(address, labels=labels or SDK_LABELS, on_push=pushes.append)
         voice = Voice(name, connection, pushes)
         self.log.names[voice.id] = f"{{{name}}}"
@@ -77,7 +77,8 @@ class Stage:
 
     async def stranger(self, name: str, *, cluster: bool = False) -> Voice:
         """A transport without set-up."""
-        voice = Voice(name, Connection.bare(self._grpc(CLUSTER_OFFSET if cluster else SDK_OFFSET)))
+        address = with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
+        voice = Voice(name, Connection.bare(address))
         self._voices.append(voice)
         return voice
 
@@ -229,10 +230,6 @@ class Stage:
                 return
             await asyncio.sleep(_DELIVERY_S)
 
-    def _grpc(self, offset: int) -> str:
-        host, _, port = self.target.address.rpartition(":")
-        return f"{host}:{int(port) + offset}"
-
 
 def _family(name: str, address: str) -> dict[str, str]:
     """What stands for an address, and for the ports that belong to it."""
@@ -260,9 +257,8 @@ async def ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
     """Until the node has connected to the played member and serves naming, which a 2.0.x does only after it has seen
     what its members can. Raises TargetError."""
     end_ms = target.clock.now_ms() + within_ms
-    host, _, port = target.address.rpartition(":")
     query = {"namespace": "ready", "serviceName": SERVICE, "groupName": GROUP}
-    async with await Connection.open(f"{host}:{int(port) + SDK_OFFSET}", labels=SDK_LABELS) as client:
+    async with await Connection.open(with_offset(target.address, SDK_OFFSET), labels=SDK_LABELS) as client:
         while not peer.is_connected or not (await client.ask("ServiceQueryRequest", query)).succeeded:
             if target.clock.now_ms() > end_ms:
                 raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")

@@ -16,6 +16,7 @@ from typing import TypeVar
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import release_of
+from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
 
@@ -72,8 +73,7 @@ class Kit:
 
     async def client(self) -> PlayedClient:
         """A new client, connected to the node."""
-        host, _, port = self.target.address.rpartition(":")
-        client = await PlayedClient.connect(f"{host}:{int(port) + 1000}")
+        client = await PlayedClient.connect(with_offset(self.target.address, SDK_OFFSET))
         self._clients.append(client)
         self.note(f"client {client.id} connects to the node")
         return client

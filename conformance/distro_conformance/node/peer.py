@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET
+from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_conformance.wire.messages import (
@@ -147,9 +147,8 @@ class PlayedPeer:
 
     async def dial(self, node: str) -> None:
         """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
-        host, _, port = node.rpartition(":")
         self._node = node
-        self._to_node = await Connection.open(f"{host}:{int(port) + CLUSTER_OFFSET}", labels=CLUSTER_LABELS)
+        self._to_node = await Connection.open(with_offset(node, CLUSTER_OFFSET), labels=CLUSTER_LABELS)
 
     async def hang_up(self) -> None:
         """Close what `dial` opened."""

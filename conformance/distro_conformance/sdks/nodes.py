@@ -25,7 +25,7 @@ from distro_conformance.release import STRICT, Span
 from distro_conformance.sdks.listing import Listing, listing
 from distro_conformance.targets import jvm
 from distro_conformance.targets.nacos import start_nacos_cluster
-from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports
+from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
@@ -165,7 +165,7 @@ class Nodes:
 
     async def publishers(self, index: int, service: str) -> frozenset[str]:
         """The clients that this node holds as publishers of the service."""
-        address = _with_offset(self.addresses[index], CLUSTER_OFFSET)
+        address = with_offset(self.addresses[index], CLUSTER_OFFSET)
         async with await Connection.open(address, labels=CLUSTER_LABELS) as connection:
             replicas = await read_state(connection)
         return frozenset(
@@ -175,7 +175,7 @@ class Nodes:
     async def client(self, index: int) -> PlayedClient:
         """The kit's own client at this node."""
         if index not in self._clients:
-            address = _with_offset(self.addresses[index], SDK_OFFSET)
+            address = with_offset(self.addresses[index], SDK_OFFSET)
             self._clients[index] = await PlayedClient.connect(address)
         return self._clients[index]
 
@@ -224,8 +224,3 @@ async def _succeeds(attempt: Callable[[], Awaitable[object]]) -> None:
             await asyncio.sleep(_POLL_S)
         else:
             return
-
-
-def _with_offset(address: str, offset: int) -> str:
-    host, _, port = address.rpartition(":")
-    return f"{host}:{int(port) + offset}"

@@ -23,6 +23,12 @@ def family(base: int) -> frozenset[int]:
     return frozenset(base + offset for offset in _OFFSETS)
 
 
+def with_offset(address: str, offset: int) -> str:
+    """`host:P` of a member to the address of another of its servers."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + offset}"
+
+
 def free_base_ports(count: int = 1) -> tuple[int, ...]:
     """Base ports whose families are free now and do not overlap. Raises TargetError when none are to be found."""
     chosen: list[int] = []
