@@ -45,9 +45,16 @@ def opened(body: Mapping[str, Any]) -> Json:
         content = json.loads(base64.b64decode(data["content"], validate=True))
     except ValueError:
         return dict(body)
-    if isinstance(content, dict) and "clientSyncDataList" in content:
-        content["clientSyncDataList"] = [_rows(client) for client in content["clientSyncDataList"]]
-    return {**body, "distroData": {**data, "content": _rows(content) if isinstance(content, dict) else content}}
+    return {**body, "distroData": {**data, "content": in_rows(content)}}
+
+
+def in_rows(content: Any) -> Any:
+    """The content of a Distro message with each client's lists as rows, be it one client or a snapshot of many."""
+    if not isinstance(content, dict):
+        return content
+    if "clientSyncDataList" in content:
+        content = {**content, "clientSyncDataList": [_rows(client) for client in content["clientSyncDataList"]]}
+    return _rows(content)
 
 
 def _rows(client: Json) -> Json:

@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import grpc.aio
 
-from distro_conformance.differential.exchange import ScriptLog, opened
+from distro_conformance.differential.exchange import ScriptLog, in_rows, opened
 from distro_conformance.differential.http_member import HttpMember
 from distro_conformance.node.kit import Timings
 from distro_conformance.node.peer import Arrival, PlayedPeer
@@ -23,7 +23,7 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OF
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import SDK_LABELS, Connection
-from distro_conformance.wire.messages import content_of, distro_request, pack
+from distro_conformance.wire.messages import content_of, distro_request
 from distro_protos import Json, Message, Payload, UnreadableBodyError, decode
 
 SERVICE, GROUP, CLUSTER = "web", "DEFAULT_GROUP", "DEFAULT"
@@ -185,9 +185,7 @@ class Stage:
         reply = await self.peer.say(request or distro_request("SNAPSHOT"))
         content = content_of(reply.body.get("distroData") or {}) or {}
         own = [client for client in content.get("clientSyncDataList", ()) if self._is_own(client)]
-        self.log.note(
-            step, opened({"distroData": {"content": pack({"clientSyncDataList": own})}})["distroData"]["content"]
-        )
+        self.log.note(step, in_rows({"clientSyncDataList": own}))
 
     async def close(self) -> None:
         for voice in list(self._voices):

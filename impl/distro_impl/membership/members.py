@@ -115,9 +115,13 @@ class Member:
 
     def set_grpc_report(self, *, enabled: bool) -> None:
         """Whether it is to be reported to over gRPC from now on; nobody is told."""
-        remote = {**(self.abilities.get("remoteAbility") or {}), "grpcReportEnabled": enabled}
-        self.abilities = {**self.abilities, "remoteAbility": remote}
+        self.set_remote_ability("grpcReportEnabled", enabled)
         self.grpc_report_enabled = enabled
+
+    def set_remote_ability(self, name: str, value: bool) -> None:
+        """What this node has found out about it, whatever it says of itself."""
+        remote = {**(self.abilities.get("remoteAbility") or {}), name: value}
+        self.abilities = {**self.abilities, "remoteAbility": remote}
 
     def _remote_ability(self, name: str, *, default: bool) -> Any:
         return (self.abilities.get("remoteAbility") or {}).get(name, default)
@@ -238,8 +242,7 @@ class ServerMemberManager:
     def is_of_old_version(self, member: Member) -> None:
         """It knows no reports: its state is left alone, but nobody connects to it any more (2.0.x, 2.1.x)."""
         if member.supports_remote_connection:
-            remote = {**member.abilities["remoteAbility"], "supportRemoteConnection": False}
-            member.abilities = {**member.abilities, "remoteAbility": remote}
+            member.set_remote_ability("supportRemoteConnection", False)
             self._publish()
 
     def _set_state(self, member: Member, state: MemberState, *, changed: bool = False) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
@@ -71,7 +72,8 @@ def published_with_id(instance: Mapping[str, Any], service: Service, ids: Instan
     published = published_instance(instance, instance.get("instanceId"))
     if INSTANCE_ID in published.extend_datum:
         return published
-    return published_instance(instance, ids.generate(instance, service))
+    with_id = {**published.extend_datum, INSTANCE_ID: ids.generate(instance, service)}
+    return replace(published, extend_datum=with_id)
 
 
 def weight_of(datum: Mapping[str, Any]) -> float:
