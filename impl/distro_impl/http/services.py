@@ -16,13 +16,11 @@ def service_routes(clients: ClientManager) -> Iterable[web.RouteDef]:
         """`count` is the total, `doms` the page, plain names."""
         parameters = await read_parameters(request)
         page_no, page_size = _page(parameters, "pageNo"), _page(parameters, "pageSize")
-        wanted = (
-            parameters.text("namespaceId", default=DEFAULT_NAMESPACE),
-            parameters.text("groupName", default=DEFAULT_GROUP),
-        )
+        namespace = parameters.text("namespaceId", default=DEFAULT_NAMESPACE)
+        group = parameters.text("groupName", default=DEFAULT_GROUP)
         if page_size < 0:
             raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, f"fromIndex(0) > toIndex({page_size})")
-        names = [each.name for each in clients.services() if (each.namespace, each.group) == wanted]
+        names = clients.service_names(namespace, group)
         start = max(0, page_no - 1) * page_size
         return json_reply({"count": len(names), "doms": names[start : start + page_size]})
 

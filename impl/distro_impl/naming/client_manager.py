@@ -209,6 +209,10 @@ class ClientManager:
         """Those that exist here, sorted; nobody needs to publish in them any more."""
         return self._services.services()
 
+    def service_names(self, namespace: str | None, group: str | None) -> list[str]:
+        """Plain names of those in one group, sorted."""
+        return [service.name for service in self.services() if (service.namespace, service.group) == (namespace, group)]
+
     def remove_empty_services(self) -> None:
         """EmptyServiceCleaner: what nobody publishes in for a while ceases to exist, subscribers or not."""
         for service in self._services.unchanged_for(self._profile.empty_service_expired_ms):

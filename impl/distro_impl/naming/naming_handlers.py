@@ -118,11 +118,7 @@ class NamingHandlers:
         body = request.body
         if body.get("namespace") is None:
             raise NacosError(SERVER_ERROR, "Param 'namespace' is missing")
-        names = [
-            service.name
-            for service in self._clients.services()
-            if (service.namespace, service.group) == (body.get("namespace"), body.get("groupName"))
-        ]
+        names = self._clients.service_names(body.get("namespace"), body.get("groupName"))
         page_no, page_size = int(body.get("pageNo", 0)), int(body.get("pageSize", 0))
         start = max(0, (page_no - 1) * page_size)
         if page_size < 0 and start < len(names):
