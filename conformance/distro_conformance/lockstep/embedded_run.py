@@ -35,7 +35,7 @@ UNKNOWN_TO_MODEL: Mapping[str, Any] = {
     # Reports over HTTP would pass by the links, and no fault would meet them.
     "report_transport": ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
 }
-"""Switches of the node's profile that are off in a run, since the model has no such rule."""
+"""What a run changes in the node's profile, since the model has no such rule."""
 
 CLIENT_PATIENCE_S, SETTLE_TIMEOUT_S = 20.0, 60.0
 """Of real time. All clients here answer at once; how busy the machine is must not decide whether they did."""
