@@ -13,6 +13,7 @@ from impl_lab import STRICT, Lab, errors_logged, sync_data
 
 from distro_impl import PROFILES, PortInUseError, Profile, VirtualClock, WorkFailedError
 from distro_impl.clocks.lifetime import Lifetime
+from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_impl.http.server import HttpServer
 from distro_impl.membership.members import MemberState
 from distro_impl.remote.connection_manager import ConnectionManager
@@ -44,6 +45,29 @@ async def test_metadata_under_a_reserved_key_are_only_metadata(lab: Lab, caplog:
         listed = await web.get(run.cluster.nodes[0], "/v1/ns/instance/list", serviceName="web")
     assert (registered.status, registered.text) == (200, "ok")
     assert [host["weight"] for host in listed.json["hosts"]] == [1.0]
+    assert errors_logged(caplog) == []
+
+
+async def test_half_a_surrogate_pair_is_shown_and_loaded_with_a_question_mark(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    """JSON can escape it and UTF-8 cannot hold it; a peer may send it."""
+    run = await lab.cluster(size=2)
+    peer = await lab.member(run.cluster.nodes[0])
+    odd = sync_data(OTHER, 1, web=90)
+    odd["instancePublishInfos"][0]["extendDatum"] = {"key": "\ud800"}
+    content = base64.b64encode(json.dumps(odd).encode()).decode()
+    body = distro_body(DataOperation.CHANGE, OTHER, {})
+    body["distroData"]["content"] = content
+    assert (await peer.ask("DistroDataRequest", body)).succeeded
+    await run.clock.advance(1_000)
+    await run.cluster.crash(1)
+    await run.cluster.restart(1)
+    await run.clock.settle()
+    async with Web() as web:
+        for node in run.cluster.nodes:
+            listed = await web.get(node, "/v1/ns/instance/list", serviceName="web")
+            assert [host["metadata"] for host in listed.json["hosts"]] == [{"key": "?"}]
     assert errors_logged(caplog) == []
 
 

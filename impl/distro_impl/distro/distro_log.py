@@ -7,12 +7,12 @@ section 7.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from distro_impl.distro.transport_agent import RESOURCE_TYPE, DataOperation, DistroReply
+from distro_protos import write_json
 
 protocol = logging.getLogger("protocol-distro")
 naming = logging.getLogger("naming-distro")
@@ -96,7 +96,7 @@ class DistroLog:
 
     def load_answered(self, peer: str, elements: Sequence[Mapping[str, Any]], took_ms: int) -> None:
         if protocol.isEnabledFor(logging.INFO):
-            size = len(json.dumps({"clientSyncDataList": elements}, separators=(",", ":"), ensure_ascii=False).encode())
+            size = len(write_json({"clientSyncDataList": elements}))
             text = "[DISTRO-INIT] it took %s ms to load snapshot %s from %s and snapshot size is %s."
             self._tell(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
 

@@ -58,8 +58,9 @@ def text(body: str = "ok", status: int = 200) -> web.Response:
 
 
 def json_reply(data: Any, status: int = 200) -> web.Response:
-    """JSON without a charset, as Spring writes it."""
-    return web.Response(body=json.dumps(data, ensure_ascii=False).encode(), status=status, content_type=JSON)
+    """JSON without a charset, as Spring writes it; half of a surrogate pair becomes a question mark, as over gRPC."""
+    body = json.dumps(data, ensure_ascii=False).encode(errors="replace")
+    return web.Response(body=body, status=status, content_type=JSON)
 
 
 def error_page(status: int, path: str) -> web.Response:
