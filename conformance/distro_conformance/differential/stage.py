@@ -30,7 +30,8 @@ SERVICE, GROUP, CLUSTER = "web", "DEFAULT_GROUP", "DEFAULT"
 _TICK_MS = 50
 _HTTP_TIMEOUT_S = 5.0
 _MARGIN_MS = 300
-_DELIVERIES, _DELIVERY_S = 10, 0.005
+_DELIVERIES, _DELIVERY_S = 200, 0.005
+"""How often, and how far apart in real time, is looked for what was sent. Only what never comes costs all of it."""
 
 
 @dataclass
