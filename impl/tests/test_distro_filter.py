@@ -73,6 +73,15 @@ async def test_what_the_owner_refuses_is_refused_in_its_words(lab: Lab) -> None:
         assert (answer.status, answer.text) == (400, "Param 'serviceName' is required.")
 
 
+async def test_a_name_that_is_none_is_refused_before_the_owner_is_asked(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4)
+    _, [asked, _] = owner_and_others(run, "10.0.0.7", 80)
+    async with Web() as web:
+        answer = await web.post(asked, INSTANCE, serviceName="@@", ip="10.0.0.7", port=80)
+        assert (answer.status, answer.json["error"]) == (400, "Bad Request")
+    await run.clock.settle()  # raises when a piece of work has failed
+
+
 async def test_beats_to_any_node_keep_the_instance(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     async with Web() as web:

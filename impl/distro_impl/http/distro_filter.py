@@ -53,32 +53,21 @@ class DistroFilter:
                 log.error("receive invalid redirect request from peer %s", request.remote)
                 raise FilterError(INVALID_PARAM, f"receive invalid redirect request from peer {request.remote}")
             owner = self._mapper.map_server(tag)
+            url = forwarded_url(owner, request.path, parameters)
             # Work of the node until the owner has answered; how it ends, an answer or an error, is told to the client.
-            answer = await self._clock.spawn(
-                self._forward(request, parameters, owner), f"request about {tag} to {owner}"
-            )
+            answer = await self._clock.spawn(self._forward(request, owner, url), f"request about {tag} to {owner}")
             if isinstance(answer, NacosError):
                 raise answer
             return answer
 
         return filtered
 
-    async def _forward(self, request: web.Request, parameters: Parameters, owner: str) -> web.Response | NacosError:
-        """All parameters go into the query, also those of a form, and the name of the service with its group."""
+    async def _forward(self, request: web.Request, owner: str, url: str) -> web.Response | NacosError:
+        """Raises nothing: there is nobody but the client to tell."""
         timeout_ms = self._config.profile.forward_timeout_ms
-        query = {**parameters.texts(), **MARKS}
-        if query.get("serviceName", "").strip():
-            query["serviceName"] = parameters.service().grouped_name
+        asked = self._client.request(request.method, url, headers=self._headers(request), body=b"")
         try:
-            answer = await self._clock.wait_for(
-                self._client.request(
-                    request.method,
-                    str(URL(f"http://{owner}{request.path}").with_query(query)),
-                    headers=self._headers(request),
-                    body=b"",
-                ),
-                timeout_ms,
-            )
+            answer = await self._clock.wait_for(asked, timeout_ms)
         except TimeoutError:
             return NacosError(SERVER_ERROR, f"Server failed, {owner} did not answer within {timeout_ms} ms")
         except aiohttp.ClientError as error:
@@ -98,6 +87,17 @@ class DistroFilter:
         if identity is not None:
             headers[identity.key] = identity.value
         return headers
+
+
+def forwarded_url(owner: str, path: str, parameters: Parameters) -> str:
+    """All parameters go into the query, also those of a form, and the name of the service with its group.
+
+    Raises FilterError when that name is none: it is refused where it is read first, and not passed on.
+    """
+    query = {**parameters.texts(), **MARKS}
+    if query.get("serviceName", "").strip():
+        query["serviceName"] = parameters.service().grouped_name
+    return str(URL(f"http://{owner}{path}").with_query(query))
 
 
 def responsible_tag(parameters: Parameters) -> str:
