@@ -23,6 +23,12 @@ def test_chosen_families_do_not_overlap() -> None:
     assert not any(family(one) & family(other) for one, other in combinations(bases, 2))
 
 
+def test_families_given_one_after_the_other_do_not_overlap_either() -> None:
+    """Nobody has bound the first ones yet, when the next cluster asks."""
+    bases = [base for _ in range(30) for base in free_base_ports(3)]
+    assert not any(family(one) & family(other) for one, other in combinations(bases, 2))
+
+
 @pytest.mark.wire
 def test_a_taken_port_is_named_with_its_use() -> None:
     (base,) = free_base_ports()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections import deque
 
 from distro_conformance.verdict import TargetError
 
@@ -16,6 +17,9 @@ SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
 _LOWEST, _HIGHEST = 11_000, 29_000  # the highest of a family stays below the ports that systems give to outgoing calls
 _ATTEMPTS = 500
+_handed_out: deque[int] = deque(maxlen=100)
+"""Base ports that were given lately. Who got one binds it only when its process is up, seconds later; clusters that are
+started side by side would else be given overlapping families in the meantime."""
 
 
 def family(base: int) -> frozenset[int]:
@@ -30,14 +34,18 @@ def with_offset(address: str, offset: int) -> str:
 
 
 def free_base_ports(count: int = 1) -> tuple[int, ...]:
-    """Base ports whose families are free now and do not overlap. Raises TargetError when none are to be found."""
+    """Base ports whose families are free now and overlap with none that was given lately.
+
+    Raises TargetError when none are to be found.
+    """
     chosen: list[int] = []
     for _ in range(_ATTEMPTS):
         base = random.randint(_LOWEST, _HIGHEST)
-        if any(family(base) & family(other) for other in chosen) or first_taken(base) is not None:
+        if any(family(base) & family(other) for other in (*chosen, *_handed_out)) or first_taken(base) is not None:
             continue
         chosen.append(base)
         if len(chosen) == count:
+            _handed_out.extend(chosen)
             return tuple(chosen)
     raise TargetError(f"no {count} free port families between {_LOWEST} and {_HIGHEST}; stop what listens there")
 
