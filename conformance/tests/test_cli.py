@@ -197,7 +197,7 @@ def test_serve_says_where_its_nodes_are_and_ends_when_interrupted() -> None:
             assert busy.returncode == 2
             assert f"port {port + 1000}" in busy.stderr
             server.send_signal(signal.SIGINT)
-            assert server.wait(30) == 0
+            assert server.wait(120) == 0
         finally:
             server.kill()
 
@@ -211,7 +211,7 @@ def test_serve_takes_the_file_of_a_real_server_and_ends_cleanly_on_sigterm(tmp_p
             assert server.stdout is not None
             assert json.loads(server.stdout.readline())["address"] == f"127.0.0.1:{port}"
             server.send_signal(signal.SIGTERM)
-            _, errors = server.communicate(timeout=30)
+            _, errors = server.communicate(timeout=120)
         finally:
             server.kill()
     assert server.returncode == 0
@@ -237,7 +237,7 @@ def test_a_node_alone_has_no_cluster_to_wait_for(options: tuple[str, ...]) -> No
                 assert json.load(state)["standalone_mode"] == "standalone"
             time.sleep(0.2)  # some verify rounds, if there were any
             server.send_signal(signal.SIGTERM)
-            _, errors = server.communicate(timeout=30)
+            _, errors = server.communicate(timeout=120)
         finally:
             server.kill()
     assert errors == ""
@@ -275,9 +275,9 @@ def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path: Path) -> None
     command = [*COMMAND, "check", str(tmp_path)]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as checking:
         try:
-            assert within(30, lambda: bool(jvms(checking.pid)))
+            assert within(120, lambda: bool(jvms(checking.pid)))
             checking.send_signal(signal.SIGINT)
-            assert checking.wait(30) == 130
+            assert checking.wait(120) == 130
             assert within(15, lambda: not jvms(checking.pid))
         finally:
             for process in [checking.pid, *jvms(checking.pid)]:

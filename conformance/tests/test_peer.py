@@ -47,7 +47,7 @@ def test_it_counts_as_connected_once_a_cluster_client_is_set_up() -> None:
         async with a_peer_and_a_node() as (peer, node):
             assert peer.is_connected
             await node.close()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 while peer.is_connected:  # noqa: ASYNC110 - the member tells nobody
                     await asyncio.sleep(0.01)
 

@@ -35,7 +35,7 @@ def test_close_ends_the_transport_at_once_although_the_connection_is_still_held(
 
             await connection.close()
 
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(20):
                 await ended.wait()
             assert connection.id
         finally:

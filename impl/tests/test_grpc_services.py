@@ -54,7 +54,7 @@ def talk_by_reflection(target: str) -> object:
         request.metadata.headers["a"] = "b"
         request.body.value = b"{}"
         call = channel.unary_unary("/Request/request", payload.SerializeToString, payload.FromString)
-        return call(request, timeout=5).metadata.type
+        return call(request, timeout=30).metadata.type
 
 
 async def test_a_generic_client_learns_nacos_own_messages_by_reflection(lab: Lab):
