@@ -82,6 +82,15 @@ async def test_a_name_that_is_none_is_refused_before_the_owner_is_asked(lab: Lab
     await run.clock.settle()  # raises when a piece of work has failed
 
 
+async def test_the_owner_of_a_client_is_its_owner_by_its_id_too_whatever_its_ip(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4)
+    async with Web() as web:
+        for number in range(5):
+            await web.post(run.cluster.nodes[0], INSTANCE, serviceName="web", ip=f"a#{number}", port=80)
+        await run.clock.advance(1_700)
+        assert [len(await web.ports(node, "web")) for node in run.cluster.nodes] == [5, 5, 5]
+
+
 async def test_beats_to_any_node_keep_the_instance(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     async with Web() as web:

@@ -14,6 +14,7 @@ from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, wrapped
 from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.ip_port_client import is_ip_port, responsible_tag
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
@@ -30,9 +31,8 @@ class ClientInfo:
     def detail(self, parameters: Parameters) -> Json:
         client = self._client(parameters)
         detail = {"clientId": client.id, "ephemeral": True, "lastUpdatedTime": client.renewed_ms}
-        address, is_ip_port, _ = client.id.partition("#")
-        if is_ip_port:
-            ip, _, port = address.rpartition(":")
+        if is_ip_port(client.id):
+            ip, _, port = responsible_tag(client.id).rpartition(":")
             return {**detail, "clientType": "ipPort", "clientIp": ip, "clientPort": port}
         return {**detail, "clientType": "connection", **self._connection(client)}
 
@@ -142,9 +142,8 @@ def _service(service: Service) -> dict[str, Any]:
 
 def _address(client: Client) -> tuple[str, int]:
     """Where the client is: `<ip>:<port>#true` or `<millis>_<ip>_<port>`."""
-    address, is_ip_port, _ = client.id.partition("#")
-    if is_ip_port:
-        ip, _, port = address.rpartition(":")
+    if is_ip_port(client.id):
+        ip, _, port = responsible_tag(client.id).rpartition(":")
     else:
-        ip, _, port = address.partition("_")[2].rpartition("_")
+        ip, _, port = client.id.partition("_")[2].rpartition("_")
     return ip, int(port) if port.isdecimal() else 0

@@ -36,8 +36,12 @@ def is_persistent(client_id: str) -> bool:
 
 
 def responsible_tag(client_id: str) -> str:
-    """What the owner is chosen by."""
-    return client_id.partition("#")[0]
+    """What the owner is chosen by: `ip:port`.
+
+    Cut at the last `#`. Releases cut at the first, and then nobody owns a client whose ip, whatever a stranger wrote
+    there, contains one: the member that registered it never replicates it.
+    """
+    return client_id.rpartition("#")[0]
 
 
 @dataclass(slots=True, eq=False)
