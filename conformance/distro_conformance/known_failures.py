@@ -32,6 +32,11 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B10",
         "a plain CHANGE sets the revision of a replica only when it creates the replica",
     ),
+    KnownFailure(
+        "DISTRO-BATCH-002", Span("2.1.2", "2.2.4"), "B18", "a batch registration leaves the revision as it is"
+    ),
+    KnownFailure("DISTRO-BATCH-003", Span("2.1.1", "2.3.0"), "B19", "the stored single instance is cast to a batch"),
+    KnownFailure("DISTRO-CONNECTION-001", Span("2.2.0", "2.2.4"), "B03", "the ejector detects nothing"),
     KnownFailure("DISTRO-HOLDER-003", EVERY_RELEASE, "B26", "a CHANGE of an unknown client creates it, deleted or not"),
     KnownFailure("DISTRO-NATIVE-001", EVERY_RELEASE, "B01", "a CHANGE is applied to whatever client has that id"),
     KnownFailure("DISTRO-NATIVE-002", EVERY_RELEASE, "B41", "a DELETE removes whatever client has that id"),

@@ -30,6 +30,7 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.mutants import with_mutant
 from distro_impl.profiles import PROFILES, RevisionTakenOver
+from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.handlers import Reply, Request
 from distro_protos import Json, Payload, decode, encode
 
@@ -73,6 +74,20 @@ def without_content(call: DistroCall, request: Payload) -> Payload | None:
     return encode(message.type, message.body, headers=message.headers)
 
 
+def without_half_of_a_batch(call: DistroCall, request: Payload) -> Payload | None:
+    """A CHANGE that tells of the first instance of a batch only."""
+    message = decode(request)
+    data = message.body.get("distroData") or {}
+    content = content_of(data) or {}
+    shells = (content.get("batchInstanceData") or {}).get("batchInstancePublishInfos")
+    if call.operation != "CHANGE" or not shells:
+        return None
+    for shell in shells:
+        del shell["instancePublishInfos"][1:]
+    data["content"] = pack(content)
+    return encode(message.type, message.body, headers=message.headers)
+
+
 def resync_never_sent() -> Callable[[DistroCall, Payload], Payload | None]:
     """The second CHANGE with the same revision is the answer to a failed VERIFY."""
     sent: set[tuple[str | None, int | None]] = set()
@@ -104,6 +119,15 @@ def broken_verify(monkeypatch: pytest.MonkeyPatch) -> None:
         return verified
 
     monkeypatch.setattr(DistroClientDataProcessor, "process_verify", verify)
+
+
+def deaf_ejector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who answers a detection is ejected all the same (B39 at its worst)."""
+
+    async def detect(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(ConnectionManager, "detect", detect)
 
 
 def unprotected(process: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -147,11 +171,16 @@ BROKEN: dict[str, tuple[str, Callable[[], EmbeddedTarget]]] = {
     ),
     "B02": ("DISTRO-HOLDER-001", lambda: EmbeddedTarget(with_mutant(STRICT, "B02"))),
     "B07": ("DISTRO-OWNER-001", lambda: EmbeddedTarget(with_mutant(STRICT, "B07"))),
+    "half of a batch is told": ("DISTRO-BATCH-001", lambda: broken_wire(without_half_of_a_batch)),
+    "B18": ("DISTRO-BATCH-002", lambda: EmbeddedTarget(with_mutant(STRICT, "B18"))),
+    "B19": ("DISTRO-BATCH-003", lambda: EmbeddedTarget(with_mutant(STRICT, "B19"))),
+    "B03": ("DISTRO-CONNECTION-001", lambda: EmbeddedTarget(with_mutant(STRICT, "B03"))),
     "B26": ("DISTRO-HOLDER-003", lambda: EmbeddedTarget(replace(STRICT, deleted_stays_deleted=False))),
 }
 
 BROKEN_HANDLERS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "a VERIFY makes a client known": ("DISTRO-HOLDER-002", broken_verify),
+    "B39": ("DISTRO-CONNECTION-002", deaf_ejector),
     "B01": ("DISTRO-NATIVE-001", unprotected("process_change")),
     "B41": ("DISTRO-NATIVE-002", unprotected("process_delete")),
     "what cannot be decoded is acknowledged": (

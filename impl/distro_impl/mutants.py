@@ -34,9 +34,24 @@ MUTANTS: dict[str, Mutant] = {
             lambda profile: replace(profile, verify_tests_revision=False),
         ),
         Mutant(
+            "B03",
+            "Nobody looks for silent connections: a client whose machine lost power stays, and is verified, for ever.",
+            lambda profile: replace(profile, detection_timeout_ms=None),
+        ),
+        Mutant(
             "B07",
             "A client learnt from a peer is created as native: it is re-broadcast and verified, and never expires.",
             lambda profile: replace(profile, synced_created_as_native=True),
+        ),
+        Mutant(
+            "B18",
+            "A batch leaves the revision of its client as it is, so that a copy without it passes every verify.",
+            lambda profile: replace(profile, batch_bumps_revision=False),
+        ),
+        Mutant(
+            "B19",
+            "A batch that comes where a single instance was cannot be applied.",
+            lambda profile: replace(profile, batch_replaces_single=False),
         ),
         Mutant(
             "m-delete-retried-as-change",

@@ -9,7 +9,7 @@ empty snapshot; `answer` changes the reply to an operation, for one client or fo
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from distro_conformance.wire.messages import (
     DISTRO_RESPONSE,
     RESOURCE_TYPE,
     DistroCall,
+    batch_data,
     distro_request,
     pack,
     read_query,
@@ -171,6 +172,10 @@ class PlayedPeer:
     async def sync(self, client: str, revision: int, *instances: tuple[str, str, int], **metadata: str) -> Message:
         """CHANGE: the client, owned by this member, now publishes these (service, ip, port)."""
         return await self._say("CHANGE", client, sync_data(client, revision, instances, **metadata))
+
+    async def sync_batch(self, client: str, revision: int, service: str, ip: str, ports: Sequence[int]) -> Message:
+        """CHANGE: the client, owned by this member, now publishes the service as a batch."""
+        return await self._say("CHANGE", client, batch_data(client, revision, service, ip, ports))
 
     async def verify(self, client: str, revision: int) -> Message:
         return await self._say("VERIFY", client, {"clientId": client, "revision": revision})

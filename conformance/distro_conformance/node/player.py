@@ -7,7 +7,7 @@ would have made of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -57,6 +57,14 @@ class PlayedClient:
         """Publish one instance; a second call for the same service replaces it. Raises RefusedError."""
         await self._ask("InstanceRequest", instance_request("registerInstance", service, ip, port, metadata))
 
+    async def register_batch(self, service: str, ip: str, ports: Iterable[int]) -> None:
+        """Publish instances that differ by their port; replaces what it published there. Raises RefusedError."""
+        instances = [instance_of(service, ip, port, {}) for port in ports]
+        await self._ask(
+            "BatchInstanceRequest",
+            {**service_request(service), "type": "batchRegisterInstance", "instances": instances},
+        )
+
     async def deregister(self, service: str, ip: str, port: int) -> None:
         """Withdraw the service's instance; which one is not looked at (section 3.2). Raises RefusedError."""
         await self._ask("InstanceRequest", instance_request("deregisterInstance", service, ip, port, {}))
@@ -75,6 +83,10 @@ class PlayedClient:
         )
         return read_hosts(reply)
 
+    def falls_silent(self) -> None:
+        """From now on it answers nothing, as if its machine had lost power: the transport stays as it is."""
+        self._connection.is_mute = True
+
     async def close(self) -> None:
         await self._connection.close()
 
@@ -87,7 +99,12 @@ class PlayedClient:
 
 def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
     """The body of an InstanceRequest; `kind` is registerInstance or deregisterInstance."""
-    instance = {
+    return {**service_request(service), "type": kind, "instance": instance_of(service, ip, port, metadata)}
+
+
+def instance_of(service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
+    """One instance as an SDK writes it."""
+    return {
         "ip": ip,
         "port": port,
         "weight": 1.0,
@@ -98,7 +115,6 @@ def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapp
         "serviceName": service,
         "metadata": dict(metadata),
     }
-    return {**service_request(service), "type": kind, "instance": instance}
 
 
 def read_hosts(message: Message) -> tuple[Host, ...]:

@@ -4,10 +4,20 @@
 import below, which is all it takes to add one.
 """
 
-from distro_conformance.requirements import holder, native, ownership, refusal, revision, sync, verify
+from distro_conformance.requirements import (
+    batch,
+    connection,
+    holder,
+    native,
+    ownership,
+    refusal,
+    revision,
+    sync,
+    verify,
+)
 from distro_conformance.requirements.requirement import MUST, SHOULD, Level, Requirement, registered, requirement
 
-_AREAS = (holder, native, ownership, refusal, revision, sync, verify)
+_AREAS = (batch, connection, holder, native, ownership, refusal, revision, sync, verify)
 
 
 def all_requirements() -> tuple[Requirement, ...]:

@@ -50,6 +50,8 @@ class Connection:
     def __init__(self, address: str, channel: grpc.aio.Channel, on_push: OnPush | None) -> None:
         self.address = address
         self.id = ""
+        self.is_mute = False
+        """Whether it hears what the server pushes without answering it."""
         self._channel = channel
         self._on_push = on_push
         self._unary = channel.unary_unary(
@@ -159,7 +161,7 @@ class Connection:
         if self._on_push is not None:
             self._on_push(message)
         answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
-        if message.type.endswith("Request"):
+        if message.type.endswith("Request") and not self.is_mute:
             await stream.write(encode(message.type.removesuffix("Request") + "Response", answer))
 
 

@@ -108,9 +108,22 @@ def sync_data(client: str, revision: int, instances: Iterable[tuple[str, str, in
         "namespaces": ["public" for _ in rows],
         "groupNames": ["DEFAULT_GROUP" for _ in rows],
         "serviceNames": [service for service, _, _ in rows],
-        "instancePublishInfos": [
-            {"ip": ip, "port": port, "healthy": True, "cluster": "DEFAULT", "extendDatum": dict(metadata)}
-            for _, ip, port in rows
-        ],
+        "instancePublishInfos": [_info(ip, port, metadata) for _, ip, port in rows],
         "batchInstanceData": {},
     }
+
+
+def batch_data(client: str, revision: int, service: str, ip: str, ports: Iterable[int]) -> Json:
+    """A ClientSyncData object with one service, a batch: instances that differ by their port (section 5.2)."""
+    shell = {"port": 0, "healthy": False, "instancePublishInfos": [_info(ip, port, {}) for port in ports]}
+    batch = {
+        "namespaces": ["public"],
+        "groupNames": ["DEFAULT_GROUP"],
+        "serviceNames": [service],
+        "batchInstancePublishInfos": [shell],
+    }
+    return {**sync_data(client, revision, ()), "batchInstanceData": batch}
+
+
+def _info(ip: str, port: int, metadata: Mapping[str, str]) -> Json:
+    return {"ip": ip, "port": port, "healthy": True, "cluster": "DEFAULT", "extendDatum": dict(metadata)}

@@ -1,0 +1,85 @@
+"""Several instances of one service, registered by one client at once (wire-protocol.md sections 3.2, 5.2 and 6.4)."""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.peer import Arrival
+from distro_conformance.node.player import Host
+from distro_conformance.requirements.requirement import MUST, requirement
+
+PORTS = (80, 81)
+
+
+@requirement(
+    "DISTRO-BATCH-001",
+    MUST,
+    since="2.1.1",
+    source="wire-protocol.md 3.2, 5.2",
+    text="The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it.",
+)
+async def batch_arrives_whole(kit: Kit) -> None:
+    client, service = await kit.client(), kit.service()
+    change: Arrival | None = None
+    for ports in (PORTS, PORTS[1:]):
+        await client.register_batch(service, "10.0.0.1", ports)
+        kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")
+        change = await kit.arrange(
+            kit.arrival("CHANGE", client.id, after=change),
+            within_ms=kit.timings.sync_ms,
+            what=f"a CHANGE of {client.id}",
+        )
+        published = change.call.replica.published if change.call and change.call.replica else ()
+        held = [(each.service, each.ip, each.port) for each in published]
+        kit.require(
+            held == [(service, "10.0.0.1", port) for port in ports],
+            f"the CHANGE to hold {service} at 10.0.0.1, ports {ports}, and nothing else",
+            held,
+        )
+
+
+@requirement(
+    "DISTRO-BATCH-002",
+    MUST,
+    since="2.1.2",
+    source="wire-protocol.md 6.5, known-bugs.md B18",
+    text="A batch raises the revision of its client, without which no member would notice that it missed one.",
+)
+async def batch_raises_the_revision(kit: Kit) -> None:
+    client, service = await kit.client(), kit.service()
+    await client.register(kit.service(), "10.0.0.1", 79)
+    revisions = [await _revision(kit, client.id)]
+    kit.presuppose(bool(revisions[0]), f"a revision of {client.id} that a registration raises", revisions[0])
+    for ports in (PORTS, PORTS[1:]):
+        await client.register_batch(service, "10.0.0.1", ports)
+        revisions.append(await _revision(kit, client.id))
+        kit.note(f"it registers the batch {service}, ports {ports}; the node holds revision {revisions[-1]}")
+    kit.require(len(set(revisions)) == len(revisions), "another revision after each batch", revisions)
+
+
+@requirement(
+    "DISTRO-BATCH-003",
+    MUST,
+    since="2.1.1",
+    source="wire-protocol.md 6.4, known-bugs.md B19",
+    text="A CHANGE that holds a batch where a single instance was is applied and shows every instance of the batch.",
+)
+async def batch_replaces_a_single_instance(kit: Kit) -> None:
+    reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
+    for revision, port in ((1, 78), (2, 79)):
+        reply = await kit.peer.sync(synced, revision, (service, "10.0.0.1", port))
+        kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port {port}: {reply.body}")
+        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply.body)
+    reply = await kit.peer.sync_batch(synced, 3, service, "10.0.0.1", PORTS)
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batch {service}, ports {PORTS}: {reply.body}")
+    kit.require(reply.succeeded, f"success for the CHANGE of {synced}", f"{reply.type} {reply.body}")
+
+    async def shown() -> tuple[Host, ...] | None:
+        hosts = await reader.query(service)
+        return hosts if sorted(host.port for host in hosts) == list(PORTS) else None
+
+    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"{service} at ports {PORTS} and no other")
+
+
+async def _revision(kit: Kit, client: str) -> int | None:
+    copy = await kit.peer.query(client)
+    return copy.revision if copy else None

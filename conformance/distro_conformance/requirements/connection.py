@@ -1,0 +1,56 @@
+"""A connection that dies without a word: its node has to find out (wire-protocol.md section 2.4).
+
+A node that keeps such a client keeps confirming it to the other members, and then all of them list an instance that is
+gone, for ever. The node itself is asked, since how the end of a client reaches the others is another requirement.
+"""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit, Look
+from distro_conformance.node.player import PlayedClient
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+
+_IDLE_MS, _CHECK_MS, _ANSWER_MS = 20_000, 3_000, 5_000
+_EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
+"""The longest of any release: the check before may still be waiting for another client's answer."""
+
+
+@requirement(
+    "DISTRO-CONNECTION-001",
+    MUST,
+    source="wire-protocol.md 2.4, known-bugs.md B03",
+    text="A client that is silent for 20 s and does not answer a detection is given up with all that it publishes.",
+)
+async def mute_client_is_given_up(kit: Kit) -> None:
+    client = await _registered(kit)
+    client.falls_silent()
+    kit.note("it falls silent")
+    await kit.eventually(
+        _gone(kit, client), within_ms=_EXPELLED_MS, what=f"the end of {client.id}, whose connection is dead"
+    )
+
+
+@requirement(
+    "DISTRO-CONNECTION-002",
+    SHOULD,
+    source="wire-protocol.md 2.4, known-bugs.md B39",
+    text="A client that only answers detections keeps its connection and what it publishes.",
+)
+async def answering_client_stays(kit: Kit) -> None:
+    client = await _registered(kit)
+    await kit.never(_gone(kit, client), for_ms=_EXPELLED_MS, what=f"{client.id} answers whatever it is asked")
+
+
+async def _registered(kit: Kit) -> PlayedClient:
+    client, service = await kit.client(), kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service} at 10.0.0.1:80")
+    kit.presuppose(await kit.peer.query(client.id) is not None, f"the node to hold {client.id}", "nothing")
+    return client
+
+
+def _gone(kit: Kit, client: PlayedClient) -> Look[str]:
+    async def look() -> str | None:
+        return None if await kit.peer.query(client.id) else f"no trace of {client.id} at the node"
+
+    return look
