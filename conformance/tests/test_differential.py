@@ -56,6 +56,7 @@ def test_what_no_two_runs_share_is_replaced_and_nothing_else() -> None:
     }
     assert words({"lastRefTime": 1_700_000_000_123, "port": 80}) == {"lastRefTime": "{time}", "port": 80}
     assert words({"lastRefTime": 0}) == {"lastRefTime": 0}
+    assert words({"code": 20002, "raftPort": 20002}, **{"20002": "{port}"}) == {"code": 20002, "raftPort": "{port}"}
     assert words({"requestId": "37"}) == {"requestId": "{count}"}
     assert words({"data": '{"b":1,"a":2}'}) == words({"data": '{ "a": 2, "b": 1 }'})
 

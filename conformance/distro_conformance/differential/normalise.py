@@ -53,8 +53,12 @@ class _Words:
         if isinstance(value, str):
             return self._text_or_object(value)
         if isinstance(value, int) and not isinstance(value, bool):
-            return "{time}" if value > _SINCE_2017 else self._numbers.get(value, value)
+            return "{time}" if value > _SINCE_2017 else self._port(value, key)
         return value
+
+    def _port(self, number: int, key: str) -> int | str:
+        """Only where a port stands: a code such as 20002 can be the number of a port that was chosen at random."""
+        return self._numbers.get(number, number) if key.lower().endswith("port") else number
 
     def _text_or_object(self, text: str) -> Any:
         """A JSON object inside a text: the order of its fields says nothing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import hypothesis
@@ -106,7 +107,10 @@ class _Tally:
 
 
 def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
-    """Search until the budget is used or a failure is found and shrunk. What is no divergence is raised as it is."""
+    """Search until the budget is used or a failure is found and shrunk; at least one round, however slow the machine.
+
+    What is no divergence is raised as it is.
+    """
     began_s = time.monotonic()
     tally = _Tally(began_s, on_progress)
 
@@ -121,11 +125,11 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         plain = machine(start, tally.ended)
         return beginning_with(plain, beginnings) if beginnings else plain
 
-    round_number = 0
-    while tally.failing is None and not tally.is_enough(options) and time.monotonic() - began_s < options.seconds:
+    for round_number in count():
         seed = options.seed * 1_000 + round_number
         _round(hypothesis.seed(seed)(machine_class()), options, tally)
-        round_number += 1
+        if tally.failing or tally.is_enough(options) or time.monotonic() - began_s > options.seconds:
+            break
     return Hunt(options, tally.steps, tally.runs, time.monotonic() - began_s, _failure(options, tally))
 
 
