@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import aiohttp
 
 from distro_conformance.differential.compare import Difference, differences
 from distro_conformance.differential.deviation import Deviation
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange, ScriptLog
-from distro_conformance.differential.http_member import REPORT_PATH, HttpMember
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.scripts import scripts_named
 from distro_conformance.differential.scripts.registry import Script
 from distro_conformance.differential.stage import Stage, ready
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.release import Span, release_of
+from distro_conformance.node.run import member_beside
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError, UsageError, Verdict
@@ -34,7 +29,6 @@ Log = Mapping[str, Sequence[Exchange]]
 
 _READY_WITHIN_MS = 90_000
 _SIDE_BY_SIDE = 8
-_OVER_HTTP = Span(until="2.2.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +118,21 @@ async def play(target: Target, scripts: Sequence[Script], on_progress: OnProgres
     logs: dict[str, Sequence[Exchange]] = {}
     lanes = asyncio.Semaphore(1 if target.kind == "embedded" else _SIDE_BY_SIDE)
 
-    async def on_a_lane(script: Script, peer: PlayedPeer, member: HttpMember) -> None:
+    async def on_a_lane(script: Script, peer: PlayedPeer) -> None:
         async with lanes:
             on_progress(f"{target.spec}: {script.text}")
-            logs[script.id] = normalised(await _play(script, target, peer, member))
+            logs[script.id] = normalised(await _play(script, target, peer))
 
-    async with _beside(target, on_progress) as (peer, member), asyncio.TaskGroup() as group:
-        for script in scripts:
-            group.create_task(on_a_lane(script, peer, member))
+    async with member_beside(target, on_progress, higher=True) as peer:
+        await ready(peer, target, _READY_WITHIN_MS)
+        async with asyncio.TaskGroup() as group:
+            for script in scripts:
+                group.create_task(on_a_lane(script, peer))
     return {script.id: logs[script.id] for script in scripts}
 
 
-async def _play(script: Script, target: Target, peer: PlayedPeer, member: HttpMember) -> ScriptLog:
-    stage = Stage(script.id, target, peer, member)
+async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
+    stage = Stage(script.id, target, peer)
     try:
         await script.play(stage)
     except TargetError as error:
@@ -144,53 +140,6 @@ async def _play(script: Script, target: Target, peer: PlayedPeer, member: HttpMe
     finally:
         await stage.close()
     return stage.log
-
-
-@asynccontextmanager
-async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[tuple[PlayedPeer, HttpMember]]:
-    """The member's address is the higher one on every node: who owns what depends on the order (section 6.6)."""
-    peer = PlayedPeer(_higher_port(target), target.clock.now_ms, version=_version(target.profile))
-    member = HttpMember(peer.port, peer.as_member)
-    try:
-        await peer.start()
-        await member.start()
-        await target.start([peer.address], on_progress)
-        await _report_over_http(target, peer)
-        await peer.dial(target.address)
-        await ready(peer, target, _READY_WITHIN_MS)
-        yield peer, member
-    finally:
-        await peer.hang_up()
-        await target.stop()
-        await member.stop()
-        await peer.stop()
-
-
-async def _report_over_http(target: Target, peer: PlayedPeer) -> None:
-    """Up to 2.2.0 a node connects only to members that have reported themselves (section 4.2)."""
-    if target.profile not in _OVER_HTTP:
-        return
-    headers = {"User-Agent": f"Nacos-Server:v{peer.version}", "Nacos-Server": peer.version}
-    async with aiohttp.ClientSession(trust_env=False) as session:
-        url = f"http://{target.address}{REPORT_PATH}"
-        async with session.post(url, json=peer.as_member(), headers=headers) as reply:
-            if reply.status != 200:
-                raise TargetError(f"{target.spec} does not take a report: {reply.status} {await reply.text()}")
-
-
-def _version(profile: str) -> str:
-    """That a member of this profile has; `strict` stands on the latest 2.x."""
-    release = release_of(profile)
-    return "2.5.1" if release is None else ".".join(map(str, release))
-
-
-def _higher_port(target: Target) -> int:
-    own = int(target.address.rpartition(":")[2])
-    for _ in range(1000):
-        (port,) = free_base_ports()
-        if port > own and not family(port) & family(own):
-            return port
-    raise TargetError(f"no port above {own} is free")
 
 
 def _of(difference: Difference, deviations: Sequence[Deviation]) -> Deviation | None:

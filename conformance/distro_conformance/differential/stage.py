@@ -16,7 +16,6 @@ import aiohttp
 import grpc.aio
 
 from distro_conformance.differential.exchange import ScriptLog, in_rows, opened
-from distro_conformance.differential.http_member import HttpMember
 from distro_conformance.node.kit import Timings
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
@@ -51,16 +50,16 @@ class Voice:
 class Stage:
     """`namespace` is the script's own."""
 
-    def __init__(self, script: str, target: Target, peer: PlayedPeer, member: HttpMember) -> None:
+    def __init__(self, script: str, target: Target, peer: PlayedPeer) -> None:
         self.namespace = script
-        self.target, self.peer, self.member = target, peer, member
+        self.target, self.peer, self.member = target, peer, peer.http
         self.timings = Timings.of(target.profile)
         self.log = ScriptLog(script, {**_family("node", target.address), **_family("member", peer.address)})
         self._voices: list[Voice] = []
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_HTTP_TIMEOUT_S), trust_env=False)
         self._foreign: set[str] = set()
         self._heard = len(peer.arrivals)
-        self._asked = len(member.requests)
+        self._asked = len(self.member.requests)
         self._told: dict[str, int] = {}
 
     # Who speaks.

@@ -16,6 +16,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from distro_conformance.node.http_member import HttpMember
+from distro_conformance.release import Span
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
@@ -47,6 +49,7 @@ from distro_protos import (
 from distro_traces.content import Replica
 
 NodeContext = grpc.aio.ServicerContext[Payload, Payload]
+_REPORTS_OVER_HTTP = Span(until="2.2.0")
 _OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
 
@@ -115,11 +118,16 @@ class PlayedPeer:
     version: str = "2.2.4"
     arrivals: list[Arrival] = field(default_factory=list)
     on_arrival: Callable[[Arrival], None] | None = None
+    http: HttpMember = field(init=False)
+    """Its HTTP side; listens as long as the member does."""
     _rules: list[_Rule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
     _server: grpc.aio.Server | None = None
     _node: str = ""
     _to_node: Connection | None = None
+
+    def __post_init__(self) -> None:
+        self.http = HttpMember(self.port, self.as_member)
 
     @property
     def address(self) -> str:
@@ -140,15 +148,22 @@ class PlayedPeer:
         except RuntimeError as error:
             raise TargetError(f"the played member cannot listen on {address}: the port is in use") from error
         await self._server.start()
+        await self.http.start()
 
     async def stop(self) -> None:
         await self.hang_up()
+        await self.http.stop()
         if self._server is not None:
             await self._server.stop(grace=None)
 
     async def dial(self, node: str) -> None:
-        """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
+        """Open the connection on which this member speaks to the node at host:port. Raises TargetError.
+
+        Up to 2.2.0 a node connects only to members that have reported themselves (section 4.2).
+        """
         self._node = node
+        if f"nacos-{self.version}" in _REPORTS_OVER_HTTP:
+            await self.http.report_to(node, self.version)
         self._to_node = await Connection.open(with_offset(node, CLUSTER_OFFSET), labels=CLUSTER_LABELS)
 
     async def hang_up(self) -> None:

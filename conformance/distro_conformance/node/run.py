@@ -17,15 +17,18 @@ import grpc.aio
 from distro_conformance.known_failures import known_failure
 from distro_conformance.node.kit import CannotTellError, Kit, Look, ViolationError
 from distro_conformance.node.peer import PlayedPeer
+from distro_conformance.node.player import RefusedError
+from distro_conformance.release import release_of
 from distro_conformance.requirements import Level, Requirement, all_requirements
 from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, UsageError, Verdict, worst
+from distro_conformance.verdict import KitError, TargetError, UsageError, Verdict, worst
 from distro_protos import Json
 
-_CONNECTED_WITHIN_MS, _RECONNECTED_WITHIN_MS = 20_000, 3_000
+_JOINED_WITHIN_MS, _RECONNECTED_WITHIN_MS = 60_000, 3_000
 _CHECK_TIMEOUT_S = 120.0
+_ATTEMPTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,12 @@ async def run_requirements(
 
 
 @asynccontextmanager
-async def member_beside(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
-    """The target running, and a played member on its list that has been dialled in both directions, if possible."""
-    peer = PlayedPeer(_port_beside(target), target.clock.now_ms)
+async def member_beside(target: Target, on_progress: OnProgress, *, higher: bool = False) -> AsyncIterator[PlayedPeer]:
+    """The target running, and a played member on its list that has been dialled in both directions, if possible.
+
+    `higher`: the member's address is the higher one. Who owns which ip:port client depends on the order (section 6.6).
+    """
+    peer = PlayedPeer(_port_beside(target, higher), target.clock.now_ms, version=_version(target.profile))
     try:
         await peer.start()
         await target.start([peer.address], on_progress)
@@ -137,31 +143,33 @@ async def check_requirements(
     """One result for each requirement, in their order, also for those that do not apply."""
     results: list[RequirementResult] = []
     for requirement in requirements:
-        wait_ms = _RECONNECTED_WITHIN_MS if results else _CONNECTED_WITHIN_MS
-        results.append(await _check(target, peer, requirement, wait_ms))
+        results.append(await _check(target, peer, requirement, is_first=not results))
         on_result(results[-1])
     return results
 
 
-async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, wait_ms: int) -> RequirementResult:
+async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, *, is_first: bool) -> RequirementResult:
     if target.profile not in requirement.releases:
         return RequirementResult(
             requirement, None, 0.0, f"applies {requirement.releases}; the target behaves as {target.profile}"
         )
     kit, begun = Kit(target, peer), time.monotonic()
     try:
-        verdict, message = await _outcome(kit, requirement, wait_ms)
+        verdict, message = await _outcome(kit, requirement, is_first=is_first)
     finally:
         await kit.close()
     result = RequirementResult(requirement, verdict, time.monotonic() - begun, message, tuple(kit.evidence))
     return _against_the_list(result, target)
 
 
-async def _outcome(kit: Kit, requirement: Requirement, wait_ms: int) -> tuple[Verdict, str]:
+async def _outcome(kit: Kit, requirement: Requirement, *, is_first: bool) -> tuple[Verdict, str]:
     """Only a ViolationError is the node's fault; whatever else ends a check leaves the question open."""
     try:
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
+            wait_ms = _JOINED_WITHIN_MS if is_first else _RECONNECTED_WITHIN_MS
             await kit.arrange(_connected(kit.peer), within_ms=wait_ms, what="the node's cluster connection")
+            if is_first:
+                await kit.arrange(_serves(kit), within_ms=wait_ms, what="a node that serves naming")
             await requirement.check(kit)
     except ViolationError as violation:
         return Verdict.VIOLATES, str(violation)
@@ -177,6 +185,22 @@ async def _outcome(kit: Kit, requirement: Requirement, wait_ms: int) -> tuple[Ve
 def _connected(peer: PlayedPeer) -> Look[bool]:
     async def look() -> bool | None:
         return peer.is_connected or None
+
+    return look
+
+
+def _serves(kit: Kit) -> Look[bool]:
+    """A 2.0.x node takes clients only after it has seen what its members can."""
+
+    async def look() -> bool | None:
+        client = await kit.client()
+        try:
+            await client.query("nobody-publishes-here")
+        except RefusedError:
+            return None
+        finally:
+            await kit.leave(client)
+        return True
 
     return look
 
@@ -200,9 +224,16 @@ def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:
     return tuple(known.values()) if ids is None else tuple(known[name] for name in ids)
 
 
-def _port_beside(target: Target) -> int:
-    own = family(int(target.address.rpartition(":")[2]))
-    while True:
+def _port_beside(target: Target, higher: bool) -> int:
+    own = int(target.address.rpartition(":")[2])
+    for _ in range(_ATTEMPTS):
         (port,) = free_base_ports()
-        if not family(port) & own:
+        if (port > own or not higher) and not family(port) & family(own):
             return port
+    raise TargetError(f"no port above {own} is free")
+
+
+def _version(profile: str) -> str:
+    """That a member of this profile has; `strict` stands on the latest 2.x."""
+    release = release_of(profile)
+    return "2.5.1" if release is None else ".".join(map(str, release))

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import aiohttp
 from aiohttp import web
 
 from distro_conformance.verdict import TargetError
@@ -18,6 +19,7 @@ from distro_protos import Json
 REPORT_PATH = "/nacos/v1/core/cluster/report"
 _INSTANCES = ("/nacos/v1/ns/instance", "/nacos/v2/ns/instance")
 _TOLD_HEADERS = ("User-Agent", "Client-Version", "Nacos-Server", "Content-Type")
+ANSWER = "ok, said the owner"
 
 
 @dataclass
@@ -46,6 +48,15 @@ class HttpMember:
             await self._runner.cleanup()
             self._runner = None
 
+    async def report_to(self, node: str, version: str) -> None:
+        """Tell the node at host:port that this member is there. Raises TargetError when it will not hear of it."""
+        headers = {"User-Agent": f"Nacos-Server:v{version}", "Nacos-Server": version}
+        async with aiohttp.ClientSession(trust_env=False) as session:
+            url = f"http://{node}{REPORT_PATH}"
+            async with session.post(url, json=self.as_member(), headers=headers) as reply:
+                if reply.status != 200:
+                    raise TargetError(f"{node} does not take a report: {reply.status} {await reply.text()}")
+
     async def _answer(self, request: web.Request) -> web.Response:
         body = await request.read()
         if request.path == REPORT_PATH:
@@ -62,4 +73,4 @@ class HttpMember:
                 "headers": {name: request.headers[name] for name in _TOLD_HEADERS if name in request.headers},
             }
         )
-        return web.Response(text="ok, said the owner")
+        return web.Response(text=ANSWER)
