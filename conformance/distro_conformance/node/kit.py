@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
+from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import release_of
@@ -77,6 +78,12 @@ class Kit:
         self._clients.append(client)
         self.note(f"client {client.id} connects to the node")
         return client
+
+    def http_client(self, owner: str) -> PlayedHttpClient:
+        """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner."""
+        members = (self.target.address, self.peer.address)
+        ip, port = address_owned_by(owner, members, next(_numbers) % 256)
+        return PlayedHttpClient(self.target.address, ip, port)
 
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""

@@ -8,6 +8,7 @@ from distro_conformance.requirements import (
     batch,
     connection,
     holder,
+    ip_port,
     native,
     ownership,
     refusal,
@@ -17,7 +18,7 @@ from distro_conformance.requirements import (
 )
 from distro_conformance.requirements.requirement import MUST, SHOULD, Level, Requirement, registered, requirement
 
-_AREAS = (batch, connection, holder, native, ownership, refusal, revision, sync, verify)
+_AREAS = (batch, connection, holder, ip_port, native, ownership, refusal, revision, sync, verify)
 
 
 def all_requirements() -> tuple[Requirement, ...]:

@@ -1,0 +1,66 @@
+"""A client of the HTTP API that the kit plays: it holds no connection, registers, and lives by what it sends.
+
+Whose client it is follows from its address alone, so a check chooses the address by the member that shall own it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aiohttp
+
+from distro_conformance.verdict import TargetError
+from distro_model.rules.owners import place
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    status: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.text!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedHttpClient:
+    """An instance at ip:port, which is also the client. `node` is the member that it speaks to."""
+
+    node: str
+    ip: str
+    port: int
+
+    @property
+    def id(self) -> str:
+        """Its name in Distro (wire-protocol.md section 7.1)."""
+        return f"{self.ip}:{self.port}#true"
+
+    async def register(self, service: str) -> HttpReply:
+        return await self._ask("POST", "/nacos/v1/ns/instance", service)
+
+    async def _ask(self, method: str, path: str, service: str) -> HttpReply:
+        """Raises TargetError when there is no answer."""
+        query = {"serviceName": service, "ip": self.ip, "port": str(self.port)}
+        timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
+                session.request(method, f"http://{self.node}{path}", params=query) as reply,
+            ):
+                return HttpReply(reply.status, await reply.text())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise TargetError(f"{self.node} does not answer {method} {path}: {error!r}") from error
+
+
+def address_owned_by(owner: str, members: tuple[str, ...], number: int) -> tuple[str, int]:
+    """The ip and port, the `number`-th such, of a client that this member owns (wire-protocol.md section 6.6)."""
+    ring = sorted(members)
+    owned = (
+        (f"10.1.{high}.{low}", 80)
+        for high in range(number, 256)
+        for low in range(256)
+        if ring[place(f"10.1.{high}.{low}:80", len(ring))] == owner
+    )
+    return next(owned)
