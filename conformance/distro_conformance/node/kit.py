@@ -165,6 +165,7 @@ class Kit:
             if found is not None or clock.now_ms() >= end_ms:
                 return found
             await clock.pass_ms(min(_STEP_MS, end_ms - clock.now_ms()))
+            await self.peer.stay()
 
     def _window(self, within_ms: int) -> str:
         slack_ms = self.target.clock.slack_ms

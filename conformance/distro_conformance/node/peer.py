@@ -49,6 +49,7 @@ from distro_protos import (
 from distro_traces.content import Replica
 
 NodeContext = grpc.aio.ServicerContext[Payload, Payload]
+_KEEP_ALIVE_MS = 5_000
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
 _OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
@@ -125,6 +126,7 @@ class PlayedPeer:
     _server: grpc.aio.Server | None = None
     _node: str = ""
     _to_node: Connection | None = None
+    _said_ms: int = 0
 
     def __post_init__(self) -> None:
         self.http = HttpMember(self.port, self.as_member)
@@ -206,10 +208,17 @@ class PlayedPeer:
         """What the node holds of one client; None when it does not know it."""
         return read_query(await self._say("QUERY", client))
 
+    async def stay(self) -> None:
+        """A member that has said nothing for a while checks its connection, else the node may give it up (2.4, 2.5)."""
+        if self._to_node is not None and self.now_ms() - self._said_ms >= _KEEP_ALIVE_MS:
+            self._said_ms = self.now_ms()
+            await self._to_node.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+
     async def say(self, body: Json) -> Message:
         """A Distro request as it stands, also one that no member would send."""
         if self._to_node is None:
             raise TargetError("the played member has not dialled the node")
+        self._said_ms = self.now_ms()
         return await self._to_node.ask(DISTRO_REQUEST, body)
 
     async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:

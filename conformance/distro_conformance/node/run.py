@@ -143,7 +143,8 @@ async def check_requirements(
     """One result for each requirement, in their order, also for those that do not apply."""
     results: list[RequirementResult] = []
     for requirement in requirements:
-        results.append(await _check(target, peer, requirement, is_first=not results))
+        is_first = all(result.verdict is None for result in results)
+        results.append(await _check(target, peer, requirement, is_first=is_first))
         on_result(results[-1])
     return results
 
