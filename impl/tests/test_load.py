@@ -7,6 +7,7 @@ from impl_lab import LOST_BUT_ACKNOWLEDGED, NACOS_2_2_4, STRICT, Lab, Run, sync_
 
 from distro_impl import Profile, WorkFailedError
 from distro_impl.distro.transport_agent import decode_content, encode_content
+from distro_impl.membership.members import MemberState
 
 pytestmark = pytest.mark.wire
 
@@ -135,7 +136,7 @@ async def test_only_refusals_by_all_are_a_complete_load(
     assert await is_loaded(lab, run, 2)
 
 
-async def test_a_member_that_is_believed_down_was_not_heard(lab: Lab) -> None:
+async def test_who_hears_nobody_waits(lab: Lab) -> None:
     run = await lab.cluster(size=2)
     await run.cluster.crash(0)
     await run.cluster.crash(1)
@@ -144,6 +145,58 @@ async def test_a_member_that_is_believed_down_was_not_heard(lab: Lab) -> None:
     run.link(1, 0).answers = {"SNAPSHOT": REFUSAL}
     await run.clock.advance(2_000)
     assert not await is_loaded(lab, run, 1)
+
+
+async def test_a_suspicious_member_may_be_the_one_who_knows(lab: Lab) -> None:
+    run = await lab.cluster()
+    await run.cluster.crash(2)
+    run.link(2, 0).answers = run.link(2, 1).answers = {"SNAPSHOT": ("ErrorResponse", {})}
+    await run.cluster.restart(2)
+    await run.clock.advance(24_000)
+    run.link(2, 0).cut = run.link(0, 2).cut = True
+    run.link(2, 1).answers = {"SNAPSHOT": REFUSAL}
+    suspect = run.cluster.nodes[2].members.others[run.cluster.addresses[0]]
+    await run.clock.advance(6_000)  # a report or two have failed by the second round
+    assert (suspect.state, await is_loaded(lab, run, 2)) == (MemberState.SUSPICIOUS, False)
+    await run.clock.advance(30_000)
+    assert (suspect.state, await is_loaded(lab, run, 2)) == (MemberState.DOWN, True)
+
+
+async def test_two_that_restart_do_not_wait_for_a_third_that_stays_down(lab: Lab) -> None:
+    run = await lab.cluster()
+    for node in range(3):
+        await run.cluster.crash(node)
+    for node in range(2):
+        await run.cluster.restart(node)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    await run.clock.advance(29_000)
+    assert [await is_loaded(lab, run, node) for node in range(2)] == [False, False]
+    await run.clock.advance(6_000)
+    assert [await is_loaded(lab, run, node) for node in range(2)] == [True, True]
+    assert "VERIFY" in run.links.operations(client.id)
+
+
+async def test_a_third_that_was_only_cut_off_spreads_what_it_has(lab: Lab) -> None:
+    run = await lab.cluster()
+    client = await lab.naming(run.cluster.nodes[2])
+    await client.register("web", 80)
+    await run.clock.advance(1500)
+    far = [run.link(*ends) for node in range(2) for ends in ((node, 2), (2, node))]
+    for node in range(2):
+        await run.cluster.crash(node)
+    for link in far:
+        link.cut = True
+    for node in range(2):
+        await run.cluster.restart(node)
+    await run.clock.advance(60_000)
+    assert [await is_loaded(lab, run, node) for node in range(3)] == [True, True, True]
+    near = [await lab.naming(run.cluster.nodes[node]) for node in range(2)]
+    assert [await each.ports("web") for each in near] == [[], []], "content with what they have"
+    for link in far:
+        link.cut = False
+    await run.clock.advance(15_000)
+    assert [await each.ports("web") for each in near] == [[80], [80]]
 
 
 async def test_nodes_that_restart_together_do_not_wait_for_each_other_for_ever(lab: Lab) -> None:

@@ -126,7 +126,8 @@ class NodeState:
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
     missed: bool = False
-    """In this round of the load a member could not be asked, or its answer was lost: it may have a snapshot."""
+    """In this round of the load a member that is not DOWN could not be asked, or an answer was lost: it may have a
+    snapshot."""
     gone: tuple[tuple[str, int], ...] = ()
     """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
     detections: tuple[Detection, ...] = ()  # of the connection check under way

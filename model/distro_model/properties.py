@@ -21,6 +21,7 @@ from distro_model.bounded.checks import (
     misowned,
     of_all_nodes,
     of_copies,
+    of_loads,
     of_revisions,
     of_settled,
     restless,
@@ -260,6 +261,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 _falls_silent,
             ),
             Property(
+                "EVENTUALLY-LOAD",
+                Kind.EVENTUALLY,
+                "If deliveries and timers go on, every node that runs and knows another that runs is loaded in the end,"
+                " whoever else stays down.",
+                of_loads,
+                lambda bounds: bounds.crashes > 0 and bounds.nodes > 1,
+            ),
+            Property(
                 "EVENTUALLY-CONV",
                 Kind.EVENTUALLY,
                 "If deliveries and timers go on, every node in the end shows the same instances of every connected"
@@ -280,7 +289,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.EVENTUALLY,
                 "No node syncs for ever: between any two there comes a moment with no sync queued or unfinished.",
                 restless,
-                _replicates,
+                lambda bounds: _replicates(bounds) and not bounds.stays_down,  # for one that stays down, tasks wait
             ),
         )
     }

@@ -8,10 +8,10 @@ import pytest
 
 from distro_model import Bounds, explore, property_named
 from distro_model.bounded.alarms import giver, left_out
-from distro_model.bounded.checks import misrevised, misrevised_above_0, settled
+from distro_model.bounded.checks import misrevised, misrevised_above_0, settled, unloaded
 from distro_model.bounded.step_alarms import alarm, spoken_for
 from distro_model.bounded.values import Connection, Life
-from distro_model.events import CallEnded, LeaseCheckDue, RequestReceived, TaskDue, VerifyDue
+from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue, VerifyDue
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
@@ -80,6 +80,20 @@ class TestLoad:
         for answer, found in ((TIMEOUT, "c counts as loaded after timeout of b"), (FAIL, None), (SUCCESS, None)):
             seen = alarm(asking, CallEnded(0, "b", Snapshot(), answer), node("c"), None)
             assert (None if seen is None else seen.what) == found
+
+    def test_nor_is_one_in_which_nobody_was_asked_unless_there_is_nobody(self):
+        starting = replace(node("c"), loaded=False)
+        seen = alarm(starting, LoadDue(0), node("c"), None)
+        assert (seen.property_id, seen.what) == ("INV-LOAD", "c counts as loaded, and has heard nobody")
+        assert alarm(replace(starting, others=()), LoadDue(0), replace(node("c"), others=()), None) is None
+
+    def test_who_waits_is_not_loaded_and_knows_somebody_who_runs(self):
+        waiting = replace(node("c"), loaded=False)
+        ((found,),) = unloaded((None, node("b"), waiting))
+        assert (found.property_id, found.what) == ("EVENTUALLY-LOAD", "c is not loaded, though b can be asked")
+        assert unloaded((node("a"), node("b"), node("c"))) == ()
+        assert unloaded((None, None, waiting)) == ()
+        assert unloaded((None, node("b"), replace(waiting, others=("a",)))) == ()
 
 
 class TestSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import PossibleStates, View, start
+from distro_model import PossibleStates, View, start, with_mutant
 from distro_model.actions import Advance, Connect, Crash, Cut, Drop, Heal, Register, Restart
 from distro_model.events import CallEnded, LoadDue, RequestReceived, Send
 from distro_model.messages import FAIL, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Snapshot
@@ -52,11 +52,40 @@ def test_who_was_not_heard_may_be_the_one_who_knows(lost, is_first):
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
 
 
-@pytest.mark.parametrize("doubted", ["b", "c"])
-def test_nor_was_one_heard_that_is_believed_down(doubted):
-    node = fresh_node("a", ["b", "c"], 0).with_member(Member(doubted, MemberState.DOWN, 4))
-    node = after_answers(FAIL, node=node)
+def believing(**states):
+    node = fresh_node("a", sorted(states), 0)
+    for name, state in states.items():
+        node = node.with_member(Member(name, state))
+    return node
+
+
+UP, SUSPICIOUS, DOWN = MemberState
+
+
+@pytest.mark.parametrize("states", [{"b": UP, "c": DOWN}, {"b": DOWN, "c": UP}], ids=str)
+def test_nobody_waits_for_who_is_down(states):
+    assert after_answers(FAIL, node=believing(**states)).loaded
+
+
+@pytest.mark.parametrize("states", [{"b": UP, "c": SUSPICIOUS}, {"b": SUSPICIOUS, "c": UP}], ids=str)
+def test_a_suspicious_member_may_be_the_one_who_knows(states):
+    node = after_answers(FAIL, node=believing(**states))
     assert (node.loaded, node.load_at_ms) == (False, 30_000)
+
+
+def test_who_hears_nobody_waits():
+    node = after_answers(node=believing(b=DOWN, c=DOWN))
+    assert (node.loaded, node.load_at_ms) == (False, 30_000)
+
+
+def test_an_answer_that_was_lost_is_no_refusal_though_the_others_are_down():
+    node = after_answers(UNREACHABLE, node=believing(b=UP, c=DOWN))
+    assert (node.loaded, node.load_at_ms) == (False, 30_000)
+
+
+def test_a_member_that_is_back_is_asked_again():
+    node = after_answers(UNREACHABLE, node=believing(b=DOWN, c=UP)).with_member(Member("b"))
+    assert step(node, LoadDue(30_000), STRICT).outputs == (Send("b", Snapshot()),)
 
 
 def test_every_round_counts_for_itself():
@@ -102,6 +131,34 @@ class TestTogether:
         assert loaded(lab.state) == "c"
         lab.do(Heal("a", "c"), Heal("b", "c")).run(30_000)
         assert loaded(lab.state) == "abc"
+
+    @pytest.mark.parametrize(("mutant", "ready"), [(None, "ab"), ("m-load-waits-for-down", "")])
+    def test_two_that_come_back_do_not_wait_for_a_third_that_stays_down(self, cluster, mutant, ready):
+        profile = STRICT if mutant is None else with_mutant(STRICT, mutant)
+        lab = cluster(profile).do(Crash("a"), Crash("b"), Crash("c"), Restart("a"), Restart("b"))
+        assert loaded(lab.run(29_000).state) == ""
+        lab.do(Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80")).run(200_000)
+        assert loaded(lab.state) == ready
+        assert lab.view("b", "c1") == (View(1, WEB) if ready else None), "without verifies the copy ends with its lease"
+
+    def test_a_third_that_was_only_cut_off_spreads_what_it_has(self, cluster):
+        """The two have given it up, and been content with nothing."""
+        lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
+        far = [link for near in "ab" for link in ((near, "c"), ("c", near))]
+        lab.do(Crash("a"), Crash("b"), *(Cut(*link) for link in far), Restart("a"), Restart("b"))
+        lab.do(Connect("c2", "a"), Register("c2", "web", "10.0.0.2:80")).run(60_000)
+        assert (loaded(lab.state), lab.view("a", "c1"), lab.view("b", "c1")) == ("abc", None, None)
+        lab.do(*(Heal(*link) for link in far)).run(15_000)
+        assert [lab.view(node, "c1") for node in "ab"] == [View(1, WEB)] * 2
+        assert lab.view("c", "c2") == lab.view("a", "c2")
+
+    def test_one_that_starts_late_takes_the_third_for_down_too(self, cluster):
+        """A snapshot of one that has given somebody up is incomplete, and says nothing of it: the verify does."""
+        lab = cluster().do(Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80")).run(2000)
+        lab.do(Crash("a"), Crash("b"), Cut("a", "c"), Cut("c", "a"), Cut("b", "c"), Restart("a"), Restart("b"))
+        lab.run(40_000).do(Crash("b"), Heal("b", "c"), Restart("b"))
+        assert (loaded(lab.state), lab.view("b", "c1")) == ("abc", None), "the first answer is believed"
+        assert lab.run(15_000).view("b", "c1") == View(1, WEB)
 
     @pytest.mark.parametrize(("profile", "view"), [("nacos-2.2.4", None), ("strict", View(1, WEB))])
     def test_b33_loading_from_one_that_knows_nothing(self, cluster, profile, view):

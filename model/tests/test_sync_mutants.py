@@ -86,6 +86,8 @@ def without(mutant: str, **switches: object) -> Profile:
         ("B31", {"drops": 0}, {}),
         ("B11", {}, {"largest_snapshot": 1}),
         ("B33", {"crashes": 1}, {}),
+        ("m-load-waits-for-down", {"crashes": 2}, {}),
+        ("m-load-waits-for-down", {"stays_down": 0}, {}),
         ("load-exception-no-retry", {"raises": 0}, {}),
         ("revision-beyond-int32", {}, {"largest_revision": 2}),
         ("revision-zero-wildcard", {"strays": 0}, {}),
@@ -155,6 +157,11 @@ def test_a_fresh_change_does_not_wait_for_the_retry_that_it_meets(cluster, profi
     lab.do(Register("c1", "web", "10.0.0.1:80 v=2"))
     lab.run(4000)
     assert [at_ms for at_ms, _ in lab.calls("CHANGE a->b c1 revision 2")] == [sent_ms]
+
+
+def test_only_what_has_crashed_can_stay_down():
+    with pytest.raises(ValueError, match="only a node that has crashed can stay down; raise crashes"):
+        Bounds(stays_down=1)
 
 
 @pytest.mark.parametrize("services", [0, 4])

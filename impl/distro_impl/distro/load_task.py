@@ -2,9 +2,12 @@
 
 When nobody does, all are asked again after the retry delay. An empty snapshot is a success. Until then the node sends
 no verify and, in strict, gives no snapshot either. There it may be that all members are starting: each refuses, and
-each would wait for the others. So it is a complete load when all were asked and all refused; a member that was not
-reached, or not understood, may have the data that we miss. A member of a cluster that has no other member yet waits for
-one; in strict it is complete, since it holds all there is. Source: wire-protocol.md section 6.8, known-bugs.md B33.
+each would wait for the others. So it is a complete load when all that are not DOWN were asked and refused, and there
+was one. A member that is SUSPICIOUS, was not reached, or not understood, may have the data that we miss, and is worth
+another round; one that is DOWN may never come back. Should it come back with data, its next verify brings them here,
+and nothing that a loaded node does takes anything away from it. A member of a cluster that has no other member yet
+waits for one; in strict it is complete, since it holds all there is. Source: wire-protocol.md section 6.8,
+known-bugs.md B33.
 """
 
 from __future__ import annotations
@@ -61,13 +64,16 @@ class LoadTask:
 
     async def _round(self) -> bool:
         """Whether the load is complete."""
+        peers = self._members.other_addresses()
         replies = set()
-        for peer in self._members.other_addresses():
+        for peer in peers:
+            is_down = self._members.is_down(peer)  # as it is when the request would be sent, not after the reply
             reply = await self._load_from(peer)
             if reply is DistroReply.SUCCESS:
                 return True
-            replies.add(reply)
-        return self._profile.snapshot_needs_load and replies <= {DistroReply.FAIL}
+            if not is_down:
+                replies.add(reply)
+        return self._profile.snapshot_needs_load and (replies == {DistroReply.FAIL} or not peers)
 
     def _try_again_later(self) -> None:
         wait_ms = self._profile.load_retry_delay_ms if self._members.others else ALONE_POLL_MS

@@ -215,6 +215,11 @@ class ServerMemberManager:
         member = self.others.get(address)
         return member is not None and member.state is MemberState.UP
 
+    def is_down(self, address: str) -> bool:
+        """Several reports to it in a row have failed."""
+        member = self.others.get(address)
+        return member is not None and member.state is MemberState.DOWN
+
     def receive_report(self, node: Mapping[str, Any]) -> bool:
         """A member of the list that reports is UP; anybody else, False, is answered and otherwise ignored.
 

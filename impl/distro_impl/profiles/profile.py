@@ -101,7 +101,8 @@ class Profile:
     """For one lease after a DELETE or a disconnect nothing that a peer says brings that client back (B26, B27).
     Not so an ip:port client, whose id may come back."""
     snapshot_needs_load: bool = False
-    """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody complete it (B33)."""
+    """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody who is not DOWN complete
+    it (B33)."""
     load_outlives_exception: bool = False
     """A load that an exception ended is tried again later. In every release it is over for good, and the node never
     verifies (`load-exception-no-retry`)."""

@@ -85,6 +85,8 @@ class Bounds:
     """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
     retry_waits: int = 0
     """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
+    stays_down: int = 0
+    """1: a node that has crashed need not come back. Needs crashes; the others find out that it is DOWN."""
     in_flight: int = 2
     """Unfinished calls on each link."""
     max_states: int = 20_000_000
@@ -112,6 +114,8 @@ class Bounds:
             raise ValueError("bounds: with periods clients beat in each; lower lapses or periods to 0")
         if (self.lapses or self.races) and not self.ip_clients:
             raise ValueError("bounds: lapses and races are those of ip:port clients; raise ip_clients")
+        if self.stays_down and not self.crashes:
+            raise ValueError("bounds: only a node that has crashed can stay down; raise crashes")
         if self.periods and not self.lease_periods:
             raise ValueError("bounds: a lease lasts at least one period; raise lease_periods")
 
@@ -122,7 +126,8 @@ class Bounds:
     @property
     def watches_members(self) -> bool:
         """Who is alive is found out: by reports, and where the budgets say so, wrongly."""
-        return bool(self.flips + self.leaves + self.joins + self.refreshes or (self.ip_clients and self.crashes))
+        errs = self.flips + self.leaves + self.joins + self.refreshes
+        return bool(errs or self.stays_down or (self.ip_clients and self.crashes))
 
     @property
     def ip_client_names(self) -> tuple[str, ...]:

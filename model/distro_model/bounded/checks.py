@@ -255,6 +255,21 @@ def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         yield (Lookup("it is quiet", has_syncs(target), reads, ("found",)),)
 
 
+def of_loads(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """All nodes together, in every state: who is not loaded."""
+    yield (*together(layout.nodes), Lookup("all are loaded", unloaded, ("all nodes",), ("found",)))
+
+
+def unloaded(nodes: Nodes) -> Sequence[Alternative]:
+    """A running node is not loaded, and has somebody to talk to."""
+    running = {node.name for node in nodes if node is not None}
+    waiting = [node for node in nodes if node is not None and not node.loaded and running & {*node.others}]
+    if not waiting:
+        return ()
+    peers = " and ".join(sorted(running & {*waiting[0].others}))
+    return ((Finding("EVENTUALLY-LOAD", f"{waiting[0].name} is not loaded, though {peers} can be asked"),),)
+
+
 @cache
 def has_syncs(target: str) -> Function:
     def found(node: NodeState | None, link: Link) -> Sequence[Alternative]:

@@ -240,7 +240,8 @@ def unsettled(life: Life, _: Clock) -> Sequence[Alternative]:
 
 
 def _restart(layout: Layout, node: str) -> Chain:
-    """The node starts empty and loads at once. Calls that were waiting for the old one still fail."""
+    """The node starts empty and loads at once. Calls that were waiting for the old one still fail. Some day it starts,
+    unless it may stay down."""
     others = layout.others(node)
 
     def started(state: NodeState | None, clock: Clock) -> Sequence[Alternative]:
@@ -256,7 +257,8 @@ def _restart(layout: Layout, node: str) -> Chain:
     if layout.bounds.watches_members:
         draft.look("never", restarted(layout, node), (STALE,), (STALE,))
     draft.tell(node, "event")
-    return draft.chain(lambda _: NodeFails(Restart(node)), fair=Fairness.STRONG)
+    fair = Fairness.NONE if layout.bounds.stays_down else Fairness.STRONG
+    return draft.chain(lambda _: NodeFails(Restart(node)), fair=fair)
 
 
 def mended(link: Link) -> Sequence[Alternative]:

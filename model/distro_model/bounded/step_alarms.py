@@ -131,6 +131,8 @@ def _of_load(before: NodeState, event: Event, after: NodeState) -> Finding | Non
         unanswered = event.answer.result not in (CallResult.SUCCESS, CallResult.FAIL)
         what = f"{before.name} counts as loaded after {event.answer.result} of {event.target}"
         return Finding("INV-LOAD", what) if unanswered else None
+    if after.loaded and not before.loaded and isinstance(event, LoadDue) and after.others:
+        return Finding("INV-LOAD", f"{before.name} counts as loaded, and has heard nobody")
     if after.loaded or after.asking is not None:
         return None
     if isinstance(event, LoadDue) and not after.others:

@@ -44,6 +44,13 @@ LOAD = (
         Bounds(changes=0, drops=0, swallows=0, crashes=2),
     ),
     Mutant(
+        "m-load-waits-for-down",
+        "A load that everybody refused is not complete while a member is DOWN, which may never come back.",
+        lambda profile: replace(profile, load_passes_over_down=False),
+        ("EVENTUALLY-LOAD",),
+        Bounds(nodes=3, clients=0, changes=0, drops=0, swallows=0, crashes=3, stays_down=1, in_flight=1),
+    ),
+    Mutant(
         "load-exception-no-retry",
         "A load that an exception has interrupted is never started again.",
         lambda profile: replace(profile, interrupted_load_retried=False),

@@ -66,6 +66,10 @@ class Profile:
     """A member that is not loaded itself gives no snapshot, and a load that everybody refused so is complete: nobody
     has anything. Every release gives what little it has, and whoever asked takes it for everything (B33, D14)."""
 
+    load_passes_over_down: bool = True
+    """Such a load waits for nobody who is DOWN. Means nothing where a load asks the first member that answers, as in
+    every release; mutant m-load-waits-for-down."""
+
     grace_after_pause: bool = True
     """A lease check that comes so late that the node must have been suspended ends nothing, and starts every running
     lease anew. In a release it ends whatever could not be renewed meanwhile (B23)."""

@@ -1,9 +1,8 @@
 """The first load: one snapshot from the first member that gives one.
 
 A member that is not loaded itself has an incomplete table, and `strict` gives no snapshot of that (B33). So that nodes
-which start together do not wait for each other for ever, a round in which every member was asked and every one refused
-completes the load with nothing: nobody has anything. One member that was not heard may be the one that has, and then
-the round counts as failed.
+which start together do not wait for each other for ever, a round in which everybody refused completes the load with
+what the node has: nobody can give more. What `everybody` means when some are away is in `_ask_next`.
 
 Elements of a snapshot are applied like CHANGE messages. This is one of the few rules that cross clients, and it does so
 element by element: one client's element never decides about another's.
@@ -15,7 +14,7 @@ from dataclasses import replace
 
 from distro_model.events import CallEnded, LoadDue, LoadInterrupted, Send
 from distro_model.messages import CallResult, Snapshot
-from distro_model.node import NodeState, Step
+from distro_model.node import MemberState, NodeState, Step
 from distro_model.profiles import Profile
 from distro_model.rules.ip_clients import is_superseded
 from distro_model.rules.receive import is_poisoned, is_refused, with_copy
@@ -61,12 +60,23 @@ def on_snapshot_ended(node: NodeState, event: CallEnded, profile: Profile) -> St
 
 
 def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Profile) -> Step:
-    """Ask the first of `peers`, which ascend. One that is not UP has failed without being asked."""
+    """Ask the first of `peers`, which ascend. After the last one: loaded, where everybody has refused.
+
+    Everybody is who is not DOWN, and there must be one: a node that hears nobody waits. Nobody waits for who is DOWN:
+    several reports to it have failed, and it may never come back (two of three that restart would wait for each other
+    for ever). A member that is only SUSPICIOUS, or whose answer was lost, may have all that is missing, and the round
+    has failed. If one that was DOWN comes back with data, then no harm was done: what being loaded allows, to verify
+    own clients and to give a snapshot, takes nothing away from anybody; and the next verify round of whoever is back
+    fails here, which brings its clients. Until then this node gives an incomplete snapshot, as does every node that
+    was cut off for longer than a lease. Copies that only the other held are of owners that are gone, and would expire.
+    """
     for peer in peers:
         if is_reachable(node, peer, profile):
             return Step(replace(node, asking=peer, load_at_ms=None), (Send(peer, Snapshot()),))
-        node = _missing_one(node, profile)
-    if profile.refuses_before_load and not node.missed:
+        if not (profile.load_passes_over_down and node.member(peer).state is MemberState.DOWN):
+            node = _missing_one(node, profile)
+    has_asked = node.asking is not None
+    if profile.refuses_before_load and not node.missed and (has_asked or not node.others):
         return Step(_loaded(node))
     return Step(replace(node, asking=None, load_at_ms=at_ms + profile.load_retry_ms))
 
