@@ -18,9 +18,22 @@ from distro_conformance.scenario.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
+from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
-from distro_model.actions import Action, Advance, Connect, Hold, Register, Release, Swallow
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Heal,
+    Hold,
+    Register,
+    Release,
+    Restart,
+    Swallow,
+)
 from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 60
@@ -131,6 +144,40 @@ def test_nodes_that_do_not_start_as_the_model_does_are_a_failure_too(monkeypatch
     again = replay(found.scenario, target="embedded")
     assert again.reproduced
     assert again.steps[0].text == "(the nodes start)"
+
+
+FAR = tuple(link for near in "ab" for link in ((near, "c"), ("c", near)))
+STAYS_DOWN = (Crash("c"), Crash("a"), Crash("b"), Restart("a"), Restart("b"))
+CUT_OFF = (Crash("a"), Crash("b"), *(Cut(*link) for link in FAR), Restart("b"), Restart("a"))
+BACK = (*(Heal(*link) for link in FAR), Advance(12_000), Register("c1", "api", "10.0.0.1:81"), Advance(12_000))
+
+
+def load_without_c(away: tuple[Action, ...], back: tuple[Action, ...]) -> None:
+    with Lockstep(("a", "b", "c"), "strict") as lockstep:
+        for action in (Connect("c1", "c"), Register("c1", "web", "10.0.0.1:80"), Advance(2_000), *away):
+            lockstep.perform(action)
+        for action in (Connect("c2", "a"), Register("c2", "web", "10.0.0.2:80"), Advance(29_000), Advance(40_000)):
+            lockstep.perform(action)
+        for action in back:
+            lockstep.perform(action)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(("away", "back"), [(STAYS_DOWN, (Restart("c"), Advance(12_000))), (CUT_OFF, BACK)])
+def test_two_nodes_load_without_a_third_and_agree_with_it_when_it_is_back(
+    away: tuple[Action, ...], back: tuple[Action, ...]
+) -> None:
+    load_without_c(away, back)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("away", [STAYS_DOWN, CUT_OFF])
+def test_nodes_that_wait_for_a_third_for_ever_part_from_the_model(
+    away: tuple[Action, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ServerMemberManager, "is_down", lambda *_: False)
+    with pytest.raises(DivergedError, match="VERIFY a->b c2"):
+        load_without_c(away, ())
 
 
 @pytest.mark.wire
