@@ -98,6 +98,32 @@ async def test_deregistering_what_is_unknown_is_fine(lab: Lab) -> None:
 # Replication
 
 
+async def test_owners_that_loaded_without_the_one_who_knew_learn_of_a_client_by_its_next_beat(lab: Lab) -> None:
+    """Nobody verifies a client whose owner has lost it, so its copy alone would not spread."""
+    run = await lab.cluster(STRICT)
+    port = port_owned_by(run, 0)
+    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    await run.clock.advance(1500)
+    far = [run.link(*ends) for node in range(2) for ends in ((node, 2), (2, node))]
+    for node in range(2):
+        await run.cluster.crash(node)
+    for link in far:
+        link.cut = True
+    for node in range(2):
+        await run.cluster.restart(node)
+    await run.clock.advance(20_000)  # the third has taken over the client, and hears its beats
+    await beat_for(run, 2, port, 30_000)
+    assert [node.parts.distro.is_loaded for node in run.cluster.nodes] == [True] * 3
+    for link in far:
+        link.cut = False
+    await run.clock.advance(10_000)
+    assert [health(run, node) for node in range(3)] == [[], [], [True]]
+    assert operator(run, 0).beat(WEB, IP, port, None)[0] is BeatCode.RESOURCE_NOT_FOUND
+    assert operator(run, 0).beat(WEB, IP, port, BeatInfo(IP, port))[0] is BeatCode.OK
+    await run.clock.advance(1500)
+    assert [health(run, node) for node in range(3)] == [[True]] * 3
+
+
 @IN_RELEASE_AND_STRICT
 async def test_the_owner_spreads_and_verifies_its_client(lab: Lab, profile: Profile) -> None:
     run = await lab.cluster(profile)

@@ -4,10 +4,10 @@ When nobody does, all are asked again after the retry delay. An empty snapshot i
 no verify and, in strict, gives no snapshot either. There it may be that all members are starting: each refuses, and
 each would wait for the others. So it is a complete load when all that are not DOWN were asked and refused, and there
 was one. A member that is SUSPICIOUS, was not reached, or not understood, may have the data that we miss, and is worth
-another round; one that is DOWN may never come back. Should it come back with data, its next verify brings them here,
-and nothing that a loaded node does takes anything away from it. A member of a cluster that has no other member yet
-waits for one; in strict it is complete, since it holds all there is. Source: wire-protocol.md section 6.8,
-known-bugs.md B33.
+another round; one that is DOWN may never come back. Should it come back with data, its next verify brings them here
+(of an ip:port client the next beat does), and nothing that a loaded node does takes anything away from it. A member of
+a cluster that has no other member yet waits for one; in strict it is complete, since it holds all there is. Source:
+wire-protocol.md section 6.8, known-bugs.md B33.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Prof
     has failed. If one that was DOWN comes back with data, then no harm was done: what being loaded allows, to verify
     own clients and to give a snapshot, takes nothing away from anybody; and the next verify round of whoever is back
     fails here, which brings its clients. Until then this node gives an incomplete snapshot, as does every node that
-    was cut off for longer than a lease. Copies that only the other held are of owners that are gone, and would expire.
+    was cut off for longer than a lease. Copies that only the other held are of owners that are gone, and would expire,
+    or of ip:port clients, whose next beat registers them again with the owner that has lost them.
     """
     for peer in peers:
         if is_reachable(node, peer, profile):
