@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import grpc.aio
 import pytest
 
+from distro_conformance.node.http_player import address_owned_by
 from distro_conformance.node.peer import FAILURE, SUCCESS, Arrival, PlayedPeer, snapshot_reply
 from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
 from distro_conformance.verdict import TargetError
@@ -140,3 +141,52 @@ def test_it_says_nothing_before_it_has_dialled() -> None:
 
 def test_an_arrival_that_is_no_distro_request_is_about_nothing() -> None:
     assert not Arrival(0, "MemberReportRequest").is_about("VERIFY")
+
+
+def test_it_checks_its_connection_when_it_has_said_nothing_for_five_seconds() -> None:
+    async def run() -> None:
+        async with a_peer_and_a_node() as (node, _):
+            now_ms = 0
+            (port,) = free_base_ports()
+            peer = PlayedPeer(port, lambda: now_ms)
+            await peer.dial(node.address)
+            try:
+                await peer.verify("c", 1)
+                now_ms = 4_999
+                await peer.stay()
+                assert checks(node) == 0
+                now_ms = 5_000
+                await peer.stay()
+                await peer.stay()
+                assert checks(node) == 1
+            finally:
+                await peer.hang_up()
+
+    def checks(node: PlayedPeer) -> int:
+        """Beyond those with which a connection is opened."""
+        kinds = [arrival.type for arrival in node.arrivals]
+        return kinds[kinds.index(DISTRO_REQUEST) :].count("HealthCheckRequest")
+
+    asyncio.run(run())
+
+
+def test_an_old_one_reports_itself_when_it_dials_since_nobody_would_join_it_else() -> None:
+    async def run() -> list[str]:
+        async with a_peer_and_a_node() as (node, _):
+            for version in ("2.2.0", "2.2.1"):
+                (port,) = free_base_ports()
+                peer = PlayedPeer(port, lambda: 0, version=version)
+                await peer.dial(node.address)
+                await peer.hang_up()
+            return [report["extendInfo"]["version"] for report in node.http.reports]
+
+    assert asyncio.run(run()) == ["2.2.0"]
+
+
+def test_an_address_is_chosen_by_the_member_that_owns_it() -> None:
+    members = ("127.0.0.1:8848", "127.0.0.1:9848")
+    chosen = {owner: [address_owned_by(owner, members, number) for number in range(20)] for owner in members}
+    # By the formula of section 6.6: 10.1.0.0:80 falls to place 0 of two, 10.1.0.1:80 to place 1.
+    assert [chosen[owner][0] for owner in members] == [("10.1.0.0", 80), ("10.1.0.1", 80)]
+    assert set(chosen[members[0]]).isdisjoint(chosen[members[1]])
+    assert all(len(set(addresses)) == len(addresses) for addresses in chosen.values())
