@@ -1,8 +1,8 @@
 """One real Nacos server and two reference nodes of its release, as members of one cluster.
 
 Neither kind may be able to tell the other from its own. The real server has the lowest address, so a reference node
-that starts asks it first for a snapshot, and it has nobody but reference nodes to ask. What is done with this cluster
-is in mixed_script.py.
+that starts asks it first for a snapshot if it asks in that order, and it has nobody but reference nodes to ask. What is
+done with this cluster is in mixed_script.py.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ class MixedCluster:
     def states_at_reference(self, index: int) -> Mapping[str, str]:
         return {member.address: member.state.value for member in self.references.nodes[index].members.all_members()}
 
-    def loaded(self, index: int) -> frozenset[str]:
+    def givers(self, member: str) -> set[str]:
+        """The members that have given a reference node a snapshot."""
+        names = {address: name for name, address in self.addresses.items()}
+        return {names[giver] for asker, giver in self.snapshots if names[asker] == member}
+
+    def loaded(self, member: str) -> set[str]:
         """The clients that a reference node has from snapshots."""
-        address = self.references.addresses[index]
-        applied = NodeEventKind.REPLICA_APPLIED
-        return frozenset(
-            event.client
-            for event in self.events
-            if (event.node, event.kind, event.reason) == (address, applied, "SNAPSHOT")
-        )
+        applied = (self.addresses[member], NodeEventKind.REPLICA_APPLIED, "SNAPSHOT")
+        return {event.client for event in self.events if (event.node, event.kind, event.reason) == applied}
 
 
 @contextlib.asynccontextmanager
