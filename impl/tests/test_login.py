@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 import jwt
 import pytest
 from aiohttp import ClientSession
@@ -84,6 +86,15 @@ async def test_the_api_asks_for_a_token_wherever_it_may_stand(lab: Lab):
         assert await http.status("GET", NODES, accessToken=token) != 403
         assert await http.status("GET", NODES, {"accessToken": token}) != 403
         assert await http.status("PUT", SWITCHES, {"Authorization": f"Bearer {token}"}) != 403
+
+
+async def test_a_token_is_refused_whatever_its_header_is(lab: Lab):
+    """It is read before the signature is checked."""
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    async with ClientSession() as session:
+        for header in (b"[" * 3_000, b"3", b"{}", b"\xff", b""):
+            token = f"{urlsafe_b64encode(header).decode()}.e30.AAAA"
+            assert await Http(session, run).status("GET", NODES, accessToken=token) == 403
 
 
 async def test_a_client_may_name_its_user_in_every_request_instead_of_logging_in(lab: Lab):

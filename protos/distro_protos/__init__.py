@@ -18,8 +18,10 @@ from distro_protos.envelope import (
     write_json,
 )
 from distro_protos.nacos_pb2 import Metadata, Payload
+from distro_protos.nesting import MAX_NESTING, check_nesting
 
 __all__ = [
+    "MAX_NESTING",
     "REQUEST_METHOD",
     "REQUEST_SERVICE",
     "STREAM_METHOD",
@@ -29,6 +31,7 @@ __all__ = [
     "Metadata",
     "Payload",
     "UnreadableBodyError",
+    "check_nesting",
     "decode",
     "encode",
     "read_json",

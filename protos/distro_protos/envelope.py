@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf import any_pb2
 
 from distro_protos.nacos_pb2 import Metadata, Payload
+from distro_protos.nesting import check_nesting
 
 REQUEST_SERVICE, REQUEST_METHOD = "Request", "request"
 """The unary call, on the wire `/Request/request`."""
@@ -63,10 +64,8 @@ class Message:
 
 def read_json(text: bytes) -> Any:
     """JSON as a server reads it. Raises ValueError, also for NaN, for infinities and for what is nested too deep."""
-    try:
-        return _DECODER.decode(str(text, "utf-8"))
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
+    check_nesting(text)
+    return _DECODER.decode(str(text, "utf-8"))
 
 
 def write_json(value: Mapping[str, Any]) -> bytes:

@@ -7,7 +7,6 @@ Source: wire-protocol.md section 6.6.
 
 from __future__ import annotations
 
-import json
 import logging
 
 import aiohttp
@@ -23,6 +22,7 @@ from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import FilterError
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT, HttpClient
+from distro_protos import read_json
 
 OF_ONE_HOP = frozenset({"host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "expect"})
 """Headers about the connection that a request came on, not about the request."""
@@ -114,7 +114,7 @@ def responsible_tag(parameters: Parameters) -> str:
 def _address_in_beat(beat: str) -> tuple[str, str] | None:
     """None when there is no beat, or none that can be read."""
     try:
-        fields = json.loads(beat)
-    except (ValueError, RecursionError):
+        fields = read_json(beat.encode())
+    except ValueError:
         return None
     return (str(fields.get("ip", NULL)), str(fields.get("port", 0))) if isinstance(fields, dict) else None

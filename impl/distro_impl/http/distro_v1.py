@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
+from distro_impl.http.body import read_json_body
 from distro_impl.http.replies import text
 from distro_impl.json_fields import anything
 from distro_impl.profiles import Profile
@@ -83,8 +84,8 @@ def distro_v1_routes(profile: Profile, store: DataStore) -> Iterable[web.RouteDe
 
 async def _object(request: web.Request) -> Json:
     try:
-        body = anything(json.loads(await request.read()))
-    except (ValueError, RecursionError):
+        body = anything(await read_json_body(request))
+    except ValueError:
         body = None
     if not isinstance(body, dict):
         raise NacosError(SERVER_ERROR, "caused: the body is no JSON object;")

@@ -16,13 +16,14 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from distro_impl.http.body import read_bytes
 from distro_impl.http.replies import ApiError, ErrorCode, FilterError
 from distro_impl.naming.client import DEFAULT_CLUSTER, Service
 from distro_impl.naming.instance_operator import BeatInfo
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
 from distro_impl.ports import MAX_PORT
 from distro_impl.remote.errors import INVALID_PARAM
-from distro_protos import Json
+from distro_protos import Json, check_nesting, read_json
 
 FORM = "application/x-www-form-urlencoded"
 GROUP_SEPARATOR = "@@"
@@ -121,8 +122,8 @@ class Parameters:
         if not text:
             return None
         try:
-            beat = json.loads(text)
-        except (ValueError, RecursionError):
+            beat = read_json(text.encode())
+        except ValueError:
             raise _invalid("beat", "is not JSON") from None
         if not isinstance(beat, dict):
             raise _invalid("beat", "is not a JSON object")
@@ -142,7 +143,7 @@ async def read_parameters(request: web.Request) -> Parameters:
     """Of the query string and of a form body; what is in both counts as in the query string."""
     body: list[tuple[str, str]] = []
     if request.content_type == FORM:
-        raw = await request.read()
+        raw = await read_bytes(request)
         body = parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True)
     values = dict(reversed(body))
     values.update(reversed(list(request.query.items())))  # of several values the first counts
@@ -154,8 +155,9 @@ def metadata_of(text: str) -> dict[str, str]:
     if not text:
         return {}
     try:
+        check_nesting(text.encode())
         metadata = json.loads(text, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
+    except ValueError:
         return _metadata_of_pairs(text)
     return _text_values("metadata", {} if metadata is None else metadata)
 

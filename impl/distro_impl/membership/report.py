@@ -21,7 +21,7 @@ from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_impl.remote.errors import NO_HANDLER
 from distro_impl.remote.http_client import HttpAnswer, HttpClient
-from distro_protos import UnreadableBodyError
+from distro_protos import UnreadableBodyError, read_json
 
 MEMBER_REPORT = "MemberReportRequest"
 REPORT_PATH = "/nacos/v1/core/cluster/report"
@@ -117,9 +117,9 @@ def _read_answer(answer: HttpAnswer) -> tuple[int, Mapping[str, Any] | None]:
     if answer.status != 200:
         return answer.status, None
     try:
-        result = json.loads(answer.body)
+        result = read_json(answer.body)
         code = int(result["code"])
-        node = json.loads(result.get("data") or "null")
+        node = read_json((result.get("data") or "null").encode())
     except (ValueError, KeyError, TypeError, AttributeError):
         return 500, None
     return code, read_member(node)

@@ -18,7 +18,7 @@ import socket
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.ip_port_client import responsible_tag
 from distro_impl.ports import MAX_PORT
-from distro_protos import Json
+from distro_protos import Json, read_json
 
 PACKET, ACKNOWLEDGEMENT = "dom", "push-ack"
 ACK_TIMEOUT_MS = 10_000
@@ -80,8 +80,8 @@ class UdpPushService(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: Address) -> None:
         """Anybody can send anything here."""
         try:
-            said = json.loads(data)
-        except (ValueError, RecursionError):
+            said = read_json(data)
+        except ValueError:
             return
         if isinstance(said, dict) and said.get("type") == ACKNOWLEDGEMENT:
             ack = self._acks.get((addr, str(said.get("lastRefTime"))))

@@ -10,9 +10,11 @@ import hmac
 from enum import StrEnum
 
 import jwt
+from jwt.utils import base64url_decode
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import AuthOptions, User
+from distro_protos import check_nesting
 
 ACCESS_TOKEN = "accessToken"
 ALGORITHMS = ((64, "HS512"), (48, "HS384"), (0, "HS256"))
@@ -55,8 +57,9 @@ class TokenManager:
 
     def _user_of(self, token: str) -> User:
         try:
+            check_nesting(base64url_decode(token.partition(".")[0]))  # read before the signature is checked
             claims = jwt.decode(token, self._options.secret, [self._algorithm], options={"verify_exp": False})
-        except jwt.InvalidTokenError:
+        except (jwt.InvalidTokenError, ValueError):
             raise AccessDeniedError("token invalid!") from None
         expires_s, user = claims.get("exp"), self._options.users.get(claims.get("sub", ""))
         if not isinstance(expires_s, int | float) or expires_s * 1000 <= self._clock.now_ms():
