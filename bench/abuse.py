@@ -3,10 +3,12 @@
     python bench/abuse.py --json [--quick]
 
 One node in a process of its own, in real time. Against it: connections opened and dropped, half-open sockets, readers
-that do not read, a subscriber that never acknowledges, random and spoiled payloads (those of impl/tests/payloads.py).
+that do not read, a subscriber that never acknowledges, random and spoiled payloads (those of impl/tests/payloads.py),
+bodies nested beyond all bounds, and on the HTTP port what is no HTTP.
 Resident memory and live asyncio tasks of the node are read before and after, with the node's caches warmed by a tenth
 of the same first, and after garbage and free pages were given back: what is left is what the node holds on to.
-Fails when memory has not returned to within TOLERANCE of the base, a task is left, or an error was logged.
+Fails when memory has not returned to within TOLERANCE of the base, a task is left, an error was logged, or anything
+else was written to stderr: the node logs nothing there, so what is there came past all that handles errors.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ import os
 import random
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "impl" / "tests"))
 
 import grpc
 from impl_lab import RawClient  # type: ignore[import-not-found]
-from payloads import random_payloads  # type: ignore[import-not-found]
+from payloads import NOT_HTTP, nested_payloads, random_payloads  # type: ignore[import-not-found]
 
 from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 
@@ -52,6 +55,8 @@ class Dose:
     slow_readers: int
     slow_s: float
     payloads: int
+    nested: int
+    not_http: int
 
     def divided(self, by: int) -> Dose:
         return Dose(
@@ -60,18 +65,40 @@ class Dose:
             max(1, self.slow_readers // by),
             self.slow_s / by,
             self.payloads // by,
+            self.nested // by,
+            self.not_http // by,
         )
 
 
-FULL = Dose(connections=10_000, half_open=1_000, slow_readers=50, slow_s=60.0, payloads=1_000_000)
-QUICK = Dose(connections=1_000, half_open=200, slow_readers=10, slow_s=6.0, payloads=20_000)
+FULL = Dose(
+    connections=10_000,
+    half_open=1_000,
+    slow_readers=50,
+    slow_s=60.0,
+    payloads=1_000_000,
+    nested=50_000,
+    not_http=20_000,
+)
+QUICK = Dose(
+    connections=1_000,
+    half_open=200,
+    slow_readers=10,
+    slow_s=6.0,
+    payloads=20_000,
+    nested=5_000,
+    not_http=1_000,
+)
 
 
 # The node's process
 
 
 async def serve(port: int) -> None:
-    """A line on stdin asks for a line of figures; the end of stdin ends the node."""
+    """A line on stdin asks for a line of figures; the end of stdin ends the node.
+
+    The collector starts less often than it would: so it can start at any depth of a decoder's recursion.
+    """
+    gc.set_threshold(sys.getrecursionlimit())
     errors: list[str] = []
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
@@ -95,8 +122,10 @@ def rss_mib() -> float:
 
 
 class NodeProcess:
+    """`stderr` is all that it has written there once it has ended."""
+
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
-        self._process, self.port = process, port
+        self._process, self.port, self.stderr = process, port, ""
         self.sdk, self.cluster = f"127.0.0.1:{port + 1000}", f"127.0.0.1:{port + 1001}"
 
     async def figures(self) -> dict[str, Any]:
@@ -110,18 +139,22 @@ class NodeProcess:
 async def node_process() -> AsyncIterator[NodeProcess]:
     (port,) = free_main_ports(1)
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, __file__, "--serve", str(port), stdin=pipe, stdout=pipe, limit=2**24
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        if await process.stdout.readline() != b"ready\n":
-            sys.exit("the node did not start")
-        yield NodeProcess(process, port)
-    finally:
-        process.stdin.close()
-        await process.wait()
+    with tempfile.TemporaryFile() as stderr:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, __file__, "--serve", str(port), stdin=pipe, stdout=pipe, stderr=stderr, limit=2**24
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        node = NodeProcess(process, port)
+        try:
+            if await process.stdout.readline() != b"ready\n":
+                sys.exit("the node did not start")
+            yield node
+        finally:
+            process.stdin.close()
+            await process.wait()
+            stderr.seek(0)
+            node.stderr = stderr.read().decode(errors="replace")
 
 
 # The abuse
@@ -200,6 +233,42 @@ async def send_payloads(node: NodeProcess, count: int, seed: int) -> None:
 SENDERS = 4
 
 
+async def send_nested(node: NodeProcess, count: int) -> None:
+    """Bodies that end a decoder's recursion. Before each a call that is aborted, which leaves garbage with finalizers:
+    they run at whatever depth the collector starts, and must not be stopped there by the same limit."""
+
+    async def many(seed: int) -> None:
+        client = RawClient(node.sdk, {"source": "sdk", "module": "naming"})
+        await client.connect()
+        make = nested_payloads(seed)
+        for _ in range(count // SENDERS):
+            with suppress(grpc.aio.AioRpcError):
+                await client.ask_bytes(NO_PAYLOAD)
+            if (await client.ask_bytes(make())).succeeded:
+                sys.exit("a body nested too deep was taken")
+        await client.close()
+
+    await asyncio.gather(*(many(number) for number in range(SENDERS)))
+
+
+NO_PAYLOAD = b"\xff\xff"
+
+
+async def speak_no_http(node: NodeProcess, count: int) -> None:
+    """Each on a connection of its own, which the node closes."""
+
+    async def one(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        writer.write(NOT_HTTP[number % len(NOT_HTTP)])
+        with suppress(ConnectionError):
+            writer.write_eof()
+            await reader.read()
+        writer.close()
+
+    for first in range(0, count, AT_ONCE):
+        await asyncio.gather(*(one(number) for number in range(first, min(count, first + AT_ONCE))))
+
+
 async def abuse(node: NodeProcess, dose: Dose, seed: int) -> dict[str, float]:
     """Seconds that each kind took."""
     seconds = {}
@@ -208,6 +277,8 @@ async def abuse(node: NodeProcess, dose: Dose, seed: int) -> dict[str, float]:
             ("connections", open_and_drop(node, dose.connections)),
             ("slow_readers", push_to_those_who_do_not_read(node, dose.slow_readers, dose.slow_s)),
             ("payloads", send_payloads(node, dose.payloads, seed)),
+            ("nested", send_nested(node, dose.nested)),
+            ("not_http", speak_no_http(node, dose.not_http)),
         ):
             began = time.monotonic()
             await work
@@ -226,16 +297,21 @@ async def measure(dose: Dose) -> dict[str, Any]:
         "connections": dose.connections,
         "half_open_sockets": dose.half_open,
         "payloads": dose.payloads,
+        "nested_bodies": dose.nested,
+        "not_http": dose.not_http,
         "rss_before_mib": before["rss_mib"],
         "rss_after_mib": after["rss_mib"],
         "tasks_before": before["tasks"],
         "tasks_after": after["tasks"],
         "errors_logged": len(after["errors"]),
+        "lines_on_stderr": len(node.stderr.splitlines()),
         "payloads_per_s": round(dose.payloads / seconds["payloads"]),
         **{f"{name}_s": value for name, value in seconds.items()},
     }
     for error in after["errors"][:5]:
         print(f"logged: {error}", file=sys.stderr)
+    for line in node.stderr.splitlines()[:20]:
+        print(f"written: {line}", file=sys.stderr)
     ratios = {"rss_after_to_before": round(after["rss_mib"] / before["rss_mib"], 3)}
     return {"bench": "abuse", "figures": figures, "ratios": ratios}
 
@@ -258,6 +334,8 @@ def main() -> None:
         sys.exit("tasks were left behind")
     if figures["errors_logged"]:
         sys.exit("errors were logged")
+    if figures["lines_on_stderr"]:
+        sys.exit("the node has written to stderr")
 
 
 if __name__ == "__main__":

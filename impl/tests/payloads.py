@@ -92,6 +92,7 @@ CLUSTER_REQUESTS: list[tuple[str, Json]] = [
 REQUESTS = SDK_REQUESTS + CLUSTER_REQUESTS
 
 DEEP = 3_000
+"""Levels that no decoder may follow: the interpreter's recursion ends at 1,000."""
 NASTY: tuple[Any, ...] = (
     None,
     True,
@@ -214,3 +215,42 @@ def random_payloads(seed: int, requests: list[tuple[str, Json]] = REQUESTS) -> C
     return lambda: (
         spoiled(random.choice, requests) if random.random() < 0.9 else random.randbytes(random.randrange(300))
     )
+
+
+def nested_payloads(seed: int) -> Callable[[], bytes]:
+    """Requests whose body is nested deeper than any is read, most of them just as deep as the interpreter goes."""
+    random = Random(seed)
+    types = [type_name for type_name, _ in REQUESTS if type_name != "ServerCheckRequest"]  # its body is never read
+
+    def make() -> bytes:
+        type_name = random.choice(types)
+        levels = random.choice((*range(900, 1_000, 5), DEEP))
+        opened, closed = random.choice(((b'{"a":', b"}"), (b"[", b"]"), (b'[{"a":', b"}]")))
+        payload = Payload()
+        payload.metadata.type = type_name
+        payload.body.value = b'{"a":' + opened * levels + b"1" + closed * levels + b"}"
+        return payload.SerializeToString()
+
+    return make
+
+
+_LINE, _FORM = b"GET /nacos/v1/ns/operator/metrics HTTP/1.1\r\n", b"Content-Type: application/x-www-form-urlencoded\r\n"
+_POST = b"POST /nacos/v1/ns/instance HTTP/1.1\r\nHost: a\r\n" + _FORM
+_REPORT = b"POST /nacos/v1/core/cluster/report HTTP/1.1\r\nHost: a\r\n"
+NOT_HTTP: tuple[bytes, ...] = (
+    _LINE + b"Host: a\r\nHost: b\r\n\r\n",
+    _LINE + b"Host: a\r\nX: a\x01b\r\n\r\n",
+    _LINE + b"Host: a\r\nX: " + b"x" * 20_000 + b"\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"GET /?\x7f HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"GET http://[::1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 32,
+    _POST + b"Content-Length: -1\r\n\r\n",
+    _POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    _POST + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde",
+    _POST + b"Content-Length: 500\r\n\r\nabcde",
+    _REPORT + b"Content-Type: application/json; charset=none\r\nContent-Length: 2\r\n\r\n{}",
+    _REPORT + b"Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n" + b"[" * 5_000,
+)
+"""What is written to the HTTP port and is no request, or one whose body cannot be read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -12,7 +13,8 @@ import pytest
 from http_lab import FORM, Web
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from impl_lab import Lab
+from impl_lab import Lab, errors_logged
+from payloads import NOT_HTTP
 
 from distro_impl.http.distro_filter import responsible_tag
 from distro_impl.http.parameters import Parameters, metadata_of
@@ -131,6 +133,38 @@ def test_metadata_becomes_text_that_can_be_sent(text: str) -> None:
 @given(st.lists(requests, min_size=10, max_size=30))
 def test_a_cluster_survives_whatever_it_is_asked(asked: list[Any]) -> None:
     asyncio.run(_ask_all(asked))
+
+
+@pytest.mark.wire
+async def test_what_is_no_http_costs_a_line_of_the_log(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """And that is a warning: nobody can fill the log with errors that are not ours."""
+    run = await lab.cluster(size=1)
+    (node,) = run.cluster.nodes
+    caplog.set_level(logging.WARNING)
+    for sent in NOT_HTTP:
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.config.port)
+        writer.write(sent)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+    async with Web() as web:
+        assert (await web.get(node, "/v1/ns/operator/metrics")).status == 200
+    assert errors_logged(caplog) == []
+    lines = [record.getMessage() for record in caplog.records if record.exc_info is None]
+    assert len(lines) == len(caplog.records) <= len(NOT_HTTP)
+    told = "what 127.0.0.1 has sent is no HTTP request: "
+    assert f"{told}Duplicate 'Host' header found." in lines
+    assert all(line.startswith(told) and "\n" not in line and len(line) < 300 for line in lines)
+
+
+@pytest.mark.wire
+async def test_a_body_that_is_not_what_it_claims_to_be_is_refused(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    headers = {**FORM, "Content-Encoding": "gzip"}
+    async with Web() as web:
+        answer = await web.ask("POST", run.cluster.nodes[0], "/v1/ns/instance", headers=headers, body=b"no gzip")
+    assert answer.status == 400
+    assert answer.text.startswith("caused: the body cannot be read: ")
 
 
 async def _ask_all(asked: list[Any]) -> None:

@@ -1,14 +1,17 @@
 """The HTTP server of a node: its port, its context path, its routes.
 
 aiohttp carries it. An API is a file of this folder that gives route definitions; this file knows none of them. Every
-path lies under `/nacos`, and a path that nobody serves is answered with 404, as a real server does.
+path lies under `/nacos`, and a path that nobody serves is answered with 404, as a real server does. Who sends what is
+no HTTP is worth a line of the log, not a traceback.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from distro_impl.http.replies import answer_errors
@@ -18,6 +21,24 @@ from distro_impl.ports import PortInUseError, is_free
 CONTEXT_PATH = "/nacos"
 CUT_S = 0.001
 """How long a request under way is waited for when there is no grace; aiohttp takes 0 for no limit."""
+
+log = logging.getLogger(__name__)
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Of what aiohttp logs as errors of ours: those of who sends become one warning."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, web.RequestPayloadError):  # whoever needed the body has answered; here nobody waits for it
+        return False
+    if isinstance(error, HttpProcessingError):
+        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "somebody"
+        reason = " ".join(error.message.split())
+        record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
+        record.msg, record.args = "what %s has sent is no HTTP request: %.200s", (peer, reason)
+    return True
+
+
+log.addFilter(_is_worth_a_line)
 
 
 class HttpServer:
@@ -43,7 +64,7 @@ class HttpServer:
         below.add_routes(self._routes)
         app = web.Application(client_max_size=MAX_MESSAGE_BYTES)
         app.add_subapp(CONTEXT_PATH, below)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        runner = web.AppRunner(app, access_log=None, logger=log, handle_signals=False)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._ip, self._port).start()
