@@ -170,13 +170,13 @@ def test_it_checks_its_connection_when_it_has_said_nothing_for_five_seconds() ->
     asyncio.run(run())
 
 
-def test_an_old_one_reports_itself_when_it_dials_since_nobody_would_join_it_else() -> None:
+def test_an_old_one_reports_itself_when_it_joins_since_nobody_would_join_it_else() -> None:
     async def run() -> list[str]:
         async with a_peer_and_a_node() as (node, _):
             for version in ("2.2.0", "2.2.1"):
                 (port,) = free_base_ports()
                 peer = PlayedPeer(port, lambda: 0, version=version)
-                await peer.dial(node.address)
+                await peer.join(node.address)
                 await peer.hang_up()
             return [report["extendInfo"]["version"] for report in node.http.reports]
 

@@ -239,3 +239,13 @@ async def test_the_settings_of_a_node(lab: Lab) -> None:
         state = (await web.get(run.cluster.nodes[0], "/v1/console/server/state")).json
     assert (state["version"], state["standalone_mode"]) == ("2.2.4", "cluster")
     assert (state["data_sync_delayMs"], state["data_verify_intervalMs"]) == ("1000", "5000")
+
+
+async def test_operators_find_the_same_under_ops(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        for path in ("metrics", "switches"):
+            found = [
+                (await web.get(run.cluster.nodes[0], f"/v1/ns/{name}/{path}")).json for name in ("operator", "ops")
+            ]
+            assert found[0] == found[1]

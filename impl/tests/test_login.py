@@ -18,7 +18,7 @@ SECRET = b"0123456789abcdef0123456789abcdef"
 USERS = {"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", may_write=False)}
 NACOS = {"username": "nacos", "password": "nacos"}
 AUTH = AuthOptions(secret=SECRET, users=USERS)
-NODES, SWITCHES = "/v1/core/cluster/nodes", "/v1/ns/operator/switches"
+SERVICES, SWITCHES = "/v1/ns/service/list", "/v1/ns/operator/switches"
 """A path that is read and one that is written. What they answer does not matter here, only whether one is let in."""
 
 
@@ -48,13 +48,58 @@ async def test_a_user_gets_a_token_that_names_him_and_its_end(lab: Lab, path: st
     assert (found["tokenTtl"], found["username"]) == (18_000, "nacos")
     claims = jwt.decode(found["accessToken"], SECRET, ["HS256"], options={"verify_exp": False})
     assert claims == {"sub": "nacos", "exp": run.clock.now_ms() // 1000 + 18_000}
+    assert jwt.get_unverified_header(found["accessToken"]) == {"alg": "HS256"}  # real servers refuse any other
 
 
-@pytest.mark.parametrize("user", [{"username": "nacos", "password": "x"}, {"username": "x", "password": "x"}, {}])
+@pytest.mark.parametrize("user", [{"username": "nacos", "password": "x"}, {"username": "x", "password": "x"}])
 async def test_whoever_does_not_know_the_password_gets_none(lab: Lab, user: dict[str, str]):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
         assert await Http(session, run).login(data=user) == (403, "unknown user!")
+
+
+async def test_only_who_may_write_is_called_an_administrator(lab: Lab):
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    async with ClientSession() as session:
+        for user, is_admin in ((NACOS, True), ({"username": "reader", "password": "secret"}, False)):
+            _, found = await Http(session, run).login(data=user)
+            assert isinstance(found, dict)
+            assert found["globalAdmin"] is is_admin
+
+
+async def test_who_is_refused_gets_a_page_that_says_why(lab: Lab):
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    url = f"http://{run.cluster.addresses[0]}/nacos{SERVICES}"
+    async with ClientSession() as session, session.get(url) as reply:
+        page = await reply.json()
+    assert (reply.status, page["status"], page["message"]) == (403, 403, "user not found!")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "anybody", "reader"),
+    [
+        ("GET", "/v1/ns/operator/distro/client", True, True),
+        ("GET", "/v1/ns/instance/none", True, True),
+        ("GET", "/v2/core/cluster/node/self", False, False),
+        ("GET", "/v1/ns/instance/list", False, True),
+        ("PUT", "/v1/ns/instance/beat", False, False),
+    ],
+)
+async def test_some_of_it_is_open_and_some_for_administrators(
+    lab: Lab, method: str, path: str, anybody: bool, reader: bool
+):
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    async with ClientSession() as session:
+        http = Http(session, run)
+        assert (await http.status(method, path) != 403) is anybody
+        assert (await http.status(method, path, username="reader", password="secret") != 403) is reader
+
+
+@pytest.mark.parametrize(("profile", "is_open"), [("nacos-2.2.4", True), ("nacos-2.3.2", False)])
+async def test_the_member_list_is_behind_authentication_from_2_3_on(lab: Lab, profile: str, is_open: bool):
+    run = await lab.cluster(PROFILES[profile], size=1, options=NodeOptions(auth=AUTH))
+    async with ClientSession() as session:
+        assert (await Http(session, run).status("GET", "/v1/core/cluster/nodes") == 200) is is_open
 
 
 async def test_where_authentication_is_off_everybody_may_log_in(lab: Lab):
@@ -64,7 +109,7 @@ async def test_where_authentication_is_off_everybody_may_log_in(lab: Lab):
         assert status == 200
         assert isinstance(found, dict)
         assert found["tokenTtl"] == 18_000  # a client asks again when it is over
-        assert await Http(session, run).status("GET", NODES) != 403
+        assert await Http(session, run).status("GET", SERVICES) != 403
 
 
 async def test_3_x_has_a_path_of_its_own(lab: Lab):
@@ -78,13 +123,13 @@ async def test_the_api_asks_for_a_token_wherever_it_may_stand(lab: Lab):
     run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
     async with ClientSession() as session:
         http = Http(session, run)
-        assert await http.status("GET", NODES) == 403
-        assert await http.status("GET", NODES, accessToken="nonsense") == 403
+        assert await http.status("GET", SERVICES) == 403
+        assert await http.status("GET", SERVICES, accessToken="nonsense") == 403
         _, found = await http.login(data=NACOS)
         assert isinstance(found, dict)
         token = found["accessToken"]
-        assert await http.status("GET", NODES, accessToken=token) != 403
-        assert await http.status("GET", NODES, {"accessToken": token}) != 403
+        assert await http.status("GET", SERVICES, accessToken=token) != 403
+        assert await http.status("GET", SERVICES, {"accessToken": token}) != 403
         assert await http.status("PUT", SWITCHES, {"Authorization": f"Bearer {token}"}) != 403
 
 
@@ -94,7 +139,7 @@ async def test_a_token_is_refused_whatever_its_header_is(lab: Lab):
     async with ClientSession() as session:
         for header in (b"[" * 3_000, b"3", b"{}", b"\xff", b""):
             token = f"{urlsafe_b64encode(header).decode()}.e30.AAAA"
-            assert await Http(session, run).status("GET", NODES, accessToken=token) == 403
+            assert await Http(session, run).status("GET", SERVICES, accessToken=token) == 403
 
 
 async def test_a_client_may_name_its_user_in_every_request_instead_of_logging_in(lab: Lab):
@@ -102,8 +147,8 @@ async def test_a_client_may_name_its_user_in_every_request_instead_of_logging_in
     async with ClientSession() as session:
         http = Http(session, run)
         assert await http.status("PUT", SWITCHES, **NACOS) != 403
-        assert await http.status("GET", NODES, username="nacos", password="wrong") == 403
-        assert await http.status("GET", NODES, username="nacos") == 403
+        assert await http.status("GET", SERVICES, username="nacos", password="wrong") == 403
+        assert await http.status("GET", SERVICES, username="nacos") == 403
         assert await http.status("PUT", SWITCHES, username="reader", password="secret") == 403
 
 
@@ -113,7 +158,7 @@ async def test_a_reader_may_not_write(lab: Lab):
         http = Http(session, run)
         _, found = await http.login(data={"username": "reader", "password": "secret"})
         assert isinstance(found, dict)
-        assert await http.status("GET", NODES, accessToken=found["accessToken"]) != 403
+        assert await http.status("GET", SERVICES, accessToken=found["accessToken"]) != 403
         assert await http.status("PUT", SWITCHES, accessToken=found["accessToken"]) == 403
 
 

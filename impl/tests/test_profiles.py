@@ -90,7 +90,10 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
 def test_an_unknown_mutant_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownMutantError) as raised:
         with_mutant(PROFILES["strict"], "B99")
-    assert str(raised.value) == "the node knows no mutant 'B99'; known are: B02, B03, B07, B18, B19, m-delete-retried-as-change"
+    assert (
+        str(raised.value)
+        == "the node knows no mutant 'B99'; known are: B02, B03, B07, B18, B19, m-delete-retried-as-change"
+    )
     assert isinstance(raised.value, ValueError)
 
 

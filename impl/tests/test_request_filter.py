@@ -96,7 +96,9 @@ async def test_without_a_token_a_client_may_do_nothing(lab: Lab):
     assert refused(await client.subscribe("orders"), "SubscribeServiceResponse")
     query = {"namespace": "public", "groupName": "DEFAULT_GROUP", "serviceName": "orders"}
     assert refused(await client.ask("ServiceQueryRequest", query), "QueryServiceResponse")
-    assert refused(await client.ask("ServiceListRequest", query), "ServiceListResponse")
+    no_list = await client.ask("ServiceListRequest", query)
+    assert refused(no_list, "ServiceListResponse")
+    assert no_list.body["count"] == 0  # readers of the class find a number there
     assert (await client.ask("HealthCheckRequest", {})).succeeded
 
 
@@ -110,6 +112,21 @@ async def test_a_token_lets_in_until_it_expires(lab: Lab):
     reply = await client.register("orders", 8081)
     assert refused(reply, "InstanceResponse")
     assert reply.body["message"] == "token expired!"
+
+
+@pytest.mark.parametrize("name", ["accesstoken", "ACCESSTOKEN", "Authorization"])
+async def test_a_token_stands_under_its_own_name_only(lab: Lab, name: str):
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    client = await lab.naming(run.cluster.nodes[0])
+    client.headers = {name: TokenManager(AUTH, run.clock).login("nacos", "nacos")}
+    assert (await client.register("orders", 8080)).body["message"] == "user not found!"
+
+
+async def test_a_blank_token_is_none(lab: Lab):
+    run = await lab.cluster(size=1, options=NodeOptions(auth=AUTH))
+    client = await lab.naming(run.cluster.nodes[0])
+    client.headers = {"accessToken": " "}
+    assert (await client.register("orders", 8080)).body["message"] == "user not found!"
 
 
 async def test_a_reader_reads_and_does_not_write(lab: Lab):

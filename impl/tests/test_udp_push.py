@@ -134,6 +134,10 @@ async def test_a_packet_without_an_answer_is_sent_once_more(lab: Lab, listener: 
     ("agent", "query"),
     [
         ({"User-Agent": "python-requests/2.31"}, {}),
+        ({"User-Agent": "Nacos-Java-Client"}, {}),
+        ({"User-Agent": "Nacos-Java-Client:v0.0.9"}, {}),
+        ({"User-Agent": "Nacos-C-Client:v1.0.11"}, {}),
+        ({"User-Agent": "nacos-java-client:v1.4.8"}, {}),
         (JAVA, {"clientIP": "localhost"}),
         (JAVA, {"clientIP": ""}),
         (JAVA, {"udpPort": 0}),
@@ -150,6 +154,35 @@ async def test_who_does_not_listen_is_no_subscriber(
         await web.put(run.cluster.nodes[0], "/v1/ns/operator/switches", entry="pushEnabled", value="false")
         await ask_for_list(web, run, listener)
         assert (await web.get(run.cluster.nodes[0], "/v2/ns/client/list")).json["data"] == []
+
+
+@pytest.mark.parametrize("agent", ["Nacos-C-Client:v1.0.12", "Nacos-Go-Client:v1.0", "Nacos-DNS"])
+async def test_who_listens_is_told_by_name_and_version(lab: Lab, listener: Listener, agent: str) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        await ask_for_list(web, run, listener, {"User-Agent": agent})
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    await listener.heard()
+
+
+async def test_version_2_has_other_names_for_where_a_client_listens(lab: Lab, listener: Listener) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    node, path = run.cluster.nodes[0], "/v2/ns/instance/list"
+    async with Web() as web:
+        for names, known in ((("clientIP", "udpPort"), []), (("ip", "port"), [f"127.0.0.1:{listener.port}#true"])):
+            query = dict(zip(names, ("127.0.0.1", listener.port), strict=True))
+            assert (await web.ask("GET", node, path, {"serviceName": "web", **query}, headers=JAVA)).status == 200
+            assert (await web.get(node, "/v2/ns/client/list")).json["data"] == known
+
+
+async def test_an_operator_sees_which_program_listens_and_where(lab: Lab, listener: Listener) -> None:
+    run = await lab.cluster(NACOS_2_2_4, size=1)
+    async with Web() as web:
+        await ask_for_list(web, run, listener, app="shop")
+        client = f"127.0.0.1:{listener.port}"
+        path = "/v2/ns/client/subscribe/list"
+        (found,) = (await web.get(run.cluster.nodes[0], path, clientId=f"{client}#true")).json["data"]
+    assert found["subscriberInfo"] == {"app": "shop", "agent": JAVA["User-Agent"], "addr": client}
 
 
 async def test_a_subscriber_lives_as_long_as_it_asks(lab: Lab, listener: Listener) -> None:

@@ -6,11 +6,11 @@ then either the node has changed, or the scripts no longer see it.
 
 from __future__ import annotations
 
+from distro_conformance.differential.beside_naming import BESIDE_NAMING, UP_TO_2_0
 from distro_conformance.differential.compare import MISSING
 from distro_conformance.differential.deviation import Deviation, Place, at
 from distro_conformance.release import Span
 
-UP_TO_2_0 = Span(until="2.0.4")
 FROM_2_2, FROM_2_3 = Span("2.2.0", "2.3.2"), Span("2.3.0", "2.3.2")
 MISSING_PATTERN = MISSING.replace("{", "[{]").replace("}", "[}]")
 
@@ -24,6 +24,12 @@ _JAVA_TEXTS = (
     "Instance can not be null.",
     "metadata format incorrect*",
     "service not found*",
+    "caused: For input string*",
+    "caused: Required *",
+    "caused: Request method &#39;*",
+    "Invalid signature",
+    "unsupported signature algorithm",
+    "unknown user!",
 )
 
 DEVIATIONS: tuple[Deviation, ...] = (
@@ -31,7 +37,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "DEV-MESSAGE",
         (
             *(Place("*", path="body.message", real=text) for text in _JAVA_TEXTS),
-            *(Place("[ho][tp]*", path="body", real=text) for text in _JAVA_TEXTS),
+            *(Place("*", path="body", real=text) for text in _JAVA_TEXTS),
             *at("names", "register, no namespace", path="body.message", real=MISSING_PATTERN),
         ),
         "The text of an error is a real server's own: the words of Jackson, of Spring, of a NullPointerException. "
@@ -132,6 +138,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         "DEV-HTTP-RANGES",
         (
+            *at("loader-count", "a word", path=""),
             *at("http-errors", "*port 70000", "*port -1", "*weight NaN"),
             *at("http-v2", "*port 70000", "*port is a word", "*weight is a word"),
             *at("operator", "owner {'ip': 'a', *"),
@@ -220,8 +227,9 @@ DEVIATIONS: tuple[Deviation, ...] = (
     ),
     Deviation(
         "DEV-2.0-DOUBLE-WRITE",
-        at("operator", "switches", "names of the counters"),
+        (*at("operator", "switches", "names of the counters"), *at("switches", path="body.doubleWriteEnabled")),
         "2.0.x has a switch and counters for its time beside 1.x servers, which the node does not play.",
         UP_TO_2_0,
     ),
+    *BESIDE_NAMING,
 )

@@ -24,6 +24,9 @@ MEASURED = frozenset({"cpu", "load", "mem"})
 COUNTED = "requestId"
 """Numbers of pushes: one row for a whole server."""
 
+SIGNED = "accessToken"
+"""Tokens that a server has made."""
+
 _MILLISECONDS = re.compile(r"\b1[5-9]\d{11}\b")
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:?\d\d)?")
 _SINCE_2017 = 1_500_000_000_000
@@ -48,6 +51,8 @@ class _Words:
             return sorted(items, key=_as_text) if key in UNORDERED else items
         if key in MEASURED:
             return "{measured}"
+        if key == SIGNED and isinstance(value, str):
+            return f"{{token with {value.count('.')} dots}}"
         if key == COUNTED:
             return "{count}" if value else value
         if isinstance(value, str):

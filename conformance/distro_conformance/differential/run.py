@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from distro_conformance.differential.compare import Difference, differences
@@ -14,10 +15,11 @@ from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange, ScriptLog
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.scripts import scripts_named
-from distro_conformance.differential.scripts.registry import Script
+from distro_conformance.differential.scripts.registry import Script, Setting
+from distro_conformance.differential.secured import SecuredNacos, secured_reference
 from distro_conformance.differential.stage import Stage, ready
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import member_beside
+from distro_conformance.node.run import member_beside, port_beside, version_of
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
@@ -26,6 +28,10 @@ from distro_protos import Json
 
 Log = Mapping[str, Sequence[Exchange]]
 """By script, normalised."""
+
+Nodes = Mapping[Setting, Target]
+Around = Callable[[Target, OnProgress], AbstractAsyncContextManager[PlayedPeer]]
+"""What stands around a node while it plays: it starts the node, and gives the member that speaks to it."""
 
 _READY_WITHIN_MS = 90_000
 _SIDE_BY_SIDE = 8
@@ -75,15 +81,16 @@ def run_differential(
     """
     begun = time.monotonic()
     real = resolve_target(target)
-    reference = EmbeddedTarget(profile or real.profile, mutant, acquainted=False)
-    if isinstance(real, EmbeddedTarget):
-        real = EmbeddedTarget(profile or real.profile, acquainted=False)
-    scripts = [each for each in scripts_named(script_ids) if real.profile in each.releases]
+    own = profile or real.profile
+    nodes = reference_nodes(own) if isinstance(real, EmbeddedTarget) else _real_nodes(real)
+    named = scripts_named(script_ids)
+    scripts = [each for each in named if each.setting in nodes and nodes[each.setting].profile in each.releases]
     if not scripts:
-        raise UsageError(f"none of these scripts is for {real.profile}")
+        raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
     async def run() -> tuple[Log, Log]:
-        return await play(reference, scripts, on_progress), await play(real, scripts, on_progress)
+        ours = await play(reference_nodes(own, mutant), scripts, on_progress)
+        return ours, await play(nodes, scripts, on_progress)
 
     ours, theirs = asyncio.run(run())
     whole = script_ids is None
@@ -110,25 +117,52 @@ def report(
     )
 
 
-async def play(target: Target, scripts: Sequence[Script], on_progress: OnProgress) -> Log:
-    """Start the node beside a played member, let it do the scripts, stop it.
+def reference_nodes(profile: str, mutant: str | None = None) -> Nodes:
+    return {
+        Setting.MEMBER: EmbeddedTarget(profile, mutant, acquainted=False),
+        Setting.SECURED: secured_reference(profile, mutant),
+    }
 
-    Where time is real, scripts run side by side: most of it is waiting, and they do not see each other.
+
+def _real_nodes(real: Target) -> Nodes:
+    secured: Nodes = {Setting.SECURED: SecuredNacos(real.profile)} if SecuredNacos.offers(real.profile) else {}
+    return {Setting.MEMBER: real, **secured}
+
+
+async def play(nodes: Nodes, scripts: Sequence[Script], on_progress: OnProgress) -> Log:
+    """Each script on the node that is started as the script wants it, one node after the other."""
+    logs: dict[str, Sequence[Exchange]] = {}
+    for setting, target in nodes.items():
+        if wanted := [script for script in scripts if script.setting is setting]:
+            logs |= await _play_all(target, _AROUND[setting], wanted, on_progress)
+    return {script.id: logs[script.id] for script in scripts}
+
+
+async def _play_all(target: Target, around: Around, scripts: Sequence[Script], on_progress: OnProgress) -> Log:
+    """Start the node, let it do the scripts, stop it.
+
+    Where time is real, scripts run side by side: most of it is waiting, and they do not see each other. Those that
+    would be seen come last, one by one.
     """
     logs: dict[str, Sequence[Exchange]] = {}
-    lanes = asyncio.Semaphore(1 if target.kind == "embedded" else _SIDE_BY_SIDE)
 
-    async def on_a_lane(script: Script, peer: PlayedPeer) -> None:
-        async with lanes:
-            on_progress(f"{target.spec}: {script.text}")
-            logs[script.id] = normalised(await _play(script, target, peer))
+    async def in_lanes(count: int, played: Iterable[Script], peer: PlayedPeer) -> None:
+        lanes = asyncio.Semaphore(count)
 
-    async with member_beside(target, on_progress, higher=True) as peer:
-        await ready(peer, target, _READY_WITHIN_MS)
+        async def on_a_lane(script: Script) -> None:
+            async with lanes:
+                on_progress(f"{target.spec}: {script.text}")
+                logs[script.id] = normalised(await _play(script, target, peer))
+
         async with asyncio.TaskGroup() as group:
-            for script in scripts:
-                group.create_task(on_a_lane(script, peer))
-    return {script.id: logs[script.id] for script in scripts}
+            for script in played:
+                group.create_task(on_a_lane(script))
+
+    async with around(target, on_progress) as peer:
+        side_by_side = 1 if target.kind == "embedded" else _SIDE_BY_SIDE
+        await in_lanes(side_by_side, (each for each in scripts if not each.alone), peer)
+        await in_lanes(1, (each for each in scripts if each.alone), peer)
+    return logs
 
 
 async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
@@ -140,6 +174,30 @@ async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
     finally:
         await stage.close()
     return stage.log
+
+
+@asynccontextmanager
+async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
+    """The member's address is the higher one on every node: who owns what depends on the order (section 6.6)."""
+    async with member_beside(target, on_progress, higher=True) as peer:
+        await ready(peer, target, _READY_WITHIN_MS)
+        yield peer
+
+
+@asynccontextmanager
+async def _alone(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
+    """The played member is none of the node's: it only speaks to it."""
+    peer = PlayedPeer(port_beside(target, higher=True), target.clock.now_ms, version=version_of(target.profile))
+    try:
+        await target.start([], on_progress)
+        await peer.dial(target.address)
+        yield peer
+    finally:
+        await peer.hang_up()
+        await target.stop()
+
+
+_AROUND: Mapping[Setting, Around] = {Setting.MEMBER: _beside, Setting.SECURED: _alone}
 
 
 def _of(difference: Difference, deviations: Sequence[Deviation]) -> Deviation | None:

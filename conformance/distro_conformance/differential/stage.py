@@ -16,6 +16,8 @@ import aiohttp
 import grpc.aio
 
 from distro_conformance.differential.exchange import ScriptLog, in_rows, opened
+from distro_conformance.differential.udp_client import UdpClient
+from distro_conformance.differential.udp_client import opened as in_packet
 from distro_conformance.node.kit import Timings
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
@@ -29,6 +31,7 @@ SERVICE, GROUP, CLUSTER = "web", "DEFAULT_GROUP", "DEFAULT"
 _TICK_MS = 50
 _HTTP_TIMEOUT_S = 5.0
 _MARGIN_MS = 300
+_UDP_DELIVERY_S = 0.05
 _DELIVERIES, _DELIVERY_S = 200, 0.005
 """How often, and how far apart in real time, is looked for what was sent. Only what never comes costs all of it."""
 
@@ -56,6 +59,7 @@ class Stage:
         self.timings = Timings.of(target.profile)
         self.log = ScriptLog(script, {**_family("node", target.address), **_family("member", peer.address)})
         self._voices: list[Voice] = []
+        self._udp_clients: list[UdpClient] = []
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_HTTP_TIMEOUT_S), trust_env=False)
         self._foreign: set[str] = set()
         self._heard = len(peer.arrivals)
@@ -89,6 +93,13 @@ class Stage:
         if voice.id:
             await self.target.client_gone(voice.id)
 
+    async def udp_client(self, name: str) -> UdpClient:
+        """The socket on which a client of 1.x listens."""
+        client = await UdpClient.open(name)
+        self.log.names[str(client.port)] = f"{{port of {name}}}"
+        self._udp_clients.append(client)
+        return client
+
     def foreign_client(self, name: str) -> str:
         """The id of a client that the played member owns."""
         client = f"17000000{len(self._foreign):05d}_127.0.0.1_{self.peer.port}_{self.namespace}"
@@ -98,9 +109,11 @@ class Stage:
 
     # What is said, and what comes back.
 
-    async def ask(self, step: str, voice: Voice, type_name: str, body: Json) -> Message | None:
+    async def ask(
+        self, step: str, voice: Voice, type_name: str, body: Json, *, headers: Mapping[str, str] | None = None
+    ) -> Message | None:
         """One call; None when the transport failed."""
-        return await self._logged(step, voice.connection.ask(type_name, body))
+        return await self._logged(step, voice.connection.ask(type_name, body, headers=headers))
 
     async def call(self, step: str, voice: Voice, payload: Payload) -> Message | None:
         """One call with a payload that no client would send."""
@@ -141,6 +154,11 @@ class Stage:
         self.log.note(step, answer)
         return answer.get("body")
 
+    async def log_in(self, step: str, user: str, password: str, *, path: str = "/v1/auth/login") -> str:
+        """The token, "" when there is none."""
+        found = await self.http(step, "POST", path, {"username": user, "password": password})
+        return str(found.get("accessToken", "")) if isinstance(found, dict) else ""
+
     # What the node does by itself.
 
     async def pass_ms(self, ms: int) -> None:
@@ -150,12 +168,29 @@ class Stage:
         """Until queries show what was applied, and subscribers have been told."""
         await self.pass_ms(self.timings.view_ms + _MARGIN_MS)
 
-    async def pushed(self, step: str, voice: Voice, expected: int) -> None:
-        """What a subscriber was told since the last look: so many pushes are waited for, 0 for the whole time."""
-        await self.until(lambda: len(voice.pushes) - voice.pushes_told, expected, self.timings.view_ms)
+    async def pushed(self, step: str, voice: Voice, expected: int, *, within_ms: int | None = None) -> None:
+        """What a client was told since the last look: so many pushes are waited for, 0 for the whole time, which is
+        the one that a change of a service takes to be told unless another is given."""
+        within_ms = self.timings.view_ms if within_ms is None else within_ms
+        await self.until(lambda: len(voice.pushes) - voice.pushes_told, expected, within_ms)
         told = voice.pushes[voice.pushes_told :]
         voice.pushes_told = len(voice.pushes)
         self.log.note(step, [{"type": push.type, "body": push.body} for push in told])
+
+    async def received(
+        self, step: str, client: UdpClient, expected: int, *, acknowledged: bool = True, within_ms: int | None = None
+    ) -> None:
+        """What a client of 1.x was told over UDP since the last look; it answers unless it is told not to."""
+        within_ms = self.timings.view_ms if within_ms is None else within_ms
+        await self.until(lambda: len(client.packets) - client.told, expected, within_ms)
+        packets = [in_packet(data) for data, _ in client.packets[client.told :]]
+        client.told = len(client.packets)
+        if acknowledged:
+            client.acknowledge()
+            await asyncio.sleep(_UDP_DELIVERY_S)
+        for packet in packets:  # numbers of packets are the nanoseconds of some clock
+            packet["message"]["lastRefTime"] = type(packet["message"].get("lastRefTime")).__name__
+        self.log.note(step, packets)
 
     async def heard(self, step: str, client: str, expected: int) -> None:
         """What the played member was sent of a client since the last look, without verifies."""
@@ -190,6 +225,8 @@ class Stage:
     async def close(self) -> None:
         for voice in list(self._voices):
             await self.leave(voice)
+        for client in self._udp_clients:
+            client.close()
         await self._session.close()
 
     # Below.

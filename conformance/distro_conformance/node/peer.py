@@ -158,14 +158,16 @@ class PlayedPeer:
         if self._server is not None:
             await self._server.stop(grace=None)
 
-    async def dial(self, node: str) -> None:
-        """Open the connection on which this member speaks to the node at host:port. Raises TargetError.
-
-        Up to 2.2.0 a node connects only to members that have reported themselves (section 4.2).
-        """
-        self._node = node
+    async def join(self, node: str) -> None:
+        """Dial a node that has this member on its list. Up to 2.2.0 it connects only to members that have reported
+        themselves (section 4.2). Raises TargetError."""
         if f"nacos-{self.version}" in _REPORTS_OVER_HTTP:
             await self.http.report_to(node, self.version)
+        await self.dial(node)
+
+    async def dial(self, node: str) -> None:
+        """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
+        self._node = node
         self._to_node = await Connection.open(with_offset(node, CLUSTER_OFFSET), labels=CLUSTER_LABELS)
 
     async def hang_up(self) -> None:

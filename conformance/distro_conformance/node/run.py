@@ -125,11 +125,11 @@ async def member_beside(target: Target, on_progress: OnProgress, *, higher: bool
 
     `higher`: the member's address is the higher one. Who owns which ip:port client depends on the order (section 6.6).
     """
-    peer = PlayedPeer(_port_beside(target, higher), target.clock.now_ms, version=_version(target.profile))
+    peer = PlayedPeer(port_beside(target, higher), target.clock.now_ms, version=version_of(target.profile))
     try:
         await peer.start()
         await target.start([peer.address], on_progress)
-        await peer.dial(target.address)
+        await peer.join(target.address)
         yield peer
     finally:
         await peer.hang_up()
@@ -225,7 +225,7 @@ def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:
     return tuple(known.values()) if ids is None else tuple(known[name] for name in ids)
 
 
-def _port_beside(target: Target, higher: bool) -> int:
+def port_beside(target: Target, higher: bool) -> int:
     own = int(target.address.rpartition(":")[2])
     for _ in range(_ATTEMPTS):
         (port,) = free_base_ports()
@@ -234,7 +234,7 @@ def _port_beside(target: Target, higher: bool) -> int:
     raise TargetError(f"no port above {own} is free")
 
 
-def _version(profile: str) -> str:
+def version_of(profile: str) -> str:
     """That a member of this profile has; `strict` stands on the latest 2.x."""
     release = release_of(profile)
     return "2.5.1" if release is None else ".".join(map(str, release))

@@ -13,6 +13,7 @@ from distro_conformance.verdict import TargetError, UsageError
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.mutants import with_mutant
+from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.profiles import Profile, profile_named
 
 _DISCONNECT_TIMEOUT_S = 5.0
@@ -43,7 +44,8 @@ class EmbeddedClock:
 class EmbeddedTarget:
     """One reference node. `interceptors` stand on its outgoing cluster channels: the kit's links, or a broken wire.
 
-    `acquainted`: its members count as known from the start, which they must when they speak no HTTP.
+    `acquainted`: its members count as known from the start, which they must when they speak no HTTP. A node with
+    `options` of its own is started without any member list when it has no other members.
     """
 
     kind = spec = "embedded"
@@ -55,6 +57,7 @@ class EmbeddedTarget:
         *,
         interceptors: Interceptors | None = None,
         acquainted: bool = True,
+        options: NodeOptions | None = None,
     ):
         try:
             found = profile_named(profile) if isinstance(profile, str) else profile
@@ -64,7 +67,7 @@ class EmbeddedTarget:
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
-        self._interceptors, self._acquainted = interceptors, acquainted
+        self._interceptors, self._acquainted, self._options = interceptors, acquainted, options
         self._node: Node | None = None
 
     @property
@@ -73,7 +76,9 @@ class EmbeddedTarget:
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
         profile = self._profile.acquainted() if self._acquainted else self._profile
-        config = NodeConfig(port=self._port, members=(self.address, *other_members), profile=profile)
+        members = (self.address, *other_members) if other_members or self._options is None else ()
+        options = self._options or DEFAULT_OPTIONS
+        config = NodeConfig(port=self._port, members=members, profile=profile, options=options)
         self._node = Node(config, clock=self.clock.virtual, interceptors=self._interceptors)
         try:
             await self._node.start()

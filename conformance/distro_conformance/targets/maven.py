@@ -36,7 +36,7 @@ async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
 
     Raises TargetError, in one line, when Maven is missing or cannot resolve them.
     """
-    directory = cache_directory() / "nacos" / release.version
+    directory = cache_directory() / "nacos" / release.directory
     if directory.is_dir():
         return directory
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -113,11 +113,16 @@ def _pom(release: NacosRelease) -> str:
         f"<exclusion><groupId>{group}</groupId><artifactId>{artifact}</artifactId></exclusion>"
         for group, artifact in (excluded.split(":") for excluded in release.excluded)
     )
+    managed = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        for group, artifact, version in (pinned.split(":") for pinned in release.managed)
+    )
     return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>distrocheck</groupId><artifactId>nacos-jars</artifactId><version>1</version>
+  <dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>
   <dependencies><dependency>
-    <groupId>{release.group}</groupId><artifactId>nacos-naming</artifactId><version>{release.version}</version>
+    <groupId>{release.group}</groupId><artifactId>{release.artifact}</artifactId><version>{release.version}</version>
     <exclusions>{exclusions}</exclusions>
   </dependency></dependencies>
 </project>

@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 LOAD_RETRY_MS = 1000
 """Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is repeated after this."""
 
-_MAIN = "com.alibaba.nacos.naming.NamingApp"
+_MAIN, _WHOLE_MAIN = "com.alibaba.nacos.naming.NamingApp", "com.alibaba.nacos.Nacos"
 _NO_SECURITY = (
     "org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration,"
     "org.springframework.boot.actuate.autoconfigure.security.servlet.ManagementWebSecurityAutoConfiguration"
@@ -25,12 +25,9 @@ _NO_SECURITY = (
 
 
 def write_home(home: Path, release: NacosRelease, members: Sequence[str]) -> None:
-    """Member list, bean file and whatever the release wants besides."""
-    files = {
-        "conf/cluster.conf": "".join(f"{member}\n" for member in members),
-        "beans.xml": _beans(release),
-        **release.home_files,
-    }
+    """Member list, bean file and whatever the release wants besides. A whole server is alone and has its own beans."""
+    of_naming = {"conf/cluster.conf": "".join(f"{member}\n" for member in members), "beans.xml": _beans(release)}
+    files = {**({} if release.is_whole else of_naming), **release.home_files}
     for name, text in files.items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +40,12 @@ def server_command(
     """The caller's own properties win. Raises TargetError when there is no Java."""
     properties = {**_properties(home, release, port), **release.jvm_properties, **jvm_properties}
     defines = [f"-D{key}={value}" for key, value in properties.items()]
-    return [find_java(), "-Xms64m", "-Xmx256m", *defines, "-cp", class_path(jars), _MAIN]
+    main, heap = (_WHOLE_MAIN, "-Xmx384m") if release.is_whole else (_MAIN, "-Xmx256m")
+    return [find_java(), "-Xms64m", heap, *defines, "-cp", class_path(jars), main]
 
 
 def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
-    return {
+    common = {
         "nacos.home": str(home),
         "user.home": str(home),
         "nacos.server.ip": HOST,
@@ -55,12 +53,17 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
         "com.alibaba.nacos.client.naming.local.ip": HOST,
         "server.port": str(port),
         "server.address": HOST,
-        "nacos.standalone": "false",
+        "nacos.standalone": str(release.is_whole).lower(),
         "server.tomcat.accesslog.enabled": "false",
         "server.tomcat.basedir": str(home),
         "server.servlet.contextPath": "/nacos",
         "nacos.logs.path": f"{home}/logs",
         "nacos.core.auth.enabled": "false",
+    }
+    if release.is_whole:
+        return common
+    return {
+        **common,
         "spring.main.sources": f"file:{home}/beans.xml",
         "spring.autoconfigure.exclude": _NO_SECURITY,
         release.load_retry_key: str(LOAD_RETRY_MS),

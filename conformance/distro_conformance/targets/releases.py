@@ -26,10 +26,26 @@ class NacosRelease:
     jvm_properties: dict[str, str] = field(default_factory=dict)
     home_files: dict[str, str] = field(default_factory=dict)  # path below the home directory -> content
     excluded: tuple[str, ...] = ()  # artifacts (group:name) that the server does without
+    managed: tuple[str, ...] = ()  # artifacts (group:name:version) of which Maven would take too old ones
+    schema: str | None = None
+    """In the jar of the console: what the database of a whole server is made from. None: this is naming alone."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.schema is not None
+
+    @property
+    def artifact(self) -> str:
+        return "nacos-console" if self.is_whole else "nacos-naming"
 
     @property
     def coordinates(self) -> str:
-        return f"{self.group}:nacos-naming:{self.version}"
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    @property
+    def directory(self) -> str:
+        """Of its jars, in the cache."""
+        return f"{self.version}-whole" if self.is_whole else self.version
 
 
 _NOT_NEEDED = (
@@ -61,6 +77,24 @@ RELEASES: dict[str, NacosRelease] = {
         ),
     )
 }
+
+
+_NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "org.springframework:spring-test")
+_SCHEMA_2_0, _SCHEMA = "META-INF/schema.sql", "META-INF/derby-schema.sql"
+
+WHOLE_RELEASES: dict[str, NacosRelease] = {
+    "2.0.4": NacosRelease("2.0.4", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA_2_0),
+    "2.2.4": NacosRelease(
+        "2.2.3",
+        "org.jeecgframework.nacos",
+        excluded=_NOT_NEEDED_WHOLE,
+        managed=("org.springframework:spring-beans:5.3.24", "org.springframework:spring-tx:5.3.24"),
+        schema=_SCHEMA,
+    ),
+    "2.3.2": NacosRelease("2.3.2", "org.jeecgframework.nacos", excluded=_NOT_NEEDED_WHOLE, schema=_SCHEMA),
+}
+"""Servers with console and users, by the release that they stand for. There is no whole 2.2.4; 2.2.3 differs from it in
+three classes, and in none of what such a server is fetched for."""
 
 
 def nacos_release(version: str) -> NacosRelease:

@@ -56,7 +56,7 @@ class Remote:
             core=core,
             connections=connections,
             ejector=ejector,
-            loader=ServerLoader(clock, membership.members, membership.peers, connections, ejector),
+            loader=ServerLoader(clock, profile, membership.members, membership.peers, connections, ejector),
             health=Health(),
             tokens=TokenManager(options.auth, clock) if options.auth else None,
             inner_api=InnerApi(profile, options.identity, membership.members),

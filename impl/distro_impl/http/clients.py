@@ -14,7 +14,7 @@ from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, wrapped
 from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.ip_port_client import is_ip_port, responsible_tag
+from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
@@ -48,10 +48,7 @@ class ClientInfo:
 
     def subscribed(self, parameters: Parameters) -> list[Json]:
         client = self._client(parameters)
-        ip, _ = _address(client)
-        connection = self._connections.get(client.id)
-        agent = connection.meta.version if connection else ""
-        subscriber = {"app": "unknown", "agent": agent, "addr": ip}
+        subscriber = self._subscriber(client)
         return [{**_service(service), "subscriberInfo": subscriber} for service in client.subscribers]
 
     def publishers(self, parameters: Parameters) -> list[Json]:
@@ -76,6 +73,13 @@ class ClientInfo:
         return self._having_address(
             parameters, ({"clientId": client.id, "ip": ip, "port": port} for client, (ip, port) in subscribed)
         )
+
+    def _subscriber(self, client: Client) -> Json:
+        ip, port = _address(client)
+        if isinstance(client, IpPortClient):
+            return {"app": client.agent.app, "agent": client.agent.name, "addr": f"{ip}:{port}"}
+        connection = self._connections.get(client.id)
+        return {"app": "unknown", "agent": connection.meta.version if connection else "", "addr": ip}
 
     def _cluster_shown(self, instance: PublishedInstance) -> Json:
         return {"cluster": instance.cluster} if self._profile.publishers_show_cluster else {}

@@ -17,7 +17,7 @@ from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text
 from distro_impl.naming.client import DEFAULT_CLUSTER, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import InstanceOperator
-from distro_impl.naming.ip_port_client import ip_port_client_id
+from distro_impl.naming.ip_port_client import Agent, ip_port_client_id
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.naming.udp_push import can_be_pushed_to
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
@@ -80,15 +80,24 @@ class InstanceOperations:
             "lightBeatEnabled": self._switches.light_beat_enabled,
         }
 
-    def instances(self, parameters: Parameters, clusters: str, agent: str = "") -> Json:
+    def instances(
+        self,
+        parameters: Parameters,
+        clusters: str,
+        agent: str = "",
+        *,
+        listens_at: tuple[str, str] = ("clientIP", "udpPort"),
+    ) -> Json:
         """ServiceInfo under the grouped name, which old clients take for the key of their cache.
 
-        A client that says where it listens for pushes subscribes by asking.
+        A client that says where it listens for pushes subscribes by asking; `listens_at` are the names of those two
+        parameters.
         """
         service = parameters.service()
-        ip, port = parameters.text("clientIP"), parameters.whole_number("udpPort", default=0)
+        ip, port = parameters.text(listens_at[0]), parameters.whole_number(listens_at[1], default=0)
         if can_be_pushed_to(agent, ip, port):
-            self._operator.subscribe(service, ip, port, clusters)
+            seen = Agent(agent, parameters.text("app"))
+            self._operator.subscribe(service, ip, port, clusters, seen)
         info = self._operator.instances(
             service, clusters=clusters, healthy_only=parameters.flag("healthyOnly", default=False)
         )

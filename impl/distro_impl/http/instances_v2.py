@@ -49,7 +49,8 @@ def instance_routes_v2(
 
     async def instances(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
-        return wrapped(operations.instances(parameters, parameters.text("clusterName"), user_agent(request)))
+        clusters, agent = parameters.text("clusterName"), user_agent(request)
+        return wrapped(operations.instances(parameters, clusters, agent, listens_at=("ip", "port")))
 
     async def hosts(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)

@@ -1,7 +1,7 @@
-"""`/v1|v2/core/loader`: what an operator asks about connections, and how clients are sent elsewhere.
+"""`/v2/core/loader`: what an operator asks about connections, and how clients are sent elsewhere.
 
-Answers are plain values without an envelope under both versions, as a real server gives them. Source:
-wire-protocol.md section 9.2; ServerLoaderController.
+Every 2.x has it under this path alone, and answers with plain values without an envelope. Source: wire-protocol.md
+section 9.2; ServerLoaderController.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from distro_impl.http.parameters import WHOLE_NUMBER
 from distro_impl.http.replies import json_reply
 from distro_impl.remote.loader import ServerLoad, ServerLoader
 from distro_protos import Json
@@ -23,7 +24,7 @@ def loader_routes(loader: ServerLoader) -> Iterable[web.RouteDef]:
 
     async def reload_current(request: web.Request) -> web.Response:
         count = _parameter(request, "count")
-        if not count.isdecimal():
+        if not WHOLE_NUMBER.fullmatch(count):
             raise web.HTTPBadRequest(text=f"Param 'count' is illegal, it must be a whole number, not '{count}'")
         loader.reload_count(int(count), request.query.get("redirectAddress"))
         return web.Response(text="success")
@@ -46,29 +47,30 @@ def loader_routes(loader: ServerLoader) -> Iterable[web.RouteDef]:
     async def cluster(_: web.Request) -> web.Response:
         return json_reply(_summary(await loader.cluster_loads(), loader.member_count))
 
-    for version in ("v1", "v2"):
-        base = f"/{version}/core/loader"
-        yield web.get(f"{base}/current", current)
-        yield web.get(f"{base}/reloadCurrent", reload_current)
-        yield web.get(f"{base}/reloadClient", reload_client)
-        yield web.get(f"{base}/smartReloadCluster", smart_reload_cluster)
-        yield web.get(f"{base}/cluster", cluster)
+    base = "/v2/core/loader"
+    yield web.get(f"{base}/current", current)
+    yield web.get(f"{base}/reloadCurrent", reload_current)
+    yield web.get(f"{base}/reloadClient", reload_client)
+    yield web.get(f"{base}/smartReloadCluster", smart_reload_cluster)
+    yield web.get(f"{base}/cluster", cluster)
 
 
 def _parameter(request: web.Request, name: str) -> str:
-    value = request.query.get(name, "")
-    if not value:
-        raise web.HTTPBadRequest(text=f"Required request parameter '{name}' is not present")
-    return value
+    """May be empty."""
+    if name not in request.query:
+        raise web.HTTPBadRequest(text=f"Parameter '{name}' is missing")
+    return request.query[name]
 
 
 def _summary(loads: list[ServerLoad], member_count: int) -> Json:
     counts = [load.sdk_count for load in loads]
+    average = sum(counts) // len(counts)
     return {
         "total": sum(counts),
         "min": min(counts),
         "max": max(counts),
-        "avg": sum(counts) // len(counts),
+        "avg": average,
+        "threshold": average * 1.1,
         "detail": [{"address": load.address, "metric": dict(load.metrics)} for load in loads],
         "memberCount": member_count,
         "metricsCount": len(loads),

@@ -160,12 +160,13 @@ def operator_routes(profile: Profile, operator: Operator) -> Iterable[web.RouteD
     async def servers(request: web.Request) -> web.Response:
         return json_reply(operator.servers(await read_parameters(request)))
 
-    yield web.get("/v1/ns/operator/metrics", metrics)
-    yield web.get("/v1/ns/operator/switches", switches)
-    yield web.put("/v1/ns/operator/switches", turn_switch)
-    yield web.get("/v1/ns/operator/distro/client", owner)
-    if not profile.http_v2_api:  # gone with the switch to 2.2
-        yield web.get("/v1/ns/operator/servers", servers)
+    for path in ("/v1/ns/operator", "/v1/ns/ops"):
+        yield web.get(f"{path}/metrics", metrics)
+        yield web.get(f"{path}/switches", switches)
+        yield web.put(f"{path}/switches", turn_switch)
+        yield web.get(f"{path}/distro/client", owner)
+        if not profile.http_v2_api:  # gone with the switch to 2.2
+            yield web.get(f"{path}/servers", servers)
     for path in ("/v2/ns/operator", "/v2/ns/ops") if profile.http_v2_api else ():
         yield web.get(f"{path}/metrics", metrics_v2)
         yield web.get(f"{path}/switches", switches_v2)

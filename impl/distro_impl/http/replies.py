@@ -63,10 +63,12 @@ def json_reply(data: Any, status: int = 200) -> web.Response:
     return web.Response(body=body, status=status, content_type=JSON)
 
 
-def error_page(status: int, path: str) -> web.Response:
+def error_page(status: int, path: str, message: str | None = None) -> web.Response:
     """What Spring shows for an error that no handler wrote about; its time is that of the machine, as in a log."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return json_reply({"timestamp": now, "status": status, "error": HTTPStatus(status).phrase, "path": path}, status)
+    told = {} if message is None else {"message": message}
+    page = {"timestamp": now, "status": status, "error": HTTPStatus(status).phrase, **told, "path": path}
+    return json_reply(page, status)
 
 
 def wrapped(

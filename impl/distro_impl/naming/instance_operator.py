@@ -18,7 +18,7 @@ from distro_impl.naming.beats import Beats, heart_beat_ms
 from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
-from distro_impl.naming.ip_port_client import IpPortClient, ip_port_client_id
+from distro_impl.naming.ip_port_client import Agent, IpPortClient, ip_port_client_id
 from distro_impl.naming.service_info import (
     MAX_WEIGHT,
     MIN_WEIGHT,
@@ -104,12 +104,12 @@ class InstanceOperator:
         self._beats.beat(client, service)
         return BeatCode.OK, self._beat_interval_ms(client.singles[service])
 
-    def subscribe(self, service: Service, ip: str, port: int, clusters: str) -> None:
+    def subscribe(self, service: Service, ip: str, port: int, clusters: str, agent: Agent) -> None:
         """Whoever listens there is told of changes, until it has not asked for a while."""
         if not self._switches.push_enabled:
             return
         client = self._clients.ip_port_client_connected(ip_port_client_id(ip, port))
-        client.renewed_ms = self._clock.now_ms()
+        client.renewed_ms, client.agent = self._clock.now_ms(), agent
         self._clients.subscribe(client, service, clusters)
 
     def instances(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:

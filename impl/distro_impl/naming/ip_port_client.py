@@ -44,6 +44,14 @@ def responsible_tag(client_id: str) -> str:
     return client_id.rpartition("#")[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """What a client that asks over HTTP says of itself: the program, and the application that it serves."""
+
+    name: str = ""
+    app: str = ""
+
+
 @dataclass(slots=True, eq=False)
 class IpPortClient(Client):
     """`renewed_ms` is when it last registered, deregistered, beat, or was verified."""
@@ -53,6 +61,8 @@ class IpPortClient(Client):
     heart_beats_ms: dict[Service, int] = field(default_factory=dict)
     """When each instance was last heard of. Never taken from a peer: a copy begins its own count."""
 
+    agent: Agent = Agent()
+    """Of the last one that subscribed."""
     accepted_here: bool = False
     """The last to change what it publishes was the client itself, here, and not a peer's message."""
 

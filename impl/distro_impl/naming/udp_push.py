@@ -13,7 +13,9 @@ import gzip
 import ipaddress
 import json
 import logging
+import re
 import socket
+from collections.abc import Mapping
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.ip_port_client import responsible_tag
@@ -25,8 +27,16 @@ ACK_TIMEOUT_MS = 10_000
 TRIES = 2
 COMPRESSED_FROM_BYTES = 1024
 MAX_PACKET_BYTES = 65_507
-AGENTS = ("Nacos-Java-Client", "Nacos-Go-Client", "Nacos-C-Client", "Nacos-CSharp-Client", "Nacos-DNS")
-"""Who listens for pushes; other clients only say that they do."""
+ANY_VERSION: tuple[int, ...] = ()
+LISTENING_SINCE: Mapping[str, tuple[int, ...]] = {
+    "Nacos-Java-Client": (0, 1, 0),
+    "Nacos-Go-Client": (0, 1, 0),
+    "Nacos-C-Client": (1, 0, 12),
+    "Nacos-CSharp-Client": (0, 9, 0),
+    "Nacos-DNS": ANY_VERSION,
+}
+"""Who listens for pushes, by the name and the version in the user agent, `<name>:v<version>`; other clients only say
+that they do."""
 
 Address = tuple[str, int]
 
@@ -42,7 +52,15 @@ def can_be_pushed_to(agent: str, ip: str, port: int) -> bool:
         ipaddress.IPv4Address(ip)
     except ValueError:
         return False
-    return 0 < port <= MAX_PORT and agent.startswith(AGENTS)
+    return 0 < port <= MAX_PORT and _listens(agent)
+
+
+def _listens(agent: str) -> bool:
+    since = next((least for name, least in LISTENING_SINCE.items() if agent.startswith(name)), None)
+    if not since:
+        return since is not None
+    numbers = re.match(r"[0-9]+(\.[0-9]+)*", agent.partition(":v")[2])
+    return numbers is not None and tuple(map(int, numbers[0].split("."))) >= since
 
 
 class UdpPushService(asyncio.DatagramProtocol):

@@ -170,10 +170,18 @@ class Profile:
     """A connection that refused every push for longer is ejected. None: it stays."""
     ejector_expels: bool = True
     """The ejector asks what is over a limit, or over the count of a reload, to connect elsewhere."""
+    reload_counts_members: bool = False
+    """For a reload the connections of members count too, though only those of SDKs are asked to go, and a count of 0
+    asks nobody (from 2.3.0 on)."""
     refusal_is_told: bool = False
     """A refused connection gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
     reset_names_connection: bool = True
-    """ConnectResetRequest carries the connection id (from 2.3.0 on)."""
+    """ConnectResetRequest carries the connection id besides an address (from 2.3.0 on)."""
+    connection_shows_app: bool = True
+    """A connection as an operator sees it has labels of its application, and its abilities as a table (from 2.3.0 on).
+    """
+    load_tells_limits: bool = False
+    """Besides its load a member tells the rule by which it limits connections (2.0.x and 2.1.x)."""
     exception_code_in_result: bool = True
     """The code of an exception in a handler stands in resultCode too (from 2.3.2 on); otherwise that is 500."""
 
@@ -183,8 +191,9 @@ class Profile:
     identity_sent: bool = False
     """Requests to members carry the identity of the cluster."""
     inner_auth: InnerAuth = InnerAuth.NEVER
-    http_report_needs_auth: bool = False
-    """Where authentication is on, a member report over HTTP needs the identity too."""
+    http_cluster_needs_auth: bool = False
+    """Where authentication is on, `/v1/core/cluster` is for administrators: the list of members, and reports too, which
+    then need the identity (from 2.3.0 on)."""
 
     # Naming (2.2, 3.2).
     ability_negotiation: bool = False

@@ -212,6 +212,7 @@ class RequestAcceptor:
             version=body.get("clientVersion", ""),
             tenant=body.get("tenant", ""),
             labels=body.get("labels", {}),
+            abilities=body.get("abilityTable"),
         )
 
     async def _set_up(self, connection: Connection, body: Mapping[str, Any]) -> None:

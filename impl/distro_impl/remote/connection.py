@@ -38,6 +38,8 @@ class ConnectionMeta:
     version: str = ""
     tenant: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    abilities: Mapping[str, bool] | None = None
+    """As told in `abilityTable`."""
 
     @property
     def is_sdk(self) -> bool:
@@ -62,14 +64,13 @@ class ConnectionMeta:
             "connectType": "GRPC",
             "connectionId": self.id,
             "clientIp": self.client_ip,
-            "remoteIp": self.client_ip,
-            "remotePort": self.remote_port,
             "localPort": self.local_port,
             "createTime": self.created_ms,
             "version": self.version,
             "tenant": self.tenant,
             "appName": self.app_name,
             "labels": dict(self.labels),
+            "tag": None,
             "sdkSource": self.is_sdk,
             "clusterSource": self.is_cluster,
         }

@@ -161,10 +161,12 @@ class ConnectionManager:
         self._clock.spawn(self.push(connection, CONNECT_RESET, body, RESET_TIMEOUT_MS), f"reset of {connection.id}")
 
     def reset_body(self, connection_id: str, redirect: str | None = None) -> Json:
-        """The body of ConnectResetRequest."""
-        ip, _, port = (redirect or "").rpartition(":")
+        """The body of ConnectResetRequest. A text without a colon is no address."""
+        ip, colon, port = (redirect or "").rpartition(":")
+        if not colon:
+            return {"module": "internal"}
         named = connection_id if self._profile.reset_names_connection else None
-        return {"serverIp": ip or None, "serverPort": port or None, "connectionId": named, "module": "internal"}
+        return {"serverIp": ip, "serverPort": port, "connectionId": named, "module": "internal"}
 
     def acknowledge(self, connection_id: str, request_id: str | None, succeeded: bool) -> None:
         """A response arrived on the stream."""

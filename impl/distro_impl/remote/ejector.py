@@ -31,7 +31,8 @@ class ConnectionEjector:
         self._check_after(FIRST_CHECK_MS)
 
     def reduce_to(self, count: int, redirect: str | None) -> None:
-        """The next check asks what is beyond so many SDK connections to go, to `redirect` if one is given."""
+        """The next check asks what is beyond so many connections to go, to `redirect` if one is given. A negative
+        count asks for nothing."""
         self._wanted_count, self._redirect = count, redirect
 
     async def check(self) -> None:
@@ -51,13 +52,22 @@ class ConnectionEjector:
         if not self._profile.ejector_expels:
             return
         expelled = set(self._connections.limits.over_limit(connection.meta for connection in self._connections))
-        if self._wanted_count is not None:
-            sdks = [connection.id for connection in self._connections if connection.meta.is_sdk]
-            expelled.update(sdks[self._wanted_count :])
+        expelled.update(self._surplus())
         for connection in self._connections:
             if connection.id in expelled:
                 self._connections.reset(connection, self._redirect)
         self._wanted_count = self._redirect = None
+
+    def _surplus(self) -> list[str]:
+        """Ids of SDK connections, the latest, that a reload leaves no room for."""
+        wanted = self._wanted_count
+        sdks = [connection.id for connection in self._connections if connection.meta.is_sdk]
+        if wanted is None or wanted < 0:
+            return []
+        if not self._profile.reload_counts_members:
+            return sdks[wanted:]
+        surplus = len(self._connections) - wanted if wanted else 0
+        return sdks[max(0, len(sdks) - surplus) :] if surplus > 0 else []
 
     def _eject_blocked(self) -> None:
         """Who reads nothing costs memory for everything that it is told."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from distro_impl.json_fields import fields, integer, map_of, read_field
 from distro_impl.remote.connection import ConnectionMeta
-from distro_protos import read_json
+from distro_protos import Json, read_json
 
 NO_LIMIT = -1
 
@@ -59,6 +59,16 @@ class ConnectionLimits:
         except ValueError as error:
             raise LimitRuleError(f"the limit rule cannot be used: {error}; an empty one is {{}}") from error
         return cls(**{_FIELDS[name]: value for name, value in rule.items()})
+
+    def to_rule(self) -> Json:
+        """As a `limitRule`."""
+        return {
+            "monitorIpList": [],
+            "countLimit": self.count_limit,
+            "countLimitPerClientIpDefault": self.count_limit_per_client_ip,
+            "countLimitPerClientIp": dict(self.client_ips),
+            "countLimitPerClientApp": dict(self.client_apps),
+        }
 
     def refusal(self, newcomer: ConnectionMeta, connected: SdkCounts) -> str | None:
         """Why one more connection would be too many, or None."""

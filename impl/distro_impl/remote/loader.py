@@ -8,6 +8,7 @@ ServerLoaderController.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from typing import TypeVar
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.membership.members import ServerMemberManager
+from distro_impl.profiles import Profile
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
+from distro_impl.remote.connection import APP_NAME_LABEL, Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.errors import success
@@ -46,20 +49,20 @@ class ServerLoader:
     def __init__(
         self,
         clock: Clock,
+        profile: Profile,
         members: ServerMemberManager,
         peers: ClusterRpcClientProxy,
         connections: ConnectionManager,
         ejector: ConnectionEjector,
     ) -> None:
-        self._clock, self._members, self._peers = clock, members, peers
+        self._clock, self._profile, self._members, self._peers = clock, profile, members, peers
         self._connections, self._ejector = connections, ejector
 
     def handlers(self) -> Mapping[str, Handler]:
         """Request type -> handler; both types come from members only."""
 
         def loader_info(_: Request) -> Reply:
-            own = self.own_load()
-            return "ServerLoaderInfoResponse", success(address=own.address, loaderMetrics=dict(own.metrics))
+            return "ServerLoaderInfoResponse", success(loaderMetrics=dict(self.own_load().metrics))
 
         def reload(request: Request) -> Reply:
             """Nothing is done where there are no more connections than are to stay."""
@@ -73,13 +76,7 @@ class ServerLoader:
 
     def current(self) -> Json:
         """Connection id -> what is known of that connection."""
-        return {
-            connection.id: {
-                "connected": True,
-                "metaInfo": {**connection.meta.to_json(), "lastActiveTime": connection.last_active_ms},
-            }
-            for connection in self._connections
-        }
+        return {connection.id: self._shown(connection) for connection in self._connections}
 
     @property
     def member_count(self) -> int:
@@ -94,11 +91,13 @@ class ServerLoader:
             "load": f"{load:.2f}",
             "cpu": f"{min(1.0, load / (os.cpu_count() or 1)):.2f}",
         }
+        if self._profile.load_tells_limits:
+            metrics["limitRule"] = json.dumps(self._connections.limits.to_rule())
         return ServerLoad(self._members.self_member.address, metrics)
 
     def reload_count(self, count: int, redirect: str | None = None) -> None:
         """The next connection check leaves so many SDK connections, where the release's ejector does that."""
-        self._ejector.reduce_to(max(0, count), redirect)
+        self._ejector.reduce_to(count, redirect)
 
     def reload_client(self, connection_id: str, redirect: str | None = None) -> bool:
         """Ask one client to connect again; False when there is no such connection."""
@@ -125,6 +124,16 @@ class ServerLoader:
         high = [load for load in reversed(loads) if load.sdk_count > most]
         asked = (self._reload(above.address, most, below.address) for above, below in zip(high, low, strict=False))
         return all(await self._clock.spawn(_all(asked), "smart reload"))
+
+    def _shown(self, connection: Connection) -> Json:
+        meta = connection.meta
+        shown = {**meta.to_json(), "lastActiveTime": connection.last_active_ms}
+        whole = {"connected": True, "traced": False, "labels": dict(meta.labels), "metaInfo": shown}
+        if not self._profile.connection_shows_app:
+            return {**whole, "abilities": None}
+        app = {"AppName": meta.labels.get(APP_NAME_LABEL), "ClientVersion": meta.version}
+        abilities = None if meta.abilities is None else dict(meta.abilities)
+        return {**whole, "metaInfo": {**shown, "appLabels": app}, "appLabels": app, "abilityTable": abilities}
 
     async def _load_of(self, member: str) -> ServerLoad | None:
         metrics = (await self._ask(member, LOADER_INFO, {}) or {}).get("loaderMetrics")

@@ -18,6 +18,7 @@ from distro_impl.profiles import InnerAuth, Profile
 from distro_impl.remote.errors import NO_RIGHT, SERVER_ERROR, failure
 from distro_impl.remote.handlers import Reply, Request, response_type
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, Right, TokenManager
+from distro_protos import Json
 
 INNER_REQUESTS = frozenset({DISTRO_DATA, MEMBER_REPORT})
 CLIENT_REQUESTS: Mapping[str, Right] = {
@@ -28,6 +29,8 @@ CLIENT_REQUESTS: Mapping[str, Right] = {
     "ServiceQueryRequest": Right.READ,
     "ServiceListRequest": Right.READ,
 }
+EMPTY_ANSWERS: Mapping[str, Json] = {"ServiceListRequest": {"count": 0}}
+"""What a refusal carries too: numbers that the class of the answer has in any case."""
 NO_IDENTITY = "this server has no identity to compare with: set nacos.core.auth.server.identity.key and .value"
 WRONG_IDENTITY = "the request does not carry the identity of this cluster"
 
@@ -42,9 +45,10 @@ class RemoteRequestAuthFilter:
             if request.type in INNER_REQUESTS:
                 self._inner_api.check(request.headers)
             elif self._tokens is not None and request.type in CLIENT_REQUESTS:
-                self._tokens.check(header(request.headers, ACCESS_TOKEN), CLIENT_REQUESTS[request.type])
+                self._tokens.check(request.headers.get(ACCESS_TOKEN), CLIENT_REQUESTS[request.type])
         except AccessDeniedError as error:
-            return response_type(request.type), failure(SERVER_ERROR, NO_RIGHT, str(error))
+            refused = failure(SERVER_ERROR, NO_RIGHT, str(error))
+            return response_type(request.type), {**EMPTY_ANSWERS.get(request.type, {}), **refused}
         return None
 
 

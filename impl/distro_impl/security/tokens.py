@@ -21,6 +21,13 @@ ALGORITHMS = ((64, "HS512"), (48, "HS384"), (0, "HS256"))
 """From so many bytes of secret on."""
 
 
+WITHOUT_TYPE = {"typ": None}
+"""Servers compare the whole header of a token with the one that they write themselves: `{"alg":"HS256"}`."""
+
+
+NO_USER, NO_RIGHT = "user not found!", "authorization failed!"
+
+
 class Right(StrEnum):
     READ = "r"
     WRITE = "w"
@@ -45,15 +52,19 @@ class TokenManager:
         if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
             raise AccessDeniedError("unknown user!")
         expires_s = self._clock.now_ms() // 1000 + self._options.token_seconds
-        return jwt.encode({"sub": name, "exp": expires_s}, self._options.secret, self._algorithm)
+        claims = {"sub": name, "exp": expires_s}
+        return jwt.encode(claims, self._options.secret, self._algorithm, headers=WITHOUT_TYPE)
+
+    def may_write(self, name: str) -> bool:
+        return name in self._options.users and self._options.users[name].may_write
 
     def check(self, token: str | None, right: Right) -> None:
         """Raises AccessDeniedError when the owner of the token may not do that."""
-        if not token:
-            raise AccessDeniedError("user not found!")
+        if token is None or not token.strip():
+            raise AccessDeniedError(NO_USER)
         user = self._user_of(token)
         if right is Right.WRITE and not user.may_write:
-            raise AccessDeniedError("authorization failed!")
+            raise AccessDeniedError(NO_RIGHT)
 
     def _user_of(self, token: str) -> User:
         try:
@@ -65,5 +76,5 @@ class TokenManager:
         if not isinstance(expires_s, int | float) or expires_s * 1000 <= self._clock.now_ms():
             raise AccessDeniedError("token expired!")
         if user is None:
-            raise AccessDeniedError("token invalid!")
+            raise AccessDeniedError(NO_RIGHT)
         return user

@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from distro_conformance.differential.scripts.registry import SCRIPTS, Script
 from distro_conformance.verdict import UsageError
 
-FILES = ("envelope", "instances", "lookups", "distro", "members", "http", "operator")
+FILES = (
+    "envelope",
+    "instances",
+    "lookups",
+    "distro",
+    "members",
+    "http",
+    "udp",
+    "operator",
+    "administration",
+    "loader",
+    "login",
+    "secured",
+)
 for name in FILES:
     importlib.import_module(f"{__name__}.{name}")
 

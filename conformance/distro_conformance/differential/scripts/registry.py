@@ -8,33 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from distro_conformance.differential.stage import Stage
 from distro_conformance.release import Span
+
+
+class Setting(StrEnum):
+    """What a node is started with."""
+
+    MEMBER = "beside a played member"
+    SECURED = "alone, with authentication on"
+
 
 Play = Callable[[Stage], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`id` is also the namespace that the script works in."""
+    """`id` is also the namespace that the script works in. `alone`: it turns what all clients of a node share."""
 
     id: str
     text: str
     play: Play
     releases: Span
+    alone: bool = False
+    setting: Setting = Setting.MEMBER
 
 
 SCRIPTS: dict[str, Script] = {}
 
 
-def script(id: str, text: str, releases: Span = Span()) -> Callable[[Play], Play]:  # noqa: A002
+def script(
+    id: str,  # noqa: A002
+    text: str,
+    releases: Span = Span(),
+    *,
+    alone: bool = False,
+    setting: Setting = Setting.MEMBER,
+) -> Callable[[Play], Play]:
     """Registers the function that follows."""
 
     def register(play: Play) -> Play:
         if id in SCRIPTS:
             raise ValueError(f"two scripts are called {id}")
-        SCRIPTS[id] = Script(id, text, play, releases)
+        SCRIPTS[id] = Script(id, text, play, releases, alone, setting)
         return play
 
     return register

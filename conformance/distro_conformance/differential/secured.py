@@ -1,0 +1,138 @@
+"""Two nodes with authentication on, one real and one reference, that know the same users, secret and identity.
+
+The real one is a whole server with its console, since naming alone has neither users nor a way to log in. It is
+started without other members: so it keeps its users in a database of its own, and needs no Raft majority.
+Source: wire-protocol.md section 4.4; the properties are those of a distribution's application.properties.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import aiohttp
+
+from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.nacos import NacosServer
+from distro_conformance.targets.nacos_home import HOST
+from distro_conformance.targets.nacos_target import SLACK_MS
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
+from distro_conformance.targets.target import OnProgress, RealClock
+from distro_conformance.verdict import TargetError
+from distro_impl.options import AuthOptions, NodeOptions, ServerIdentity, User
+
+SECRET = b"a secret that all members share!"
+IDENTITY = ("cluster", "is-ours")
+ADMIN, READER = ("nacos", "operator-password"), ("reader", "reader-password")
+_LOGIN_WITHIN_S = 60.0
+_POLL_S = 0.2
+_HASHED = {  # bcrypt, as the servers keep passwords
+    ADMIN[0]: "$2a$04$MXLr91sGhEdmGbr8ALJIXeR8z0d.IwkvXRM.MWFRMkdRbfpH1yUKW",
+    READER[0]: "$2a$04$DnNrRB/faeipeSKXAE/jk.0R70nCwvcrns5fRygaFP0RamyGqzuzW",
+}
+_USERS = f"""
+DELETE FROM roles;
+DELETE FROM users;
+INSERT INTO users (username, password, enabled) VALUES ('{ADMIN[0]}', '{_HASHED[ADMIN[0]]}', TRUE);
+INSERT INTO users (username, password, enabled) VALUES ('{READER[0]}', '{_HASHED[READER[0]]}', TRUE);
+INSERT INTO roles (username, role) VALUES ('{ADMIN[0]}', 'ROLE_ADMIN');
+INSERT INTO roles (username, role) VALUES ('{READER[0]}', 'READERS');
+INSERT INTO permissions (role, resource, action) VALUES ('READERS', '*:*:*', 'r');
+"""
+
+
+def secured_reference(profile: str, mutant: str | None = None) -> EmbeddedTarget:
+    users = {name: User(name, password, may_write=name == ADMIN[0]) for name, password in (ADMIN, READER)}
+    options = NodeOptions(identity=ServerIdentity(*IDENTITY), auth=AuthOptions(secret=SECRET, users=users))
+    return EmbeddedTarget(profile, mutant, acquainted=False, options=options)
+
+
+class SecuredNacos:
+    """A whole server for the release of a profile; see `offers`."""
+
+    kind = "nacos"
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+        self._release = WHOLE_RELEASES[profile.removeprefix("nacos-")]
+        self.spec = f"nacos:{self._release.directory}"
+        self.clock = RealClock(SLACK_MS)
+        (self._port,) = free_base_ports()
+        self._server: NacosServer | None = None
+
+    @staticmethod
+    def offers(profile: str) -> bool:
+        """Whether there is a whole server to fetch."""
+        return profile.removeprefix("nacos-") in WHOLE_RELEASES
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self._port}"
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
+        """Returns when the server knows its users. Raises TargetError."""
+        assert not other_members, "it is started alone"
+        jars = await jars_of(self._release, on_progress)
+        on_progress(f"starting Nacos {self._release.version} with authentication at {self.address}")
+        self._server = NacosServer(
+            self._release,
+            jars,
+            port=self._port,
+            members=[self.address],
+            jvm_properties=_properties(),
+            on_progress=on_progress,
+        )
+        _write_schema(self._server.home, jars, self._release)
+        await self._server.start()
+        await self._logged_in()
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
+
+    async def client_gone(self, client_id: str) -> None:
+        """Nothing to wait for: real time passes while the server notices."""
+
+    async def _logged_in(self) -> None:
+        """The users are read from the database a while after the start."""
+        url = f"http://{self.address}/nacos/v1/auth/login"
+        data = dict(zip(("username", "password"), ADMIN, strict=True))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOGIN_WITHIN_S), aiohttp.ClientSession(trust_env=False) as session:
+                while True:
+                    with contextlib.suppress(aiohttp.ClientError):
+                        async with session.post(url, data=data) as reply:
+                            if reply.status == 200:
+                                return
+                    await asyncio.sleep(_POLL_S)
+        raise TargetError(f"{self.spec} lets nobody log in within {_LOGIN_WITHIN_S:.0f} s")
+
+
+def _properties() -> dict[str, str]:
+    secret = base64.b64encode(SECRET).decode()
+    return {
+        "nacos.core.auth.enabled": "true",
+        "nacos.core.auth.system.type": "nacos",
+        "db.pool.config.connectionTimeout": "60000",  # a busy machine is slow to make the database
+        "nacos.core.auth.server.identity.key": IDENTITY[0],
+        "nacos.core.auth.server.identity.value": IDENTITY[1],
+        "nacos.core.auth.plugin.nacos.token.secret.key": secret,
+        "nacos.core.auth.default.token.secret.key": secret,
+    }
+
+
+def _write_schema(home: Path, jars: Path, release: NacosRelease) -> None:
+    """The release's own tables, and our users in place of the one that it brings."""
+    assert release.schema is not None
+    with zipfile.ZipFile(jars / f"{release.artifact}-{release.version}.jar") as jar:
+        tables = jar.read(release.schema).decode()
+    path = home / "conf" / Path(release.schema).name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(tables + _USERS, encoding="utf-8")
