@@ -21,7 +21,7 @@ from distro_conformance.differential.deviation import Deviation, Place
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange, ScriptLog, opened
 from distro_conformance.differential.normalise import normalised
-from distro_conformance.differential.run import Log, play, reference_nodes, report
+from distro_conformance.differential.run import Log, confirmed, play, reference_nodes, report
 from distro_conformance.differential.scripts import SCRIPTS, scripts_named
 from distro_conformance.release import Span
 from distro_conformance.targets.maven import jars_of
@@ -110,6 +110,18 @@ def test_a_deviation_explains_its_places_only_and_must_be_needed(monkeypatch: py
     assert verdict(3, 2) == (Verdict.VIOLATES, 1, 1)
     assert verdict(1, 1) == (Verdict.VIOLATES, 0, 1)
     assert verdict(1, 2, "nacos-2.3.2") == (Verdict.VIOLATES, 1, 0)
+
+
+def test_what_the_target_shows_once_of_twice_is_told_and_is_no_verdict() -> None:
+    ours: Log = {"s": [Exchange("s1", 1), Exchange("s2", 1), Exchange("s3", 1)]}
+    first: Log = {"s": [Exchange("s1", 2), Exchange("s2", 2), Exchange("s3", 1)]}
+    second: Log = {"s": [Exchange("s1", 2), Exchange("s2", 1), Exchange("s3", 2)]}
+    reports = [report(real, ours, "t", PROFILE, whole=False) for real in (first, second)]
+    found = confirmed(*reports)
+    assert [each.step for each in found.unexplained] == ["s1"]
+    assert [each.step for each in found.unrepeated] == ["s2", "s3"]
+    assert found.verdict is Verdict.VIOLATES
+    assert confirmed(reports[0], report(ours, ours, "t", PROFILE, whole=False)).verdict is Verdict.CONFORMS
 
 
 def test_the_registry_of_deviations_is_in_order() -> None:

@@ -30,6 +30,8 @@ def differential(
     else:
         for difference in report.unexplained:
             row("violates", str(difference))
+        for difference in report.unrepeated:
+            say(f"    once of twice: {difference}")
         for deviation in report.unused:
             row("violates", f"{deviation.id} explains nothing on {report.profile} any more: remove it, or narrow it")
         for deviation_id, times in sorted(Counter(deviation.id for deviation, _ in report.explained).items()):

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from distro_conformance.differential.compare import Difference, differences
 from distro_conformance.differential.deviation import Deviation
@@ -39,7 +39,10 @@ _SIDE_BY_SIDE = 8
 
 @dataclass(frozen=True, slots=True)
 class DifferentialReport:
-    """`explained` are the differences that a deviation covers, `unused` the deviations that cover none any more."""
+    """`explained` are the differences that a deviation covers, `unused` the deviations that cover none any more.
+
+    `unrepeated` are those that the target showed in one of two runs only: told, and no verdict.
+    """
 
     target: str
     profile: str
@@ -48,6 +51,7 @@ class DifferentialReport:
     explained: tuple[tuple[Deviation, Difference], ...]
     unused: tuple[Deviation, ...]
     seconds: float
+    unrepeated: tuple[Difference, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -61,6 +65,7 @@ class DifferentialReport:
             "profile": self.profile,
             "exchanges": self.exchanges,
             "differences": [difference.to_json() for difference in self.unexplained],
+            "unrepeated": [difference.to_json() for difference in self.unrepeated],
             "deviations": [{"id": name, "differences": times} for name, times in sorted(explained.items())],
             "unused": [deviation.id for deviation in self.unused],
             "seconds": round(self.seconds, 3),
@@ -77,7 +82,9 @@ def run_differential(
 ) -> DifferentialReport:
     """Play the scripts (default: all) on the target and on a reference node of the profile, default the target's own.
 
-    Raises UsageError for unknown names and TargetError when the target cannot be started.
+    Where a target of real time differs, its scripts are played once more: which pushes it merges depends on when its
+    threads run, and on a busy machine they run late. Raises UsageError for unknown names and TargetError when the
+    target cannot be started.
     """
     begun = time.monotonic()
     real = resolve_target(target)
@@ -88,18 +95,20 @@ def run_differential(
     if not scripts:
         raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
-    async def run() -> tuple[Log, Log]:
+    async def run() -> DifferentialReport:
         ours = await play(reference_nodes(own, mutant), scripts, on_progress)
-        return ours, await play(nodes, scripts, on_progress)
+        theirs = await play(nodes, scripts, on_progress)
+        found = report(theirs, ours, target, real.profile, whole=script_ids is None)
+        doubtful = [each for each in scripts if each.id in {difference.script for difference in found.unexplained}]
+        if not doubtful or isinstance(real, EmbeddedTarget):
+            return found
+        again = await play(_real_nodes(resolve_target(target)), doubtful, on_progress)
+        return confirmed(found, report({**theirs, **again}, ours, target, real.profile, whole=script_ids is None))
 
-    ours, theirs = asyncio.run(run())
-    whole = script_ids is None
-    return report(theirs, ours, target, real.profile, whole=whole, seconds=time.monotonic() - begun)
+    return replace(asyncio.run(run()), seconds=time.monotonic() - begun)
 
 
-def report(
-    real: Log, ours: Log, target: str, profile: str, *, whole: bool = True, seconds: float = 0.0
-) -> DifferentialReport:
+def report(real: Log, ours: Log, target: str, profile: str, *, whole: bool = True) -> DifferentialReport:
     """What is left of two logs. A deviation that explains nothing is told only of a `whole` run."""
     found = [each for name in real for each in differences(name, real[name], ours.get(name, ()))]
     valid = [each for each in DEVIATIONS if profile in each.releases]
@@ -113,7 +122,19 @@ def report(
         tuple(each for each in found if _key(each) not in covered),
         tuple(explained),
         tuple(each for each in valid if whole and each.id not in used),
-        seconds,
+        seconds=0.0,
+    )
+
+
+def confirmed(first: DifferentialReport, second: DifferentialReport) -> DifferentialReport:
+    """What both runs of the target found, and apart what one of them did."""
+    both = {_key(each) for each in first.unexplained} & {_key(each) for each in second.unexplained}
+    every = (*first.unexplained, *second.unexplained)
+    return replace(
+        second,
+        unexplained=tuple(each for each in second.unexplained if _key(each) in both),
+        unrepeated=tuple(each for each in every if _key(each) not in both),
+        unused=tuple(each for each in second.unused if each in first.unused),
     )
 
 
