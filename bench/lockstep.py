@@ -3,7 +3,8 @@
     python bench/lockstep.py --json [--quick]
 
 A step is one action of the Hypothesis machine: done on three nodes over real gRPC under virtual time, read back with a
-SNAPSHOT from each node, and compared with the model. Starting the nodes of each run and the calm end are included.
+SNAPSHOT from each node that can have changed, and compared with the model. Starting the nodes of each run and the calm
+end are included.
 """
 
 from __future__ import annotations

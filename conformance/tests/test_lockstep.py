@@ -5,28 +5,33 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from distro_conformance.lockstep import embedded_cluster
+from distro_conformance.lockstep.embedded_run import EmbeddedRun
 from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
 from distro_conformance.lockstep.rare_starts import STARTS, rare_starts
 from distro_conformance.scenario.replay import replay
 from distro_conformance.verdict import Verdict
+from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
+from distro_impl.remote import cluster_client
 from distro_model.actions import (
     Action,
     Advance,
     Connect,
     Crash,
     Cut,
+    Drop,
     Heal,
     Hold,
     Register,
@@ -34,6 +39,7 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.possible import Observation
 from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 60
@@ -213,6 +219,87 @@ def test_a_node_that_breaks_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(DistroClientDataProcessor, "data_of", breaks)
         with pytest.raises(DivergedError, match="out of order"):
             lockstep.perform(Advance(1_100))
+
+
+@pytest.mark.wire
+def test_a_node_is_asked_what_it_holds_when_it_can_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    observe = EmbeddedRun.observe
+
+    def noting(self: EmbeddedRun, nodes: Sequence[str]) -> Observation:
+        asked.append(tuple(nodes))
+        return observe(self, nodes)
+
+    monkeypatch.setattr(EmbeddedRun, "observe", noting)
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        for action, nodes in (
+            (Connect("c1", "a"), ("a",)),
+            (Register("c1", "web", "10.0.0.1:80"), ("a",)),
+            (Drop("a", "b", "CHANGE", "c1"), ()),
+            (Advance(1), ()),  # nothing is due
+            (Cut("a", "b"), ("a",)),
+            (Advance(1_100), ("a", "b")),
+        ):
+            asked.clear()
+            lockstep.perform(action)
+            assert asked == [nodes], action
+
+
+@pytest.mark.wire
+def test_a_change_that_only_time_brings_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cleaner that removes what it must not: nobody speaks to the node, one of its timers fires."""
+
+    def forgets(self: ClientManager) -> None:
+        for client in self:
+            if not client.native:
+                self._remove(client.id, NodeEventKind.REPLICA_REMOVED, "expired")
+
+    monkeypatch.setattr(ClientManager, "remove_expired", forgets)
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        for action in (Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(1_100)):
+            lockstep.perform(action)
+        with pytest.raises(DivergedError, match="c1 at b: the client is unknown, the model has there at revision"):
+            _wait_in_small_steps(lockstep)
+
+
+@pytest.mark.wire
+def test_nothing_at_all_gets_through_a_cut_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    knocks: list[str] = []
+
+    async def knock(target: str) -> None:
+        knocks.append(target)
+
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        lockstep.perform(Cut("a", "b"))
+        monkeypatch.setattr(cluster_client, "_knock", knock)
+        lockstep.perform(Advance(10_000))
+        assert not knocks
+        lockstep.perform(Heal("a", "b"))
+        lockstep.perform(Advance(10_000))
+        assert knocks
+
+
+def _wait_in_small_steps(lockstep: Lockstep) -> None:
+    for _ in range(60):
+        lockstep.perform(Advance(100))
+
+
+@pytest.mark.wire
+def test_the_end_of_a_run_is_as_long_as_there_is_something_to_repair() -> None:
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        assert lockstep.is_at_rest
+        lockstep.perform(Connect("c1", "a"))
+        lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
+        assert not lockstep.is_at_rest, "b does not know it yet"
+        lockstep.perform(Advance(1_100))
+        assert lockstep.is_at_rest
+        lockstep.perform(Crash("b"))
+        lockstep.perform(Drop("b", "a", "SNAPSHOT"))
+        lockstep.perform(Restart("b"))
+        lockstep.perform(Advance(15_000))
+        assert not lockstep.is_at_rest, "b waits for its snapshot"
+        lockstep.perform(Advance(45_000))
+        assert lockstep.is_at_rest
 
 
 @pytest.mark.wire

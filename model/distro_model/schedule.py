@@ -20,7 +20,7 @@ from distro_model.messages import Operation
 from distro_model.node import Member, MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.members import reported_member
-from distro_model.turn import Turn
+from distro_model.turn import Traffic, Turn
 
 
 class TimerKind(Enum):
@@ -183,6 +183,8 @@ _Pending = tuple[Turn, frozenset[Timer], frozenset[int]]
 
 def _orders(turn: Turn, due: frozenset[Timer], nodes: frozenset[int]) -> list[Turn]:
     """Every order of the timers of these nodes, merged after each timer."""
+    if not due and not _ticks_that_became_due(turn, nodes):  # most instants of most nodes
+        return [turn]
     finished: list[Turn] = []
     frontier: list[_Pending] = [(turn, due, nodes)]
     while frontier:
@@ -216,26 +218,29 @@ def _late_ticks(turn: Turn) -> list[Turn]:
 
 
 def _different(turns: list[Turn]) -> list[Turn]:
-    """Without duplicates. Neither the order of traffic is a difference, nor what nobody can see of it."""
-    if len(turns) < 2:
-        return turns
-    return list({_identity(turn): turn for turn in reversed(turns)}.values())[::-1]
+    """Without duplicates. Compared one by one: they are few, and share most nodes, which nobody then has to hash."""
+    kept: list[Turn] = []
+    for turn in turns:
+        if not any(_is_same(turn, other) for other in kept):
+            kept.append(turn)
+    return kept
 
 
 def _different_pending(pending: list[_Pending]) -> list[_Pending]:
-    if len(pending) < 2:
-        return pending
-    return list(
-        {(_identity(turn), waiting, ticking): (turn, waiting, ticking) for turn, waiting, ticking in pending}.values()
-    )
+    kept: list[_Pending] = []
+    for each in pending:
+        if not any(each[1:] == other[1:] and _is_same(each[0], other[0]) for other in kept):
+            kept.append(each)
+    return kept
 
 
-def _identity(turn: Turn) -> tuple[object, ...]:
-    return (
-        tuple(turn.nodes),
-        tuple(turn.links),
-        frozenset(Counter(call for call in turn.traffic if call.is_seen).items()),
-    )
+def _is_same(turn: Turn, other: Turn) -> bool:
+    """Neither the order of traffic is a difference, nor what nobody can see of it."""
+    return turn.nodes == other.nodes and turn.links == other.links and _seen(turn) == _seen(other)
+
+
+def _seen(turn: Turn) -> Counter[Traffic]:
+    return Counter(call for call in turn.traffic if call.is_seen)
 
 
 def _node_instants(node: NodeState, after_ms: int, profile: Profile, *, reports: bool) -> Iterator[int]:

@@ -36,9 +36,11 @@ from distro_model.actions import (
 )
 from distro_model.cluster import View
 from distro_model.possible import Observation
-from distro_protos import Message
+from distro_protos import Message, decode, encode
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
+
+_SNAPSHOT = encode("DistroDataRequest", distro_request("SNAPSHOT"), client_ip="127.0.0.1")
 
 REAL_PATIENCE_S = 10.0
 """For a push that the node has sent: it travels in real time. Only a wrong one costs so much."""
@@ -68,6 +70,7 @@ class EmbeddedCluster:
     _clients: dict[str, _Client] = field(default_factory=dict)
     _client_names: dict[str, str] = field(default_factory=dict)
     _probes: dict[str, Connection] = field(default_factory=dict)
+    _snapshots: dict[str, tuple[bytes, Mapping[str, View]]] = field(default_factory=dict)  # the last ones, as read
     _services: dict[str, None] = field(default_factory=dict)  # those in which anybody ever registered, in order
 
     def __post_init__(self) -> None:
@@ -109,6 +112,12 @@ class EmbeddedCluster:
 
     def node_of(self, client: str) -> str:
         return self._clients[client].node
+
+    @property
+    def subscribed(self) -> tuple[str, ...]:
+        """The nodes to which a client with a subscription is connected."""
+        at = {client.node for client in self._clients.values() if client.pushed}
+        return tuple(name for name in self.names if name in at)
 
     async def observe(self, nodes: Sequence[str]) -> Observation:
         """What each of these nodes holds, as its SNAPSHOT tells; None for a node that is down."""
@@ -238,11 +247,18 @@ class EmbeddedCluster:
                 link.swallow(action.operation, self._client_id(action.client))
 
     async def _observe(self, name: str) -> Mapping[str, View]:
-        reply = await self._probes[name].ask("DistroDataRequest", distro_request("SNAPSHOT"))
+        payload = await self._probes[name].call(_SNAPSHOT)
+        answered, held = self._snapshots.get(name, (b"", {}))
+        if payload.body.value == answered:
+            return held
+        reply = decode(payload)
         if outcome_of(reply) is Outcome.FAIL:  # it has not loaded yet, and says so
-            replicas = await self._queried(name)
-        else:
-            replicas = read_snapshot(reply)
+            return self._by_name(await self._queried(name))
+        held = self._by_name(read_snapshot(reply))
+        self._snapshots[name] = payload.body.value, held
+        return held
+
+    def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
         return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in replicas}
 
     async def _queried(self, name: str) -> tuple[Replica, ...]:

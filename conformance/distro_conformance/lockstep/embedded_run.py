@@ -148,12 +148,22 @@ class EmbeddedRun:
     def node_of(self, client: str) -> str:
         return self._cluster.node_of(client)
 
+    @property
+    def timers_fired(self) -> int:
+        """Of all nodes, since the start: what else they do, they do because somebody speaks to them."""
+        return self._clock.timers_fired
+
+    @property
+    def subscribed(self) -> Sequence[str]:
+        """The nodes that have something to push to somebody."""
+        return self._cluster.subscribed
+
     def observe(self, nodes: Sequence[str]) -> Observation:
         """What each of these nodes holds; None for one that is down."""
         return self._loop.run_until_complete(self._cluster.observe(nodes)) if nodes else {}
 
     def shown(self, nodes: Sequence[str]) -> Mapping[str, Lists]:
-        return self._loop.run_until_complete(self._cluster.shown(nodes))
+        return self._loop.run_until_complete(self._cluster.shown(nodes)) if nodes else {}
 
     def wrong_pushes(self, expected: Mapping[str, Lists]) -> str | None:
         return self._loop.run_until_complete(self._cluster.wrong_push(expected))

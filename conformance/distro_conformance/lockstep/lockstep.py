@@ -19,6 +19,7 @@ from distro_model.actions import (
     Action,
     Advance,
     Connect,
+    Cut,
     Deregister,
     Disconnect,
     Drop,
@@ -82,9 +83,16 @@ class Lockstep:
         """Why the action makes no sense now, or None."""
         return self._possible.guard(action)
 
+    @property
+    def is_at_rest(self) -> bool:
+        """All nodes hold the same, and none of them still has to load: nothing is left to repair."""
+        held = [*self._last_seen.values()]
+        nodes = [node for state in self._possible.states for node in state.nodes]
+        return all(each == held[0] for each in held) and all(node is not None and node.loaded for node in nodes)
+
     def perform(self, action: Action) -> None:
         """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal."""
-        hearing = self._hearing(action)
+        hearing, timers_fired = self._hearing(action), self._run.timers_fired
         try:
             pushed = self._perform(action)
         except (WorkFailedError, RefusedError) as error:
@@ -93,6 +101,8 @@ class Lockstep:
         if not self._compare:
             self._possible = possible
             return
+        if isinstance(action, Advance) and self._run.timers_fired == timers_fired:
+            hearing = ()  # time has passed, and nothing was due
         seen = {**self._last_seen, **self._run.observe(hearing)}
         after = possible.matching(seen, self._run.take_traffic())
         if isinstance(after, Rejection):
@@ -108,6 +118,8 @@ class Lockstep:
         match action:
             case Heal() | Hold() | Drop() | Swallow():
                 return ()
+            case Cut(source=source):  # what it still waited for has ended
+                return (source,)
             case Connect(node=node):
                 return (node,)
             case Register(client=client) | Deregister(client=client) | Disconnect(client=client):
@@ -116,12 +128,12 @@ class Lockstep:
                 return self._nodes
 
     def _perform(self, action: Action) -> Observation | None:
-        """Where the action leaves time for a push: what was seen before the last such time."""
+        """Where the action leaves time for a push: what nodes with subscribers held before the last such time."""
         if not self._compare or not isinstance(action, Advance) or action.ms < LONG_MS:
             self._run.perform(action)
             return None
         self._run.perform(Advance(action.ms - PUSHED_WITHIN_MS))
-        seen = self.observe()
+        seen = self._run.observe(self._run.subscribed)
         self._run.perform(Advance(PUSHED_WITHIN_MS))
         return seen
 
@@ -130,7 +142,7 @@ class Lockstep:
         changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
         wrong = wrong_lists(seen, self._run.shown(changed), "shows")
         if wrong is None and before is not None:
-            calm = {node: held for node, held in seen.items() if same_lists(held, before[node])}
+            calm = {node: seen[node] for node, held in before.items() if same_lists(seen[node], held)}
             wrong = self._run.wrong_pushes({node: projection(held) for node, held in calm.items()})
         if wrong is not None:
             raise DivergedError(action, self.now_ms(), f"after `{action}` {wrong}")

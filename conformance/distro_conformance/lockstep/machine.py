@@ -55,8 +55,11 @@ JUST_BEFORE_LOAD_MS = 29_400
 LEASES_MS = (177_000, 181_000, 186_000)
 """Around the lease of 180 s and the cleaner's period. Dear in real time, hence at most once in a run."""
 
-CALM_MS = 45_000
-"""What a healed cluster is given before it is held to agree: load retry, sync retry, report and verify."""
+CALM_MS = 15_000
+"""What a healed cluster is given before it is held to agree: sync retry, report and verify."""
+
+CALMS_MAX = 3
+"""So often at most, while something is left to repair: a load that failed is repeated after 30 s."""
 
 Machine = type[RuleBasedStateMachine]
 T = TypeVar("T", bound=Any)
@@ -280,7 +283,10 @@ def machine(
                 self.perform(Heal(*self.cut.pop()))
             for name in sorted(set(NODES) - set(self.up)):
                 self.perform(Restart(name))
-            self.perform(Advance(CALM_MS))
+            for _ in range(CALMS_MAX):
+                self.perform(Advance(CALM_MS))
+                if lockstep.is_at_rest:
+                    break
             if not self.orphans:  # else nodes may still differ about clients that nobody owns any more
                 lockstep.checkpoint()
 

@@ -146,12 +146,17 @@ class Link:
         """Returns when the link is cut, at once when it is: a connection that goes over it ends with it."""
         await self._severed.wait()
 
+    def refuse_when_cut(self) -> None:
+        """Raises LinkCutError."""
+        if self.is_cut:
+            raise LinkCutError
+
     async def carry(self, request: Payload, forward: Forward) -> Payload:
         """Take one request over the link and bring back its reply. Raises LinkCutError when the link is cut."""
         type_name = request.metadata.type
         call = read_request(decode(request)) if type_name == DISTRO_REQUEST else None
         if call is None:
-            self._refuse_when_cut()
+            self.refuse_when_cut()
             if self.is_held and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(held=True)
             return await forward(request)
@@ -169,7 +174,7 @@ class Link:
         return reply
 
     async def _carry_distro(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
-        self._refuse_when_cut()
+        self.refuse_when_cut()
         fate = self._fate_of(carried.call)
         if fate == "drop":
             await self._wait()
@@ -196,10 +201,6 @@ class Link:
                 return armed.fate
         return None
 
-    def _refuse_when_cut(self) -> None:
-        if self.is_cut:
-            raise LinkCutError
-
     async def _wait(self, *, held: bool = False) -> None:
         """Until the link is released (if held), the connection ends, or the sender gives up."""
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -217,6 +218,10 @@ class LinkInterceptor(grpc.aio.UnaryUnaryClientInterceptor):
 
     def __init__(self, link: Link) -> None:
         self._link = link
+
+    def check_connect(self) -> None:
+        """No connection is opened over a cut link, nor tried: its packets would be lost as well."""
+        self._link.refuse_when_cut()
 
     async def intercept_unary_unary(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any

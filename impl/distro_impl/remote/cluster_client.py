@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import grpc
 
@@ -52,6 +52,15 @@ class PeerUnreachableError(ConnectionError):
     """There is no connection to the peer, or it broke under the request."""
 
 
+@runtime_checkable
+class Barrier(Protocol):
+    """An interceptor that decides about connections as well as about the calls on them."""
+
+    def check_connect(self) -> None:
+        """Called before anything is sent to open one. Raises ConnectionError when nothing gets through."""
+        ...
+
+
 class ClusterClient:
     """Requests to one peer."""
 
@@ -59,6 +68,7 @@ class ClusterClient:
         self, own: NodeConfig, peer: str, clock: Clock, interceptors: Sequence[grpc.aio.ClientInterceptor]
     ) -> None:
         self._own, self._peer, self._clock, self._interceptors = own, peer, clock, interceptors
+        self._barriers = [each for each in interceptors if isinstance(each, Barrier)]
         self._connection: _Connection | None = None
         self._open_connections: set[_Connection] = set()  # retired ones too, until they are closed
         self._connecting: asyncio.Task[_Connection | None] | None = None
@@ -119,6 +129,7 @@ class ClusterClient:
             self._connecting = None
 
     async def _set_up(self) -> _Connection:
+        self._pass_barriers()
         await _knock(cluster_target(self._peer))
         connection = _Connection(self._own, self._peer, self._clock, self._interceptors, self._open_connections)
         try:
@@ -129,6 +140,13 @@ class ClusterClient:
             raise
         self._connection = connection
         return connection
+
+    def _pass_barriers(self) -> None:
+        try:
+            for barrier in self._barriers:
+                barrier.check_connect()
+        except ConnectionError as error:
+            raise PeerUnreachableError(f"nothing gets through to {self._peer}") from error
 
     def _refuse_if_retired(self) -> None:
         if self._retired:
