@@ -127,7 +127,8 @@ class EmbeddedCluster:
 
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""
-        return {name: await self._shown(name) for name in nodes if name in self._nodes}
+        up = [name for name in nodes if name in self._nodes]
+        return dict(zip(up, await asyncio.gather(*map(self._shown, up)), strict=True))
 
     async def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
         """Which subscriber at one of these nodes was told something else last, and is not told better in real time."""
@@ -150,13 +151,12 @@ class EmbeddedCluster:
 
     async def close(self) -> None:
         """Drop every connection and stop every node; safe to call twice."""
-        for connection in [*self._probes.values(), *(client.connection for client in self._clients.values())]:
-            await connection.close()
+        connections = [*self._probes.values(), *(client.connection for client in self._clients.values())]
+        await asyncio.gather(*(connection.close() for connection in connections))
         for link in self.links.values():
             link.source_gone()
             link.cut()
-        for node in self._nodes.values():
-            await node.crash()
+        await asyncio.gather(*(node.crash() for node in self._nodes.values()))
         self._probes, self._clients, self._nodes = {}, {}, {}
 
     async def _start(self, name: str) -> None:
@@ -267,11 +267,12 @@ class EmbeddedCluster:
         return tuple(answer for answer in answers if answer is not None)
 
     async def _shown(self, name: str) -> Lists:
-        lists: dict[str, tuple[str, ...]] = {}
-        for service in self._services:
-            body = {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
-            lists[service] = read_list(await self._probes[name].ask("ServiceQueryRequest", body))
-        return lists
+        lists = await asyncio.gather(*(self._list(name, service) for service in self._services))
+        return dict(zip(self._services, lists, strict=True))
+
+    async def _list(self, name: str, service: str) -> tuple[str, ...]:
+        body = {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
+        return read_list(await self._probes[name].ask("ServiceQueryRequest", body))
 
 
 async def _becomes(pushed: Mapping[str, tuple[str, ...]], service: str, due: tuple[str, ...]) -> bool:
