@@ -57,6 +57,8 @@ def test_what_no_two_runs_share_is_replaced_and_nothing_else() -> None:
     assert words({"lastRefTime": 0}) == {"lastRefTime": 0}
     assert words({"code": 20002, "raftPort": 20002}, **{"20002": "{port}"}) == {"code": 20002, "raftPort": "{port}"}
     assert words({"requestId": "37"}) == {"requestId": "{count}"}
+    assert words({"accessToken": "a.b.c", "tokenTtl": 17_999}) == words({"accessToken": "d.e.f", "tokenTtl": 18_000})
+    assert words({"accessToken": "AUTH_DISABLED"}) != words({"accessToken": "d.e.f"})
     assert words({"data": '{"b":1,"a":2}'}) == words({"data": '{ "a": 2, "b": 1 }'})
 
 

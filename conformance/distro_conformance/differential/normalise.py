@@ -27,6 +27,9 @@ COUNTED = "requestId"
 SIGNED = "accessToken"
 """Tokens that a server has made."""
 
+LEFT_S = "tokenTtl"
+"""What is left of the time of a token: a second less when a second has just begun. Rounded up to tens."""
+
 _MILLISECONDS = re.compile(r"\b1[5-9]\d{11}\b")
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:?\d\d)?")
 _SINCE_2017 = 1_500_000_000_000
@@ -53,6 +56,8 @@ class _Words:
             return "{measured}"
         if key == SIGNED and isinstance(value, str):
             return f"{{token with {value.count('.')} dots}}"
+        if key == LEFT_S and isinstance(value, int):
+            return -(-value // 10) * 10
         if key == COUNTED:
             return "{count}" if value else value
         if isinstance(value, str):
