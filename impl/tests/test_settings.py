@@ -160,3 +160,14 @@ def test_tls_is_refused_where_the_release_has_none():
 def test_the_secret_of_an_old_release_has_another_key():
     with pytest.raises(SettingError, match=r"'nacos\.core\.auth\.default\.token\.secret\.key' is missing"):
         configured(NACOS_2_0_4, {"nacos.core.auth.enabled": "true"})
+
+
+@pytest.mark.parametrize("prefix", ["", "file:"])
+def test_a_certificate_is_named_as_for_a_real_server_or_by_its_path(tmp_path: Path, prefix: str):
+    for name in ("chain.pem", "key.pem"):
+        (tmp_path / name).write_text("")
+    files = {"certChainFile": f"{prefix}{tmp_path}/chain.pem", "certPrivateKey": f"{prefix}{tmp_path}/key.pem"}
+    tls = {f"{TLS}.{name}": value for name, value in {"enableTls": "true", "compatibility": "false", **files}.items()}
+    found = configured(STRICT, tls).options.sdk_server.tls
+    assert found is not None
+    assert (found.cert_chain_file, found.private_key_file) == (tmp_path / "chain.pem", tmp_path / "key.pem")

@@ -33,6 +33,9 @@ from distro_impl.settings.registry import SETTINGS, TLS_PREFIXES, Kind, Setting
 MIN_SECRET_BYTES = 32
 """As upstream: a shorter key is too weak for HS256."""
 
+FILE_PREFIX = "file:"
+"""Without it a real server takes even an absolute path for a resource of its class path. Here it may be left out."""
+
 TLS_SWITCHES = tuple((f"{section}.enabled",) for section in TLS_PREFIXES)
 """What these ask for is never left out with a mere notice."""
 
@@ -142,9 +145,10 @@ def _parsed(setting: Setting, text: str) -> object:
             raise SettingError(f"the setting '{key}' takes true or false, not '{text}'")
         return text.lower() == "true"
     if kind is Kind.FILE:
-        if not Path(text).is_file():
+        file = Path(text.removeprefix(FILE_PREFIX))
+        if not file.is_file():
             raise SettingError(f"the setting '{key}' names a file that is not there: '{text}'")
-        return Path(text)
+        return file
     if kind is Kind.LIST:
         return tuple(item.strip() for item in text.split(",") if item.strip())
     if kind is Kind.TEXT:
