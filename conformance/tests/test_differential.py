@@ -25,7 +25,7 @@ from distro_conformance.differential.run import Log, confirmed, play, reference_
 from distro_conformance.differential.scripts import SCRIPTS, scripts_named
 from distro_conformance.release import Span
 from distro_conformance.targets.maven import jars_of
-from distro_conformance.targets.releases import nacos_release
+from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_conformance.wire.messages import pack
 
@@ -184,7 +184,8 @@ def test_a_real_server_and_a_reference_node_differ_in_what_is_listed_only() -> N
     if shutil.which("java") is None:
         pytest.skip("INCONCLUSIVE: there is no Java here")
     try:
-        asyncio.run(jars_of(nacos_release(RELEASE), print))
+        for release in (nacos_release(RELEASE), WHOLE_RELEASES[RELEASE]):
+            asyncio.run(jars_of(release, print))
     except TargetError as error:
         pytest.skip(f"INCONCLUSIVE: Nacos {RELEASE} cannot be fetched: {error}")
     ran = subprocess.run(

@@ -79,7 +79,7 @@ RELEASES: dict[str, NacosRelease] = {
 }
 
 
-_NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "org.springframework:spring-test")
+_NOT_NEEDED_WHOLE = ("mysql:mysql-connector-java", "com.mysql:mysql-connector-j", "org.springframework:spring-test")
 _SCHEMA_2_0, _SCHEMA = "META-INF/schema.sql", "META-INF/derby-schema.sql"
 
 WHOLE_RELEASES: dict[str, NacosRelease] = {
