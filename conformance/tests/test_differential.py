@@ -54,8 +54,11 @@ def test_what_no_two_runs_share_is_replaced_and_nothing_else() -> None:
         "x": "118848",
     }
     assert words({"lastRefTime": 1_700_000_000_123, "port": 80}) == {"lastRefTime": "{time}", "port": 80}
+    assert words({"token": "1700000000123", "odd": "²"}) == {"token": "{time}", "odd": "²"}
     assert words({"lastRefTime": 0}) == {"lastRefTime": 0}
-    assert words({"code": 20002, "raftPort": 20002}, **{"20002": "{port}"}) == {"code": 20002, "raftPort": "{port}"}
+    numbers = {"code": 20002, "raftPort": 20002, "grpcPort": "20002", "of": "weight 20002", "at": "10.0.0.1:20002"}
+    named = {**numbers, "raftPort": "{port}", "grpcPort": "{port}", "at": "10.0.0.1:{port}"}
+    assert words(numbers, **{"20002": "{port}"}) == named
     assert words({"requestId": "37"}) == {"requestId": "{count}"}
     assert words({"accessToken": "a.b.c", "tokenTtl": 17_999}) == words({"accessToken": "d.e.f", "tokenTtl": 18_000})
     assert words({"accessToken": "AUTH_DISABLED"}) != words({"accessToken": "d.e.f"})

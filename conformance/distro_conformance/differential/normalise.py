@@ -61,7 +61,8 @@ class _Words:
         if key == COUNTED:
             return "{count}" if value else value
         if isinstance(value, str):
-            return self._text_or_object(value)
+            port = self._port(int(value), key) if value.isdecimal() else None
+            return port if isinstance(port, str) else self._text_or_object(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return "{time}" if value > _SINCE_2017 else self._port(value, key)
         return value
@@ -79,7 +80,8 @@ class _Words:
 
     def _text(self, text: str) -> str:
         for own, word in self._names:
-            text = re.sub(rf"(?<![0-9]){re.escape(own)}(?![0-9])", word, text)
+            before = "(?<=[:_])" if own.isdigit() else "(?<![0-9])"
+            text = re.sub(rf"{before}{re.escape(own)}(?![0-9])", word, text)
         return _ISO_TIME.sub("{time}", _MILLISECONDS.sub("{time}", text))
 
 

@@ -17,6 +17,7 @@ SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
 _LOWEST, _HIGHEST = 11_000, 29_000  # the highest of a family stays below the ports that systems give to outgoing calls
 _ATTEMPTS = 500
+_random = random.SystemRandom()  # whoever seeds the other one, as property tests do, would get the same ports again
 _handed_out: deque[int] = deque(maxlen=100)
 """Base ports that were given lately. Who got one binds it only when its process is up, seconds later; clusters that are
 started side by side would else be given overlapping families in the meantime."""
@@ -40,7 +41,7 @@ def free_base_ports(count: int = 1) -> tuple[int, ...]:
     """
     chosen: list[int] = []
     for _ in range(_ATTEMPTS):
-        base = random.randint(_LOWEST, _HIGHEST)
+        base = _random.randint(_LOWEST, _HIGHEST)
         if any(family(base) & family(other) for other in (*chosen, *_handed_out)) or first_taken(base) is not None:
             continue
         chosen.append(base)
