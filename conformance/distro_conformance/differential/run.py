@@ -82,30 +82,34 @@ def run_differential(
 ) -> DifferentialReport:
     """Play the scripts (default: all) on the target and on a reference node of the profile, default the target's own.
 
-    Where a target of real time differs, its scripts are played once more: which pushes it merges depends on when its
-    threads run, and on a busy machine they run late. Raises UsageError for unknown names and TargetError when the
-    target cannot be started.
+    Where the two differ, the scripts in question are played once more on both: which pushes a server merges depends on
+    when its threads run, and on a busy machine they run late. Raises UsageError for unknown names and TargetError when
+    the target cannot be started.
     """
     begun = time.monotonic()
     real = resolve_target(target)
     own = profile or real.profile
-    nodes = reference_nodes(own) if isinstance(real, EmbeddedTarget) else _real_nodes(real)
+    nodes = _nodes_of(real, own)
     named = scripts_named(script_ids)
     scripts = [each for each in named if each.setting in nodes and nodes[each.setting].profile in each.releases]
     if not scripts:
         raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
+    async def both(played: Sequence[Script], theirs: Nodes) -> tuple[Log, Log]:
+        ours = await play(reference_nodes(own, mutant), played, on_progress)
+        return await play(theirs, played, on_progress), ours
+
     async def run() -> DifferentialReport:
-        ours = await play(reference_nodes(own, mutant), scripts, on_progress)
-        theirs = await play(nodes, scripts, on_progress)
+        theirs, ours = await both(scripts, nodes)
         found = report(theirs, ours, target, real.profile, whole=script_ids is None)
         doubtful = [each for each in scripts if each.id in {difference.script for difference in found.unexplained}]
-        if not doubtful or isinstance(real, EmbeddedTarget):
+        if not doubtful:
             return found
-        again = await play(_real_nodes(resolve_target(target)), doubtful, on_progress)
-        return confirmed(found, report({**theirs, **again}, ours, target, real.profile, whole=script_ids is None))
+        again = await both(doubtful, _nodes_of(resolve_target(target), own))
+        theirs, ours = {**theirs, **again[0]}, {**ours, **again[1]}
+        return confirmed(found, report(theirs, ours, target, real.profile, whole=script_ids is None))
 
-    return replace(asyncio.run(run()), seconds=time.monotonic() - begun)
+    return replace(asyncio.run(run()), profile=own, seconds=time.monotonic() - begun)
 
 
 def report(real: Log, ours: Log, target: str, profile: str, *, whole: bool = True) -> DifferentialReport:
@@ -145,7 +149,9 @@ def reference_nodes(profile: str, mutant: str | None = None) -> Nodes:
     }
 
 
-def _real_nodes(real: Target) -> Nodes:
+def _nodes_of(real: Target, profile: str) -> Nodes:
+    if isinstance(real, EmbeddedTarget):
+        return reference_nodes(profile)
     secured: Nodes = {Setting.SECURED: SecuredNacos(real.profile)} if SecuredNacos.offers(real.profile) else {}
     return {Setting.MEMBER: real, **secured}
 
