@@ -192,7 +192,7 @@ def test_a_real_server_and_a_reference_node_differ_in_what_is_listed_only() -> N
     except TargetError as error:
         pytest.skip(f"INCONCLUSIVE: Nacos {RELEASE} cannot be fetched: {error}")
     ran = subprocess.run(
-        [*COMMAND, "--target", f"nacos:{RELEASE}", "--json"], check=False, capture_output=True, text=True, timeout=300
+        [*COMMAND, "--target", f"nacos:{RELEASE}", "--json"], check=False, capture_output=True, text=True, timeout=900
     )
     assert ran.stdout, ran.stderr
     found = json.loads(ran.stdout)
