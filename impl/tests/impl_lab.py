@@ -303,6 +303,17 @@ class Run:
     def link(self, sender: int, peer: int) -> Link:
         return self.links.between(self.cluster.addresses[sender], self.cluster.addresses[peer])
 
+    async def restart_two_without_the_third(self) -> list[Link]:
+        """Of three nodes the first two crash and come back cut off from the third; returns the links that are cut."""
+        far = [self.link(*ends) for node in range(2) for ends in ((node, 2), (2, node))]
+        for node in range(2):
+            await self.cluster.crash(node)
+        for link in far:
+            link.cut = True
+        for node in range(2):
+            await self.cluster.restart(node)
+        return far
+
     def kinds(self, node: int, client: str) -> list[str]:
         """What a node told about a client, in order."""
         return [event.kind for event in self.events if self._is_about(event, node, client)]

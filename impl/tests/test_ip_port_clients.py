@@ -104,13 +104,7 @@ async def test_owners_that_loaded_without_the_one_who_knew_learn_of_a_client_by_
     port = port_owned_by(run, 0)
     operator(run, 0).register(WEB, {"ip": IP, "port": port})
     await run.clock.advance(1500)
-    far = [run.link(*ends) for node in range(2) for ends in ((node, 2), (2, node))]
-    for node in range(2):
-        await run.cluster.crash(node)
-    for link in far:
-        link.cut = True
-    for node in range(2):
-        await run.cluster.restart(node)
+    far = await run.restart_two_without_the_third()
     await run.clock.advance(20_000)  # the third has taken over the client, and hears its beats
     await beat_for(run, 2, port, 30_000)
     assert [node.parts.distro.is_loaded for node in run.cluster.nodes] == [True] * 3
