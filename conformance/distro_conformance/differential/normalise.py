@@ -44,7 +44,7 @@ def normalised(log: ScriptLog) -> tuple[Exchange, ...]:
 class _Words:
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = sorted(names.items(), key=lambda name: -len(name[0]))  # an address before the port in it
-        self._numbers = {int(text): word for text, word in names.items() if text.isdigit()}
+        self._numbers = {int(text): word for text, word in names.items() if text.isdecimal()}
 
     def of(self, value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
@@ -80,7 +80,7 @@ class _Words:
 
     def _text(self, text: str) -> str:
         for own, word in self._names:
-            before = "(?<=[:_])" if own.isdigit() else "(?<![0-9])"
+            before = "(?<=[:_])" if own.isdecimal() else "(?<![0-9])"
             text = re.sub(rf"{before}{re.escape(own)}(?![0-9])", word, text)
         return _ISO_TIME.sub("{time}", _MILLISECONDS.sub("{time}", text))
 

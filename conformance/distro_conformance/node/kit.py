@@ -79,6 +79,13 @@ class Kit:
         self.note(f"client {client.id} connects to the node")
         return client
 
+    async def publisher(self, **metadata: str) -> tuple[PlayedClient, str]:
+        """A new client of the node, and the one service that it publishes, at 10.0.0.1:80."""
+        client, service = await self.client(), self.service()
+        await client.register(service, "10.0.0.1", 80, **metadata)
+        self.note(f"it registers {service} at 10.0.0.1:80")
+        return client, service
+
     def http_client(self, owner: str) -> PlayedHttpClient:
         """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner."""
         members = (self.target.address, self.peer.address)

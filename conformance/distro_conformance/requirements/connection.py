@@ -42,9 +42,7 @@ async def answering_client_stays(kit: Kit) -> None:
 
 
 async def _registered(kit: Kit) -> PlayedClient:
-    client, service = await kit.client(), kit.service()
-    await client.register(service, "10.0.0.1", 80)
-    kit.note(f"it registers {service} at 10.0.0.1:80")
+    client, _ = await kit.publisher()
     kit.presuppose(await kit.peer.query(client.id) is not None, f"the node to hold {client.id}", "nothing")
     return client
 

@@ -35,9 +35,7 @@ async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
 
 async def _registered(kit: Kit) -> tuple[PlayedClient, str]:
     """A client with one service."""
-    client, service = await kit.client(), kit.service()
-    await client.register(service, "10.0.0.1", 80)
-    kit.note(f"it registers {service} at 10.0.0.1:80")
+    client, service = await kit.publisher()
     kit.presuppose(await _published(kit, client) == [service], f"{client.id} to publish {service}", "something else")
     return client, service
 

@@ -13,9 +13,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
     text="A registration reaches every other member as a CHANGE that holds what the client publishes.",
 )
 async def registration_arrives_as_change(kit: Kit) -> None:
-    client, service = await kit.client(), kit.service()
-    await client.register(service, "10.0.0.1", 80, zone="a")
-    kit.note(f"it registers {service} at 10.0.0.1:80")
+    client, service = await kit.publisher(zone="a")
     change = await kit.eventually(
         kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
     )
@@ -35,9 +33,7 @@ async def registration_arrives_as_change(kit: Kit) -> None:
     text="The end of a client's connection reaches every other member as a DELETE.",
 )
 async def disconnect_arrives_as_delete(kit: Kit) -> None:
-    client, service = await kit.client(), kit.service()
-    await client.register(service, "10.0.0.1", 80)
-    kit.note(f"it registers {service} at 10.0.0.1:80")
+    client, _ = await kit.publisher()
     await kit.arrange(kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}")
     await kit.leave(client)
     await kit.eventually(

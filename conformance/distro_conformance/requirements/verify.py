@@ -63,9 +63,7 @@ async def failed_verify_is_followed_by_change(kit: Kit) -> None:
 
 async def _replicated(kit: Kit) -> tuple[PlayedClient, Arrival]:
     """A client with one service, and the CHANGE that told the played member."""
-    client, service = await kit.client(), kit.service()
-    await client.register(service, "10.0.0.1", 80)
-    kit.note(f"it registers {service} at 10.0.0.1:80")
+    client, _ = await kit.publisher()
     change = await kit.arrange(
         kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
     )
