@@ -23,7 +23,7 @@ from statistics import median
 import distro_conformance  # noqa: F401
 import grpc.aio
 
-from distro_conformance.lockstep.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode
 
 ROUNDS = 3

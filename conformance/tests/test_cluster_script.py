@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.cluster import script
-from distro_conformance.cluster.real_cluster import NODES, LinkedCluster
 from distro_conformance.cluster.script import PHASES, play
+from distro_conformance.drivers.nacos import NODES, LinkedCluster
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection

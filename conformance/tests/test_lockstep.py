@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from distro_conformance.lockstep import embedded_cluster
-from distro_conformance.lockstep.embedded_run import EmbeddedRun
-from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
-from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
-from distro_conformance.lockstep.rare_starts import STARTS, rare_starts
-from distro_conformance.scenario.replay import replay
+from distro_conformance.drivers import embedded
+from distro_conformance.drivers.embedded_run import EmbeddedRun
+from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.rare_starts import STARTS, rare_starts
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
@@ -190,7 +190,7 @@ def test_nodes_that_wait_for_a_third_for_ever_part_from_the_model(
 @pytest.mark.parametrize(("method", "told"), [("_on_service_changed", r"10\.0\.0\.1:80"), ("_push_to", "empty")])
 def test_a_subscriber_that_is_not_told_is_a_divergence(method: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PushService, method, lambda *_: None)
-    monkeypatch.setattr(embedded_cluster, "REAL_PATIENCE_S", 0.2)
+    monkeypatch.setattr(embedded, "REAL_PATIENCE_S", 0.2)
     with Lockstep(("a", "b", "c"), "strict") as lockstep:
         for action in (Connect("c1", "a"), Connect("c2", "b"), Register("c2", "web", "10.0.0.2:80")):
             lockstep.perform(action)

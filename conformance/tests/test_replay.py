@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.language.replay import assert_scenario, replay, unmet
+from distro_conformance.language.text import Expect, Scenario, ScenarioError, parse, read
 from distro_conformance.scenario.exploration import explore_profile
-from distro_conformance.scenario.replay import assert_scenario, replay, unmet
-from distro_conformance.scenario.text import Expect, Scenario, ScenarioError, parse, read
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_model.cluster import View

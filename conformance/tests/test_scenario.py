@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distro_conformance.scenario.text import (
+from distro_conformance.language.text import (
     OPERATIONS,
     Expect,
     ExpectModel,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.lockstep.hunt import save_failure
-from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
-from distro_conformance.lockstep.tours import TOURS, TourOptions, tour
-from distro_conformance.scenario.replay import replay
-from distro_conformance.scenario.text import parse
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks.hunt import save_failure
+from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.tours import TOURS, TourOptions, tour
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
 from distro_model.bounded.bounds import Bounds

@@ -12,9 +12,9 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.language.text import Scenario
 from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
-from distro_conformance.scenario.text import Scenario
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Counterexample, Engine

@@ -11,8 +11,8 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, OptionalProfileOption
 from distro_conformance.cli.output import print_json, row, say
-from distro_conformance.scenario.replay import replay as run_replay
-from distro_conformance.scenario.text import parse, read
+from distro_conformance.language.replay import replay as run_replay
+from distro_conformance.language.text import parse, read
 from distro_conformance.verdict import UsageError
 
 

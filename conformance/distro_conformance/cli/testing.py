@@ -19,12 +19,12 @@ from distro_conformance.cli.options import (
     SeedOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.lockstep.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
 
 if TYPE_CHECKING:
-    from distro_conformance.lockstep.tours import TourReport
+    from distro_conformance.walks.tours import TourReport
 
 
 @test.command()
@@ -93,7 +93,7 @@ def cluster(
         )
     with progress() as on_progress:
         if tours:
-            from distro_conformance.lockstep.tours import TourOptions, tour
+            from distro_conformance.walks.tours import TourOptions, tour
 
             report = tour(TourOptions(profile=profile, mutant=mutant, seconds=seconds, walks_max=examples), on_progress)
             done = _Done("tours", report, report.walks, _tours_document(report), _tours_text(report))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import grpc.aio
 
-from distro_conformance.cluster.mixed_cluster import (
+from distro_conformance.drivers.mixed import (
     MEMBERS,
     REAL,
     REFERENCES,

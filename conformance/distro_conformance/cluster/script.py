@@ -15,7 +15,7 @@ from pathlib import Path
 
 import grpc.aio
 
-from distro_conformance.cluster.real_cluster import NODES, LinkedCluster, OnProgress, real_cluster
+from distro_conformance.drivers.nacos import NODES, LinkedCluster, OnProgress, real_cluster
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.maven import jars_of

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 
 from distro_conformance.cluster.script import record_real_cluster
 from distro_conformance.gate.options import GateOptions
-from distro_conformance.lockstep.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import STRICT
 from distro_conformance.report import Failure, InvariantRow, RequirementRow, Stage, ViolationRow
 from distro_conformance.scenario.exploration import Explored, against_the_list, explore_profile
-from distro_conformance.scenario.text import Scenario
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict, worst
+from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_spark.check import check
 from distro_spark.result import CheckResult, InvariantResult
 from distro_traces.parquet import compact

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
-from distro_conformance.lockstep.hunt import HuntOptions, hunt
 from distro_conformance.mutation.kill import Kill
 from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import Exploration, explore

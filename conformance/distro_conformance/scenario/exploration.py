@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from distro_conformance.known_failures import known_break
-from distro_conformance.scenario.text import Expect, ExpectModel, Scenario, Step, build
+from distro_conformance.language.text import Expect, ExpectModel, Scenario, Step, build
 from distro_conformance.verdict import Verdict, worst
 from distro_model.bounded.bounds import Bounds
 from distro_model.clockwork import NoTimesError

@@ -14,8 +14,8 @@ from typing import Any
 
 import uvloop
 
-from distro_conformance.lockstep.embedded_cluster import EmbeddedCluster
-from distro_conformance.lockstep.service_lists import Lists
+from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.drivers.service_lists import Lists
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.wire.links import Carried
 from distro_impl import NodeEvent, NodeEventKind, VirtualClock, free_main_ports, profile_named, with_mutant

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
-from distro_conformance.scenario.text import Expect, ExpectModel, Line, Scenario, ScenarioError, parse
+from distro_conformance.language.text import Expect, ExpectModel, Line, Scenario, ScenarioError, parse
 from distro_conformance.verdict import UsageError, Verdict, worst
+from distro_conformance.walks.lockstep import DivergedError, Lockstep
 from distro_model.actions import Action, Advance
 from distro_model.clockwork import prologue
 from distro_model.cluster import observe, start

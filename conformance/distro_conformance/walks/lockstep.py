@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from distro_conformance.lockstep.embedded_run import EmbeddedRun
-from distro_conformance.lockstep.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
+from distro_conformance.drivers.embedded_run import EmbeddedRun
+from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
 from distro_impl import WorkFailedError
 from distro_model.actions import (

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from distro_conformance.lockstep.service_lists import Lists, instance_text, read_list
+from distro_conformance.drivers.service_lists import Lists, instance_text, read_list
 from distro_conformance.node.player import RefusedError, instance_request, service_request
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
 from distro_conformance.wire.links import Journal, Link, LinkInterceptor

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from distro_conformance.lockstep.machine import LINKS, Machine
+from distro_conformance.walks.machine import LINKS, Machine
 from distro_model.actions import Action, Connect, Deregister, Disconnect, Hold, Register, Release, Swallow
 
 

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from distro_conformance.lockstep.beginnings import beginning_with
-from distro_conformance.lockstep.lockstep import DivergedError, Lockstep
-from distro_conformance.lockstep.machine import NODES, Machine, machine
-from distro_conformance.scenario.text import ExpectModel, Scenario, build
+from distro_conformance.language.text import ExpectModel, Scenario, build
 from distro_conformance.verdict import KitError, Verdict
+from distro_conformance.walks.beginnings import beginning_with
+from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.machine import NODES, Machine, machine
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
 
@@ -136,7 +136,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
 def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
     if not options.rare_starts:
         return ()
-    from distro_conformance.lockstep.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
+    from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 
     return rare_starts(options.profile, options.seed)
 
@@ -203,7 +203,7 @@ def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Pat
 
 _PYTEST = '''"""A failing run, saved by distrocheck. It fails until the nodes do what the model allows."""
 
-from distro_conformance.scenario.replay import assert_scenario
+from distro_conformance.language.replay import assert_scenario
 
 SCENARIO = """
 {text}"""

@@ -1,1 +1,0 @@
-"""Several reference nodes and the model side by side, driven by Hypothesis or by tours: run, oracle, machine."""
