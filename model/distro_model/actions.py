@@ -1,4 +1,4 @@
-"""What an environment can do to a cluster in the timed mode: clients, time, links, crashes.
+"""What an environment can do to a cluster with a clock: clients, time, links, requests, nodes, member lists.
 
 The same vocabulary is spoken by scenarios, by the lockstep machine and by a counterexample that was given times.
 `str(action)` is the line of a scenario (design.md section 5).
@@ -7,8 +7,7 @@ The same vocabulary is spoken by scenarios, by the lockstep machine and by a cou
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from distro_model.messages import batch_of
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,14 @@ class Deregister:
 
 @dataclass(frozen=True, slots=True)
 class RegisterBatch:
-    """The client publishes several instances under `service` at once. So far a choice of the bounded cluster only."""
+    """The client publishes several instances under `service` at once, in place of what it published there."""
 
     client: str
     service: str
     instances: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"register a batch {self.client} {self.service} {batch_of(self.instances)}"
+        return f"batch {self.client} {self.service} {', '.join(self.instances)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,59 @@ class Disconnect:
 
     def __str__(self) -> str:
         return f"disconnect {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class FallSilent:
+    """The client does nothing any more and answers nothing; its connection stays open."""
+
+    client: str
+
+    def __str__(self) -> str:
+        return f"silent {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAgain:
+    """A silent client acts and answers again, if its node has not closed the connection meanwhile."""
+
+    client: str
+
+    def __str__(self) -> str:
+        return f"answers {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class OverHttp:
+    """A request of the HTTP API about `instance`, sent to `node`, which may forward it. The subclass says which.
+
+    `instance` is opaque text that begins with its `ip:port`; the client is the one of that address.
+    """
+
+    service: str
+    instance: str
+    node: str
+    verb: ClassVar[str]
+
+    @property
+    def client(self) -> str:
+        """Its name on every node (wire-protocol.md 6.7)."""
+        return f"{self.instance.partition(' ')[0]}#true"
+
+    def __str__(self) -> str:
+        return f"http {self.verb} {self.service} {self.instance} at {self.node}"
+
+
+class HttpRegister(OverHttp):
+    verb = "register"
+
+
+class HttpDeregister(OverHttp):
+    verb = "deregister"
+
+
+class HttpBeat(OverHttp):
+    verb = "beat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +168,106 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
-    """The next matching Distro request (never a report) is lost: its sender sees TIMEOUT, in time.
+class OfRequest:
+    """What becomes of one request. The subclass says what.
 
-    `operation` and `client` None match any. Several requests may leave in one instant, in an order that nothing
-    prescribes; naming both says which of them is meant.
+    `operation` and `client` None match any Distro request (never a report). Several requests may leave in one instant,
+    in an order that nothing prescribes; naming both says which of them is meant.
     """
 
     source: str
     target: str
     operation: str | None = None
     client: str | None = None
+    verb: ClassVar[str]
 
     def __str__(self) -> str:
-        return f"drop {self.source}->{self.target}{_suffix(self.operation, self.client)}"
+        words = (self.verb, f"{self.source}->{self.target}", self.operation, self.client)
+        return " ".join(word for word in words if word is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Swallow:
-    """The next matching CHANGE, DELETE or VERIFY is acknowledged with SUCCESS and not delivered."""
+class Fault(OfRequest):
+    """`held`: the first matching request that a hold keeps back; otherwise the next matching one that is sent."""
 
-    source: str
-    target: str
-    operation: str | None = None
-    client: str | None = None
+    held: bool = False
 
     def __str__(self) -> str:
-        return f"swallow {self.source}->{self.target}{_suffix(self.operation, self.client)}"
+        words = (self.verb, "held" if self.held else None, f"{self.source}->{self.target}", self.operation, self.client)
+        return " ".join(word for word in words if word is not None)
+
+
+class Drop(Fault):
+    """It is lost: its sender sees TIMEOUT, in time."""
+
+    verb = "drop"
+
+
+class Swallow(Fault):
+    """It is acknowledged with SUCCESS and not delivered. A SNAPSHOT cannot be: its answer has content."""
+
+    verb = "swallow"
+
+
+class LoseReply(Fault):
+    """It takes effect and its reply is lost: its sender sees TIMEOUT, in time."""
+
+    verb = "lose-reply"
+
+
+class Duplicate(Fault):
+    """It arrives twice, and its sender hears the second answer. Of one that is held a copy arrives; it waits on."""
+
+    verb = "duplicate"
+
+
+class Deliver(OfRequest):
+    """The first matching request that a hold keeps back arrives and is answered; the others wait on."""
+
+    verb = "deliver"
+
+
+class AnswerLate(OfRequest):
+    """The first matching request that a hold keeps back arrives; its reply waits for `reply`, or until its time-out."""
+
+    verb = "answer-late"
+
+
+class Reply(OfRequest):
+    """The reply that an `answer-late` keeps back arrives."""
+
+    verb = "reply"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The node stands still (SIGSTOP): it hears nothing and no timer of it fires, while time goes on for the others."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"pause {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """It goes on: every timer that was due meanwhile fires once, what waits for it arrives."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"resume {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListMembers:
+    """The node reads its member list, which now names `members`, the node itself among them."""
+
+    node: str
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"members {self.node}: {' '.join(self.members)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +290,9 @@ class Restart:
         return f"restart {self.node}"
 
 
-LinkAction = Cut | Heal | Hold | Release | Drop | Swallow
-Action = Connect | Register | Deregister | Disconnect | Advance | LinkAction | Crash | Restart
-
-
-def _suffix(*words: str | None) -> str:
-    return "".join(f" {word}" for word in words if word is not None)
+RequestAction = Drop | Swallow | LoseReply | Duplicate | Deliver | AnswerLate | Reply
+LinkAction = Cut | Heal | Hold | Release | RequestAction
+ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
+NodeAction = Crash | Restart | Pause | Resume | ListMembers
+HttpRequest = HttpRegister | HttpDeregister | HttpBeat
+Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction

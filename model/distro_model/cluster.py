@@ -158,8 +158,11 @@ def enabled(state: ClusterState, action: Action) -> str | None:
             return _unless_running(state, node)
         case Restart(node):
             return _unless_known(state, node) or ("it is running" if state.node(node) is not None else None)
+        case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
+            held = isinstance(action, Drop | Swallow) and action.held
+            return "the clock cannot decide a held request yet" if held else _link_guard(state, action)
         case _:
-            return _link_guard(state, action)
+            return "the clock cannot do this yet"
 
 
 def _unless_known(state: ClusterState, node: str) -> str | None:
@@ -212,6 +215,8 @@ def _link_guard(state: ClusterState, action: LinkAction) -> str | None:
         case Swallow(operation=operation, client=client):
             excluded = {Operation.REPORT, Operation.SNAPSHOT}
             return _unless_distro(operation, excluded) or _unless_known_client(state, client)
+        case _:
+            return "the clock cannot do this yet"
 
 
 def _unless_distro(operation: str | None, excluded: set[Operation]) -> str | None:
@@ -240,10 +245,10 @@ def _carry_out(state: ClusterState, turn: Turn, action: Action) -> None:
             _crash(turn, state.plan.index[node])
         case Restart(node):
             _restart(turn, state.plan.index[node])
-        case Advance():
-            raise AssertionError("time is the schedule's")
-        case _:
+        case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
             _change_link(turn, state.plan.index[action.source], state.plan.index[action.target], action)
+        case _:
+            raise AssertionError(f"{action}: time is the schedule's, and `enabled` refuses the rest")
 
 
 def _tell_owner(state: ClusterState, turn: Turn, action: Connect | Register | Deregister | Disconnect) -> None:

@@ -128,7 +128,7 @@ def test_what_no_clock_does_next_ends_the_walk_there() -> None:
 
 def test_a_walk_that_cannot_begin_is_refused_with_its_first_transition() -> None:
     bounds = Bounds(changes=0, batches=1, drops=0, swallows=0)
-    run = walk(bounds, "connect c1 a", "register a batch c1 web batch of 10.0.0.1:80 v=1 and 10.0.0.1:8081 v=1")
+    run = walk(bounds, "connect c1 a", "batch c1 web 10.0.0.1:80 v=1, 10.0.0.1:8081 v=1")
     clock = Clock(bounds, STRICT)
     assert clock.timed(run).transitions == 1
     alone = Run(run.finding, run.rows[1:], run.transitions[1:])

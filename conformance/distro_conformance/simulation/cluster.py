@@ -16,7 +16,22 @@ from collections.abc import Callable, Mapping, Sequence
 from distro_conformance.simulation.agenda import Agenda
 from distro_conformance.simulation.journal import LEASE, SimulationJournal
 from distro_conformance.simulation.network import Call, Network
-from distro_model.actions import Action, Advance, Connect, Crash, Deregister, Disconnect, Register, Restart
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deregister,
+    Disconnect,
+    Drop,
+    Heal,
+    Hold,
+    Register,
+    Release,
+    Restart,
+    Swallow,
+)
 from distro_model.events import (
     CallEnded,
     ClientConnected,
@@ -101,10 +116,12 @@ class SimulatedCluster:
                 self._crash(self._index[node])
             case Restart(node):
                 self._restart(self._index[node])
+            case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
+                self._network.change(action, self._index[action.source], self._index[action.target])
             case Advance():
                 raise ValueError("time passes on the agenda")
             case _:
-                self._network.change(action, self._index[action.source], self._index[action.target])
+                raise ValueError(f"a simulation cannot do this: {action}")
 
     def heal(self) -> None:
         """Every link is whole and every node is up: from here on the protocol must find back by itself."""
