@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
+from distro_traces.observed import Observed
 
 _HEADS = {
     "requirements": "What a node must do. `distrocheck test node` checks each; `--requirement ID` only one.",
@@ -53,6 +56,17 @@ def _trace_page() -> str:
             "Kinds: " + ", ".join(f"`{kind}`" for kind in Kind) + ".",
             "",
             "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
+            "",
+            "## The header",
+            "",
+            "`run`, `profile`, `target`, `clock` (`virtual` or `wall`), `nodes`, and `observed`: what the recording",
+            "could show. A version 1 header has no `observed` and stands for all of it.",
+            "",
+            "```",
+            inspect.cleandoc(Observed.__doc__ or ""),
+            "```",
+            "",
+            "Nodes and links are patterns: `*` stands for every node, and a link is `source->target`.",
             "",
         ]
     )

@@ -109,8 +109,7 @@ def _kept(loaded: Loaded) -> Iterator[tuple[Trace, Observation]]:
     """The trace, lying together by (run, client), and the count of all other rows once a job has run over them."""
     observation = Observation("rows")
     rows = loaded.rows.observe(observation, F.count_if(F.col("reason").isNotNull()).alias("misfits"))
-    columns = [name for name in COLUMNS if name != "payload"]
-    events = rows.where("reason is null").select(*columns, "profile").repartition("run", "client").persist()
+    events = rows.where("reason is null").select(*COLUMNS, "profile").repartition("run", "client").persist()
     history = stretches(events).persist()
     try:
         yield Trace(events, history), observation

@@ -31,7 +31,7 @@ _OWNERS_OPERATIONS = ("ADD", "CHANGE", "DELETE", "VERIFY")
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What the invariants work on: `events` has the columns of `Event` (no payload) and `profile`; `history` is
+    """What the invariants work on: `events` has the columns of `Event` and `profile`; `history` is
     `stretches(events)`. Whoever makes it keeps both (`check` does), since several programs read them."""
 
     events: DataFrame

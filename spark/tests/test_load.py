@@ -154,12 +154,12 @@ def test_what_cannot_be_used_is_refused_in_one_line(spark: SparkSession, tmp_pat
 def test_a_newer_schema_is_refused_in_both_formats(spark: SparkSession, tmp_path: Path) -> None:
     recording = record(tmp_path)
     (at_rest,) = compact([recording], tmp_path / "rest")
-    recording.write_text(recording.read_text().replace('"version":1', '"version":2'))
-    refused(spark, recording, NewerTraceError, "version 2 .* up to version 1")
+    recording.write_text(recording.read_text().replace('"version":2', '"version":3'))
+    refused(spark, recording, NewerTraceError, "version 3 .* up to version 2")
     table = pq.ParquetFile(at_rest).read()
-    metadata = {key: value.replace(b'"version": 1', b'"version": 2') for key, value in table.schema.metadata.items()}
+    metadata = {key: value.replace(b'"version": 2', b'"version": 3') for key, value in table.schema.metadata.items()}
     pq.write_table(table.replace_schema_metadata(metadata), at_rest)
-    refused(spark, at_rest, NewerTraceError, "version 2 .* up to version 1")
+    refused(spark, at_rest, NewerTraceError, "version 3 .* up to version 2")
 
 
 def test_columns_of_another_type_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 SCHEMA_NAME = "distrocheck-trace"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Kind(StrEnum):
@@ -80,7 +80,6 @@ class Event:
     digest: str | None = None
     outcome: Outcome | None = None
     detail: str | None = None
-    payload: str | None = None  # the JSON body, when asked for
 
     def to_json(self) -> dict[str, Any]:
         """The row without its empty fields, in the order of the definition."""

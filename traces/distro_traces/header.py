@@ -1,18 +1,20 @@
-"""The header of a trace: of which run, target and profile the rows tell.
+"""The header of a trace: of which run, target and profile the rows tell, and what was observed of it.
 
 It is the first line of an NDJSON file and a key in the metadata of a Parquet file, in the same JSON form. It is kept
-apart from the rows because whoever judges a run must know the profile before the first row.
+apart from the rows because whoever judges a run must know the profile, and what nobody looked at, before the first row.
+Version 1 had no `observed`: such a trace was, and is, judged as if everything had been.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from distro_traces.errors import NewerTraceError, NotATraceError
 from distro_traces.event import SCHEMA_NAME, SCHEMA_VERSION
+from distro_traces.observed import EVERYTHING, Observed, parse_observed
 
 Clock = Literal["virtual", "wall"]
 
@@ -26,9 +28,19 @@ class Header:
     target: str  # embedded, nacos:2.2.4, model, …
     clock: Clock
     nodes: tuple[str, ...]
+    observed: Observed = EVERYTHING
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA_NAME, "version": SCHEMA_VERSION, **asdict(self), "nodes": list(self.nodes)}
+        return {
+            "schema": SCHEMA_NAME,
+            "version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in _TEXTS},
+            "nodes": list(self.nodes),
+            "observed": self.observed.to_json(),
+        }
+
+
+_TEXTS = ("run", "profile", "target", "clock")
 
 
 def parse_header(text: str | bytes, path: Path | str) -> Header:
@@ -47,7 +59,14 @@ def parse_header(text: str | bytes, path: Path | str) -> Header:
         raise NotATraceError(f"{path}: the header names no schema version; record the run again")
     if version > SCHEMA_VERSION:
         raise NewerTraceError(path, version, SCHEMA_VERSION)
+    if version == 1:
+        found = {**found, "observed": EVERYTHING.to_json()}
     missing = [field.name for field in fields(Header) if field.name not in found]
     if missing:
         raise NotATraceError(f"{path}: the header lacks {', '.join(missing)}; record the run again")
-    return Header(**{field.name: found[field.name] for field in fields(Header)} | {"nodes": tuple(found["nodes"])})
+    try:
+        observed = parse_observed(found["observed"])
+    except ValueError as error:
+        raise NotATraceError(f"{path}: the header is damaged, {error}; record the run again") from None
+    texts = {name: found[name] for name in _TEXTS}
+    return Header(**texts, nodes=tuple(found["nodes"]), observed=observed)

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from distro_traces.errors import EmptyTraceError, RunExistsError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Clock, Header, parse_header
+from distro_traces.observed import EVERYTHING, Observed
 
 SUFFIX = ".ndjson"
 NOT_JSON = "not JSON"
@@ -40,7 +41,6 @@ class EventFields(TypedDict, total=False):
     digest: str | None
     outcome: Outcome | None
     detail: str | None
-    payload: str | None
 
 
 class Recorder:
@@ -55,11 +55,14 @@ class Recorder:
         target: str,
         clock: Clock = "virtual",
         nodes: Sequence[str] = (),
+        observed: Observed = EVERYTHING,
     ) -> None:
         """Raises RunExistsError when the file is there already, UnreadableTraceError when it cannot be made."""
         path = Path(path)
         self.path = path if path.suffix == SUFFIX else path / f"{quote(run, safe=' ')}{SUFFIX}"
-        self.header = Header(run=run, profile=profile, target=target, clock=clock, nodes=tuple(nodes))
+        self.header = Header(
+            run=run, profile=profile, target=target, clock=clock, nodes=tuple(nodes), observed=observed
+        )
         self.events = 0
         self._seq: Counter[str] = Counter()
         self._messages = 0

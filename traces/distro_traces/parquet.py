@@ -64,7 +64,7 @@ def read_parquet(path: Path | str) -> TraceFile:
     header, cut = read_footer(path)
     # ParquetFile and not read_table, which would take `run=…` in the path for a second column of that name.
     with pq.ParquetFile(path) as file:
-        rows = file.read().to_pylist()
+        rows = file.read(columns=list(COLUMNS)).to_pylist()  # version 1 has one more
     return TraceFile(header, tuple(_event(row) for row in rows), cut, ())
 
 

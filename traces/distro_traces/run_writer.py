@@ -42,7 +42,6 @@ Values = tuple[int, str, _Text, _Text, _Text, _Text, bool | None, int | None, _T
 """A `Row` without its names: where rows are made by the million, a bare tuple costs least."""
 
 _GIVEN = Row._fields
-_ABSENT = tuple(name for name in COLUMNS if name not in (*_GIVEN, "run", "node", "seq"))  # payload
 
 
 class RunWriter:
@@ -81,7 +80,6 @@ class RunWriter:
             "run": pa.repeat(self.header.run, size),
             "node": pa.repeat(node, size),
             "seq": pa.array(range(first, first + size), pa.int64()),
-            **{name: pa.nulls(size, SCHEMA.field(name).type) for name in _ABSENT},
             **{
                 name: pa.array(values, SCHEMA.field(name).type)
                 for name, values in zip(_GIVEN, zip(*waiting, strict=True), strict=True)

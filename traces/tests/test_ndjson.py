@@ -92,7 +92,7 @@ def test_a_trace_cut_at_any_byte_of_its_last_line_is_read_up_to_the_cut(recorder
     with recorder:
         kept = recorder.record("a", Kind.CHECKPOINT, at_ms=0)
         whole_lines = recorder.path.stat().st_size
-        last = recorder.record("b", Kind.CLIENT_CHANGED, at_ms=1, client="ü{}", detail='quoted "}', payload="{}")
+        last = recorder.record("b", Kind.CLIENT_CHANGED, at_ms=1, client="ü{}", detail='quoted "}')
     content = recorder.path.read_bytes()
     cut = tmp_path / "cut.ndjson"
     for end in range(whole_lines + 1, len(content) - 1):
@@ -147,8 +147,8 @@ def test_a_line_that_is_no_text_is_set_aside(recorder: Recorder) -> None:
 
 def test_a_newer_schema_is_refused_with_both_versions(recorder: Recorder) -> None:
     recorder.close()
-    recorder.path.write_text(recorder.path.read_text().replace('"version":1', f'"version":{SCHEMA_VERSION + 6}'))
-    with pytest.raises(NewerTraceError, match=r"version 7 .* up to version 1; upgrade distrocheck"):
+    recorder.path.write_text(recorder.path.read_text().replace('"version":2', f'"version":{SCHEMA_VERSION + 5}'))
+    with pytest.raises(NewerTraceError, match=r"version 7 .* up to version 2; upgrade distrocheck"):
         read_ndjson(recorder.path)
 
 
@@ -197,7 +197,6 @@ events = st.builds(
     digest=texts,
     outcome=st.none() | st.sampled_from(Outcome),
     detail=texts,
-    payload=texts,
 )
 
 

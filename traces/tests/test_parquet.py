@@ -81,10 +81,10 @@ def test_nothing_half_written_is_left_behind(recording: Path, tmp_path: Path, mo
 
 def test_a_newer_schema_is_refused(recording: Path, tmp_path: Path) -> None:
     recorded = read_ndjson(recording)
-    newer = SCHEMA.with_metadata({"distrocheck.header": json.dumps(recorded.header.to_json() | {"version": 2})})
+    newer = SCHEMA.with_metadata({"distrocheck.header": json.dumps(recorded.header.to_json() | {"version": 3})})
     path = tmp_path / "newer.parquet"
     pq.write_table(pa.Table.from_pylist([], schema=newer), path)
-    with pytest.raises(NewerTraceError, match="version 2"):
+    with pytest.raises(NewerTraceError, match="version 3"):
         read_parquet(path)
 
 

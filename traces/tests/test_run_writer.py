@@ -50,7 +50,7 @@ def test_a_run_without_rows_is_a_file_too(tmp_path: Path) -> None:
 
 
 def test_rows_have_all_columns_but_those_that_follow_from_their_place() -> None:
-    assert [name for name in COLUMNS if name not in Row._fields] == ["run", "node", "seq", "payload"]
+    assert [name for name in COLUMNS if name not in Row._fields] == ["run", "node", "seq"]
     assert set(Row._fields) < set(Event.__dataclass_fields__)
 
 

@@ -22,6 +22,7 @@ from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError
 from distro_traces.ndjson import Recorder
+from distro_traces.observed import INFERRED
 
 AGREE_WITHIN_S = 15.0
 """A change takes 1.2 s; after a heal the source must find its peer again, 6 s were seen (real-nacos.md section 4)."""
@@ -144,7 +145,9 @@ async def record_real_cluster(
     await jars_of(found, on_progress)
     profile = f"nacos-{found.version}"
     began = time.monotonic()
-    with Recorder(out_dir, run, profile=profile, target=f"nacos:{release}", clock="wall", nodes=NODES) as recorder:
+    with Recorder(
+        out_dir, run, profile=profile, target=f"nacos:{release}", clock="wall", nodes=NODES, observed=INFERRED
+    ) as recorder:
         journal = TraceJournal(recorder, lambda: round((time.monotonic() - began) * 1000), infer_state=True)
         journal.run_started(NODES[0], profile)
         started_s = None

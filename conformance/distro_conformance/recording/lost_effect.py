@@ -72,7 +72,13 @@ def record_without(effect: Effect, trace: TraceFile, directory: Path, run: str) 
     """Write the rewritten recording as run `run`; returns its file. Raises TraceError when there is one already."""
     header = trace.header
     with Recorder(
-        directory, run, profile=header.profile, target=header.target, clock=header.clock, nodes=header.nodes
+        directory,
+        run,
+        profile=header.profile,
+        target=header.target,
+        clock=header.clock,
+        nodes=header.nodes,
+        observed=header.observed,
     ) as recorder:
         for event in without(effect, trace.events):
             fields = event.to_json()
