@@ -11,7 +11,7 @@ from distro_conformance.language.text import Expect, Scenario, ScenarioError, pa
 from distro_conformance.scenario.exploration import explore_profile
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
-from distro_model.cluster import View
+from distro_model.clock import View
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.scenario"))
 TARGETS = ("model", "embedded")

@@ -23,11 +23,10 @@ from distro_conformance.simulation.run import Simulated, SimulationOptions, simu
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.messages import sync_data
 from distro_model.actions import Action, Advance, Connect, Deregister, Disconnect, Register, Restart
-from distro_model.cluster import View, start
+from distro_model.clock import Traffic, View, start
 from distro_model.messages import CallResult, Operation
 from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import Profile, profile_named
-from distro_model.turn import Traffic
 from distro_traces.content import replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
 from distro_traces.parquet import read_parquet

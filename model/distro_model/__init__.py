@@ -6,12 +6,9 @@ One node
     `rules/` what it does, one named function per transition, each with its source; `step` the one step function;
     `profiles` the releases and `strict`, as data; `mutants` small named changes that must be noticed.
 
-Many nodes
-    `network` links and what is in store for a request; `turn` one action and all that follows from it at once.
-
 With a clock
-    `actions` what an environment can do; `schedule` which timer is due when, and every order within one instant;
-    `cluster` `start`, `apply`, `enabled`, `observe`; `possible` the set of states that agree with what was seen.
+    `actions` what an environment can do; `clock/` what each action makes of a cluster, which timer is due when, and
+    every order within one instant; `possible` the set of states that agree with what was seen.
 
 With choices instead of a clock
     `bounded/` the cluster as a system of columns, and who makes which transitions; `transitions` their names;
@@ -23,8 +20,7 @@ Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.clockwork import NoTimesError
-from distro_model.cluster import (
+from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
     Outcome,
@@ -34,6 +30,8 @@ from distro_model.cluster import (
     observe,
     start,
 )
+from distro_model.clock.turn import Traffic
+from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant
 from distro_model.possible import Difference, PossibleStates, Rejection
@@ -42,7 +40,6 @@ from distro_model.properties import PROPERTIES, Property, UnknownPropertyError, 
 from distro_model.search.system import Kind
 from distro_model.step import step
 from distro_model.timing import Expectation, TimedRun, as_timed
-from distro_model.turn import Traffic
 
 __all__ = [
     "MUTANTS",

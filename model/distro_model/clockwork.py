@@ -15,7 +15,7 @@ from typing import Self
 
 from distro_model.actions import Action, Advance, Drop, Hold, RegisterBatch, Release, Restart, Swallow
 from distro_model.bounded.bounds import Bounds
-from distro_model.cluster import ClusterState, Outcome, apply, start
+from distro_model.clock.cluster import ClusterState, Outcome, apply, start
 from distro_model.messages import Request, Snapshot, subject_of
 from distro_model.profiles import Profile
 from distro_model.transitions import (

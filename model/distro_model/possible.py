@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from distro_model.actions import Action
-from distro_model.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
+from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
+from distro_model.clock.turn import Traffic
 from distro_model.messages import text_of
-from distro_model.turn import Traffic
 
 Observation = Mapping[str, Mapping[str, View] | None]
 """node -> client -> view; None: the node is down."""

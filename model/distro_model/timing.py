@@ -14,8 +14,9 @@ from itertools import islice, product
 
 from distro_model.actions import Action, Advance, Restart
 from distro_model.bounded.bounds import Bounds
+from distro_model.clock.cluster import IllegalActionError, Outcome, View, observe
+from distro_model.clock.turn import Traffic
 from distro_model.clockwork import LostWayError, NoTimesError, Wait, Walker, prologue, unsayable
-from distro_model.cluster import IllegalActionError, Outcome, View, observe
 from distro_model.explorer import Counterexample
 from distro_model.messages import revision_of, subject_of
 from distro_model.profiles import Profile
@@ -30,7 +31,6 @@ from distro_model.transitions import (
     Transition,
     VerifyRuns,
 )
-from distro_model.turn import Traffic
 
 ATTEMPTS = 512
 """So many combinations of what is left open are tried before a run counts as one that has no times."""

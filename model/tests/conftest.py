@@ -14,11 +14,10 @@ import pytest
 
 from distro_model import PossibleStates, View, observe, start
 from distro_model.actions import Action, Advance
+from distro_model.clock import ClusterState, Traffic
 from distro_model.clockwork import prologue
-from distro_model.cluster import ClusterState
 from distro_model.messages import CallResult
 from distro_model.profiles import Profile, profile_named
-from distro_model.turn import Traffic
 
 sys.path.insert(0, str(Path(__file__).parent))
 

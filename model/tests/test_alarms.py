@@ -11,11 +11,11 @@ from distro_model.bounded.alarms import giver, left_out
 from distro_model.bounded.checks import misrevised, misrevised_above_0, settled, unloaded
 from distro_model.bounded.step_alarms import alarm, spoken_for
 from distro_model.bounded.values import Connection, Life
+from distro_model.clock import Plan
 from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue, VerifyDue
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
-from distro_model.turn import Plan
 
 SINGLE = (("web", "10.0.0.1:80 v=1"),)
 LIFE = Life("c1", "a", ((), SINGLE), 0, "10.0.0.1:80", Connection.OPEN)

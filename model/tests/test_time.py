@@ -22,11 +22,11 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.clock import Traffic
 from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
 from distro_model.profiles import NACOS_2_2_4, STRICT
-from distro_model.turn import Traffic
 
 WEB_1 = "10.0.0.1:80 v=1"
 WEB_2 = "10.0.0.1:80 v=2"

@@ -34,7 +34,7 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
-from distro_model.cluster import View
+from distro_model.clock import View
 from distro_model.possible import Observation
 from distro_protos import Message, decode, encode
 from distro_traces.content import Replica

@@ -21,9 +21,9 @@ from distro_conformance.wire.links import Carried
 from distro_impl import NodeEvent, NodeEventKind, VirtualClock, free_main_ports, profile_named, with_mutant
 from distro_impl.profiles import ReportTransport
 from distro_model.actions import Action, Crash, Restart
+from distro_model.clock import Traffic
 from distro_model.messages import CallResult, Operation
 from distro_model.possible import Observation
-from distro_model.turn import Traffic
 from distro_protos import Message
 from distro_traces.content import replica_from_sync
 from distro_traces.event import Outcome

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from distro_conformance.node.player import read_hosts
-from distro_model.cluster import View
+from distro_model.clock import View
 from distro_model.possible import Observation
 from distro_protos import Message
 

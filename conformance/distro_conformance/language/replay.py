@@ -14,8 +14,8 @@ from distro_conformance.language.text import Expect, ExpectModel, Line, Scenario
 from distro_conformance.verdict import UsageError, Verdict, worst
 from distro_conformance.walks.lockstep import DivergedError, Lockstep
 from distro_model.actions import Action, Advance
+from distro_model.clock import observe, start
 from distro_model.clockwork import prologue
-from distro_model.cluster import observe, start
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
 from distro_model.profiles import profile_named

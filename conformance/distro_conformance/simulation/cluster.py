@@ -1,11 +1,11 @@
 """The model in time: one cluster, one order of events, as fast as Python lets it.
 
-`distro_model.cluster.apply` follows every order of timers that fall into one instant; a simulation needs one of them,
+`distro_model.clock.apply` follows every order of timers that fall into one instant; a simulation needs one of them,
 chosen by the seed. So this is a driver of its own: the nodes as values of the model, their timers on an agenda, and the
 model's `step` for everything that a node does. Where messages take no time, every run is one that `apply` allows too;
 a test compares the two.
 
-Timers stand in phase with their node's start, as in `distro_model.schedule`. A timer of a node that crashed since is
+Timers stand in phase with their node's start, as in the model's clock. A timer of a node that crashed since is
 void (`life`). Actions of the environment are those of the model's vocabulary.
 """
 

@@ -1,6 +1,6 @@
 """Links of a simulated cluster and the calls on them: what becomes of a request, when, and in which rows it shows.
 
-The same four things can happen to a request as on a `wire.links.Link` and on a `distro_model.network.Link`: cut, held,
+The same four things can happen to a request as on a `wire.links.Link` and on a link of the model: cut, held,
 dropped, swallowed, and it meets them in the same order. The model's link is a value, because a search compares states;
 a simulation has one state and many calls, so here a call is an object that knows whether it has ended. Requests and
 replies take a few milliseconds; requests on one link do not overtake each other, replies may.
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from distro_conformance.simulation.agenda import Agenda
 from distro_conformance.simulation.journal import SimulationJournal, content_of
 from distro_model.actions import Cut, Drop, Heal, Hold, LinkAction, Release, Swallow
+from distro_model.clock.network import Fate, Fault
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, Operation, Request
-from distro_model.network import Fate, Fault
 from distro_model.profiles import Profile
 
 

@@ -28,8 +28,8 @@ from distro_model.actions import (
     Register,
     Swallow,
 )
+from distro_model.clock import start
 from distro_model.clockwork import prologue
-from distro_model.cluster import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import profile_named
 from distro_traces.ndjson import Recorder

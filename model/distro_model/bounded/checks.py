@@ -22,12 +22,12 @@ from functools import cache
 from distro_model.bounded.clock import has_work, is_empty
 from distro_model.bounded.draft import Function, Layout, client_column, link_column, node_column
 from distro_model.bounded.values import STRAY_CONTENT, Connection, Life, Link
+from distro_model.clock.network import Link as TimedLink
+from distro_model.clock.turn import Plan, Turn
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
-from distro_model.network import Link as TimedLink
 from distro_model.node import MemberState, NodeState
 from distro_model.search.system import Alternative, Finding, Lookup
-from distro_model.turn import Plan, Turn
 
 ROUNDS_UNTIL_RESTLESS = 20
 """A verify round is followed for so many executions of all queued tasks; one that goes on has not settled."""

@@ -27,6 +27,9 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.clock.network import Fate, Fault, Link
+from distro_model.clock.schedule import advanced
+from distro_model.clock.turn import Plan, Traffic, Turn
 from distro_model.events import (
     ClientConnected,
     ClientDisconnected,
@@ -36,11 +39,8 @@ from distro_model.events import (
     LoadDue,
 )
 from distro_model.messages import Content, Operation
-from distro_model.network import Fate, Fault, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
-from distro_model.schedule import advanced
-from distro_model.turn import Plan, Traffic, Turn
 
 
 @dataclass(frozen=True, slots=True)

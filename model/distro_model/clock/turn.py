@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from distro_model.clock.network import Call, Fate, Link
 from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send
 from distro_model.messages import (
     SUCCESS,
@@ -24,7 +25,6 @@ from distro_model.messages import (
     revision_of,
     subject_of,
 )
-from distro_model.network import Call, Fate, Link
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.step import step

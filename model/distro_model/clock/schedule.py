@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum, auto
 
+from distro_model.clock.turn import Traffic, Turn
 from distro_model.events import LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
 from distro_model.messages import Operation
 from distro_model.node import Member, MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.members import reported_member
-from distro_model.turn import Traffic, Turn
 
 
 class TimerKind(Enum):
