@@ -11,7 +11,7 @@ gate: $(READY)
 
 # Two processes side by side: what is pure, and what opens ports, starts nodes or needs Spark.
 PURE_TESTS := model/tests protos/tests traces/tests
-OTHER_TESTS := impl/tests conformance/tests spark/tests
+OTHER_TESTS := docs impl/tests conformance/tests spark/tests
 
 test: $(READY)
 	@mkdir -p distrocheck-out
@@ -25,6 +25,7 @@ lint: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)
 	@for name in explore simulate lockstep node abuse; do $(BIN)/python bench/$$name.py --json --quick || exit 1; done
@@ -33,8 +34,12 @@ gate-nacos: $(READY)
 	@rm -rf distrocheck-out/nacos-2.2.4
 	@$(BIN)/distrocheck gate --budget quick --target nacos:2.2.4 --out distrocheck-out/nacos-2.2.4
 
-proto docs: $(READY)
+proto: $(READY)
 	@$(BIN)/python tools/generate.py
+
+docs: proto
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "distrocheck-out/site/index.html"
 
 $(READY): pyproject.toml tools/preflight.sh
 	@sh tools/preflight.sh "$(PYTHON)"
