@@ -11,12 +11,16 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from distro_conformance.cli.errors import USAGE_ERRORS
 from distro_conformance.cli.serve import PORT_STEP
+from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
+from distro_conformance.cli.verbs import VERBS
 from distro_impl import free_main_ports
 from distro_traces.ndjson import Recorder
 
@@ -79,7 +83,7 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("serve", "--set", "nacos.core.unknown=1"), "no setting 'nacos.core.unknown'"),
         (("serve", "--port", "64000", "--nodes", "99"), "need ports above 65535"),
         (("gate", "--out", str(ROOT)), "holds something else than recordings"),
-        (("gate", "--out", str(B02)), "Not a directory"),
+        (("gate", "--out", str(B02)), f"--out {B02}: is no directory"),
         (("serve", "--config", "/proc/nowhere"), "No such file or directory: '/proc/nowhere'"),
         (("serve", "--set", "nacos.inetutils.ip-address=192.0.2.1"), "192.0.2.1 is no IPv4 address of this machine"),
         (("serve", "--set", "nacos.inetutils.ip-address=nowhere"), "nowhere is no IPv4 address of this machine"),
@@ -89,8 +93,14 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("serve", "--members-file", "/proc/nowhere"), "the member list /proc/nowhere cannot be read"),
         (("serve", "--members-file", str(B02)), f"{B02}, line 3: 'profile nacos-2.0.4' is no member"),
         (("serve", "--members-file", str(B02), "--member", "a:1"), "both name members; give one"),
-        (("gate", "--out", "/proc/nowhere"), "No such file or directory: '/proc/nowhere'"),
-        (("explore", "--profile", "nacos-2.0.4", "--scenario", "/proc/nowhere"), "/proc/nowhere"),
+        (("gate", "--out", "/proc/nowhere"), "--out /proc/nowhere: cannot be written to (No such file or directory)"),
+        (("test", "cluster", "--out", "/proc/nowhere"), "--out /proc/nowhere: cannot be written to"),
+        (("check", "/nope"), "there is no trace at /nope"),
+        (
+            ("explore", "--nodes", "4", "--clients", "4", "--scenario", "/proc/nowhere"),
+            "--scenario /proc/nowhere: cannot",
+        ),
+        (("explore", "--nodes", "4", "--clients", "4", "--itf", str(ROOT)), f"--itf {ROOT}: is a directory"),
         (("test", "cluster", "--target", "moon"), "drives embedded nodes, or mixed:VERSION; 'moon'"),
         (("test", "cluster", "--target", "mixed:2.2.4", "--mutant", "B02"), "has no mutants and no tours"),
         (("test", "differential", "--target", "moon"), "no target 'moon'; known: embedded"),
@@ -109,6 +119,65 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...],
     assert ran.stderr.startswith("distrocheck: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [("frobnicate",), ("check", "/nope"), ("explore", "--mutant", "B99")])
+def test_an_error_is_a_document_too(arguments: tuple[str, ...]) -> None:
+    code, found = document(*arguments)
+    assert (found["schema"], found["exit_code"]) == ("distrocheck/error/1", code)
+    assert (code, arguments[-1] in found["error"]) == (2, True)
+    assert run(*arguments).stdout == ""
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """Of one call, its own user and system time."""
+    before = os.times()
+    assert run(*arguments).returncode == 0
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def test_help_and_version_load_none_of_the_verbs() -> None:
+    assert min(cpu_seconds("--help") for _ in range(3)) < 0.3
+    assert run("--version").stdout.startswith("distrocheck ")
+    heavy = "import sys; from distro_conformance.cli import app; " + (
+        "app(['--help'], standalone_mode=False); assert not {'numpy', 'grpc', 'pyspark', 'rich'} & {*sys.modules}"
+    )
+    ran = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "simulate" in ran.stdout
+
+
+@pytest.mark.parametrize(("group", "verb"), [(group, verb) for group, verbs in VERBS.items() for verb in verbs])
+def test_every_verb_of_the_table_is_there(group: str, verb: str) -> None:
+    assert "Usage: " in run(*(() if group == COMMAND_NAME else (group,)), verb, "--help").stdout
+
+
+def test_every_error_of_the_table_exists() -> None:
+    for package, names in USAGE_ERRORS.items():
+        source = "".join(file.read_text() for file in Path(str(files(package))).rglob("*.py"))
+        assert [name for name in names if f"class {name}(" not in source] == []
+
+
+def test_a_defect_is_no_verdict(tmp_path: Path) -> None:
+    broken = (
+        "import sys; sys.argv = ['distrocheck', 'list', 'targets', '--json']; import distro_conformance.cli as cli; "
+    )
+    broken += "from distro_conformance.cli import listing; listing.show = lambda *_: 1 / 0; cli.main()"
+    ran = subprocess.run([sys.executable, "-c", broken], capture_output=True, text=True, check=False)
+    assert ran.returncode == 70
+    assert "ZeroDivisionError" in ran.stderr
+    assert "please report" in json.loads(ran.stdout)["error"]
+
+
+def test_who_stops_reading_ends_the_command_quietly() -> None:
+    command = [*COMMAND, "list", "requirements"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None
+        listing.stdout.close()
+        assert listing.wait(120) == 141
+        assert listing.stderr is not None
+        assert listing.stderr.read() == b""
 
 
 def test_replay_tells_line_by_line_and_exits_with_the_verdict() -> None:

@@ -1,45 +1,34 @@
 """The command `distrocheck`: one file per verb, each a thin door to the library (cli.md is the contract).
 
-`main` turns whatever ends a run early into one line and an exit code; a user's mistake never ends in a traceback.
+`main` turns whatever ends a run early into one line and an exit code; a user's mistake never ends in a traceback. With
+`--json` the line is a document too. The verbs are in the table of `verbs.py` and are imported when they are called.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import traceback
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from distro_conformance.cli.errors import USAGE_EXIT_CODE, exit_code_of
+from distro_conformance.cli.output import print_json
+from distro_conformance.cli.verbs import COMMAND, LazyGroup
+from distro_conformance.version import tool_version
 
 app = typer.Typer(
-    name="distrocheck",
-    help="Holds implementations of Distro, the AP protocol of Nacos, against an executable specification.",
+    name=COMMAND,
+    cls=LazyGroup,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-test = typer.Typer(help="Conformance of a target.", no_args_is_help=True)
-app.add_typer(test, name="test")
-
-VERBS = (
-    "check",
-    "differential",
-    "explore",
-    "gate",
-    "listing",
-    "mutants",
-    "replay",
-    "sdks",
-    "serve",
-    "simulate",
-    "testing",
-)
-"""The modules that register verbs on `app`; the order is that of the help text."""
+test = typer.Typer(name="test", cls=LazyGroup, help="Conformance of a target.", no_args_is_help=True)
+app.add_typer(test)
+LazyGroup.registry = {COMMAND: app, "test": test}.__getitem__
 
 INTERRUPTED_EXIT_CODE = 130
 BROKEN_PIPE_EXIT_CODE = 141
@@ -47,40 +36,68 @@ DEFECT_EXIT_CODE = 70
 """Ours, not the target's: 1, which Python would give, says that a node violates something."""
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{COMMAND} {tool_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def distrocheck(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Holds implementations of Distro, the AP protocol of Nacos, against an executable specification."""
+
+
 def main() -> None:
     """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target; see also above."""
-    for verb in VERBS:
-        importlib.import_module(f"distro_conformance.cli.{verb}")
     try:
         result = app(standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:
-        text = error.format_message()
-        _fail(text if text.startswith("Usage:") else f"distrocheck: {text}", error.exit_code)
+        _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("distrocheck: interrupted", INTERRUPTED_EXIT_CODE)
+        _fail("interrupted", INTERRUPTED_EXIT_CODE)
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("pyspark"):
-            _fail_by_defect()
-        _fail("distrocheck: this needs Spark; install it with: pip install 'distrocheck[spark]'", USAGE_EXIT_CODE)
-    except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(BROKEN_PIPE_EXIT_CODE)
+            _fail_by_defect(error)
+        _fail("this needs Spark; install it with: pip install 'distrocheck[spark]'", USAGE_EXIT_CODE)
+    except BrokenPipeError:
+        _end_unread()
     except Exception as error:  # noqa: BLE001 - sorted into what the user can mend and what only we can
         exit_code = exit_code_of(error)
         if exit_code is None:
-            _fail_by_defect()
-        _fail(f"distrocheck: {error}", exit_code)
+            _fail_by_defect(error)
+        _fail(str(error), exit_code)
     else:
         sys.exit(result if isinstance(result, int) else 0)
 
 
-def _fail_by_defect() -> NoReturn:
+def _fail_by_defect(error: Exception) -> NoReturn:
     traceback.print_exc()
-    _fail("distrocheck: this is a defect of distrocheck, and says nothing about the target", DEFECT_EXIT_CODE)
+    _fail(
+        f"this is a defect of distrocheck, and says nothing about the target ({type(error).__name__}: {error}); "
+        f"please report the lines above with 'distrocheck --version', which is {tool_version()}",
+        DEFECT_EXIT_CODE,
+    )
 
 
 def _fail(text: str, exit_code: int) -> NoReturn:
-    sys.stderr.write(text.rstrip() + "\n")
+    is_help = text.startswith("Usage:")
+    sys.stderr.write((text if is_help else f"{COMMAND}: {text}").rstrip() + "\n")
+    if "--json" in sys.argv[1:] and not is_help:
+        try:
+            print_json("error", {"error": text, "exit_code": exit_code})
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _end_unread()
     sys.exit(exit_code)
+
+
+def _end_unread() -> NoReturn:
+    """Whoever reads our output has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(BROKEN_PIPE_EXIT_CODE)

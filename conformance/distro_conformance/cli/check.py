@@ -11,6 +11,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.paths import readable
 from distro_conformance.verdict import Verdict
 from distro_spark.java import require_java
 
@@ -34,6 +35,7 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Evaluate the invariants over recorded traces: which node diverged, from when, after which message."""
+    readable(path, "trace")
     require_java()
     # Spark is an extra, and heavy: only this verb and the gate load it.
     from distro_spark.check import check as run_check

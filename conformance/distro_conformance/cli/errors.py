@@ -1,39 +1,34 @@
 """Which exit code belongs to which error of the libraries below (cli.md).
 
-The libraries know nothing of exit codes, and `main` nothing of the libraries; this table is where they meet.
+The libraries know nothing of exit codes, and `main` nothing of the libraries; this table is where they meet. Errors
+stand here by name, so that `--help` does not load what can raise them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from distro_conformance.verdict import KitError
-from distro_impl import MemberListError, NotOurAddressError, PortInUseError, SettingError
-from distro_impl import UnknownMutantError as UnknownNodeMutantError
-from distro_impl import UnknownProfileError as UnknownNodeProfileError
-from distro_model.bounded.symmetry import NoSymmetryError
-from distro_model.mutants import UnknownMutantError
-from distro_model.profiles import UnknownProfileError
-from distro_model.properties import UnknownPropertyError
-from distro_spark.errors import CheckpointError, JavaMissingError, UnknownInvariantError
-from distro_traces.errors import TraceError
 
 USAGE_EXIT_CODE = 2
 
-USAGE_ERRORS: tuple[type[Exception], ...] = (
-    UnknownProfileError,
-    UnknownMutantError,
-    UnknownPropertyError,
-    NoSymmetryError,
-    UnknownNodeProfileError,
-    UnknownNodeMutantError,
-    SettingError,
-    MemberListError,
-    UnknownInvariantError,
-    NotOurAddressError,
-    PortInUseError,
-    JavaMissingError,
-    CheckpointError,
-    TraceError,
+USAGE_ERRORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "distro_impl": (
+            "MemberListError",
+            "NotOurAddressError",
+            "PortInUseError",
+            "SettingError",
+            "UnknownMutantError",
+            "UnknownProfileError",
+        ),
+        "distro_model": ("NoSymmetryError", "UnknownMutantError", "UnknownProfileError", "UnknownPropertyError"),
+        "distro_spark": ("CheckpointError", "JavaMissingError", "UnknownInvariantError"),
+        "distro_traces": ("TraceError",),
+    }
 )
+"""By the package that defines them; what is derived from one of them counts too."""
 
 
 def exit_code_of(error: Exception) -> int | None:
@@ -41,4 +36,8 @@ def exit_code_of(error: Exception) -> int | None:
     if isinstance(error, KitError):
         return error.exit_code
     is_about_a_file = isinstance(error, OSError) and error.filename is not None  # one that the user named
-    return USAGE_EXIT_CODE if is_about_a_file or isinstance(error, USAGE_ERRORS) else None
+    return USAGE_EXIT_CODE if is_about_a_file or any(map(_is_listed, type(error).__mro__)) else None
+
+
+def _is_listed(error: type) -> bool:
+    return error.__name__ in USAGE_ERRORS.get(error.__module__.partition(".")[0], ())

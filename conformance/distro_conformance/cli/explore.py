@@ -12,6 +12,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.paths import writable_file
 from distro_conformance.language.text import Scenario
 from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
@@ -63,6 +64,8 @@ def explore(
     """Search all that can happen; print the shortest run that breaks a property, as a scenario."""
     if graph and graph.suffix not in GRAPH_FORMS:
         raise UsageError(f"--graph {graph}: name a file that ends in {' or '.join(GRAPH_FORMS)}")
+    for path, option in ((scenario, "--scenario"), (itf, "--itf"), (graph, "--graph")):
+        writable_file(path, option)
     named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
     bounds = _bounds(dict(zip(NAMED, named, strict=True)), bound or [])
     identity = f"{profile} {mutant or 'no mutant'} {bounds}"

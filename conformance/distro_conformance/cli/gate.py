@@ -15,9 +15,10 @@ from distro_conformance.cli.options import (
     RequirementOption,
     SeedOption,
 )
-from distro_conformance.cli.output import print_json, progress, row, say, schema
+from distro_conformance.cli.output import print_json, progress, row, say, schema, stage_ended
+from distro_conformance.cli.paths import writable_directory
 from distro_conformance.gate.options import GateOptions, budget_named
-from distro_conformance.report import Report, write_report
+from distro_conformance.report import Report, Stage, write_report
 from distro_spark.java import require_java
 
 VIOLATIONS_PRINTED = 10
@@ -35,6 +36,8 @@ def gate(
     json: JsonOption = False,
 ) -> None:
     """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
+    chosen_budget = budget_named(budget)
+    writable_directory(out)
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
     from distro_conformance.gate.run import run_gate
@@ -43,14 +46,14 @@ def gate(
     options = GateOptions(
         target=target,
         profile=profile,
-        budget=budget_named(budget),
+        budget=chosen_budget,
         seed=seed,
         out=out,
         requirements=requirement,
         mutant=mutant,
     )
     with progress() as on_progress:
-        report = run_gate(options, lambda: local_session(small=True), on_progress)
+        report = run_gate(options, lambda: local_session(small=True), on_progress, _tell_stage)
     page = write_report(report, out, schema=schema("gate"))
     if json:
         print_json("gate", {**report.to_json(), "report": str(page)})
@@ -60,9 +63,11 @@ def gate(
     raise typer.Exit(report.verdict.exit_code)
 
 
+def _tell_stage(stage: Stage) -> None:
+    stage_ended(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
+
+
 def _print(report: Report) -> None:
-    for stage in report.stages:
-        row(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
     for violation in report.news[:VIOLATIONS_PRINTED]:
         say(f"    {violation.invariant} run {violation.run}: {violation.message}")
     for failure in report.failures:

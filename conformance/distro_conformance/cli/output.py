@@ -1,4 +1,4 @@
-"""What a verb prints: one JSON document, or a text for people; progress only on a terminal.
+"""What a verb prints: one JSON document, or a text for people; stages as they end, and progress on a terminal.
 
 The contract of cli.md in one place: with `--json` stdout holds exactly one document, everything else is stderr.
 """
@@ -9,26 +9,26 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
+from distro_conformance.version import origin
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Progress = Callable[[str], None]
-
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-output = Console(highlight=False, soft_wrap=True)
 
 _COLOURS = {
     **dict.fromkeys(("conforms", "holds", "killed"), "green"),
     **dict.fromkeys(("violates", "broken", "lives"), "red"),
-    "inconclusive": "yellow",
+    **dict.fromkeys(("inconclusive", "known", "not-judged"), "yellow"),
 }
 
 
 def print_json(verb: str, document: Mapping[str, Any]) -> None:
-    """The one document of a verb, with the schema that scripts rely on."""
-    sys.stdout.write(json.dumps({"schema": schema(verb), **document}, indent=2, ensure_ascii=False) + "\n")
+    """The one document of a verb, with the schema that scripts rely on and where it comes from."""
+    whole = {"schema": schema(verb), **document, "tool": origin()}
+    sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
 
 
 def schema(verb: str) -> str:
@@ -37,20 +37,37 @@ def schema(verb: str) -> str:
 
 def say(text: str = "") -> None:
     """A line for a person; `text` is plain."""
-    output.print(escape(text))
+    _console().print(text, markup=False)
 
 
-def row(verdict: str, text: str, *, width: int = 12) -> None:
+def row(verdict: str, text: str, *, width: int = 12, to_stderr: bool = False) -> None:
     """A line that starts with a coloured verdict."""
-    colour = _COLOURS.get(verdict, "default")
-    output.print(f"[{colour}]{verdict:<{width}}[/{colour}] {escape(text)}")
+    from rich.text import Text
+
+    line = Text.assemble((f"{verdict:<{width}}", _COLOURS.get(verdict, "default")), " ", text)
+    _console(to_stderr).print(line)
+
+
+def stage_ended(verdict: str, text: str) -> None:
+    """A part of a long run is over: told at once, whoever reads."""
+    row(verdict, text, to_stderr=True)
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
     """A line that is rewritten while a run goes on; silent when stderr is no terminal."""
+    errors = _console(True)
     if not errors.is_terminal:
         yield lambda _: None
         return
+    from rich.markup import escape
+
     with errors.status("") as status:
         yield lambda text: status.update(escape(text))
+
+
+def _console(to_stderr: bool = False) -> Console:
+    """Loaded when something is printed: that takes as long as all else that `--help` needs."""
+    from distro_conformance.cli import console
+
+    return console.errors if to_stderr else console.output

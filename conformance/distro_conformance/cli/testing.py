@@ -19,6 +19,7 @@ from distro_conformance.cli.options import (
     SeedOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.paths import writable_directory
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
@@ -91,6 +92,7 @@ def cluster(
             f"'test cluster' drives embedded nodes, or {KIND}:VERSION; "
             f"'{target}' is recorded by 'gate --target {target}'"
         )
+    writable_directory(out)
     with progress() as on_progress:
         if tours:
             from distro_conformance.walks.tours import TourOptions, tour

@@ -18,26 +18,35 @@ from distro_conformance.gate.stages import (
     node_stage,
     real_cluster_stage,
 )
-from distro_conformance.report import Report
+from distro_conformance.report import Report, Stage
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError, worst
 from distro_traces import ndjson
 
 SessionFactory = Callable[[], SparkSession]
+OnStage = Callable[[Stage], None]
 
 
-def run_gate(options: GateOptions, new_session: SessionFactory, on_progress: OnProgress = lambda _: None) -> Report:
+def run_gate(
+    options: GateOptions,
+    new_session: SessionFactory,
+    on_progress: OnProgress = lambda _: None,
+    on_stage: OnStage = lambda _: None,
+) -> Report:
     """All stages in order; a stage that finds a violation does not keep the others from running.
 
-    `new_session` is called when the recordings are there. Raises UsageError before anything starts, TargetError when
-    the target cannot be started.
+    `on_stage` is told of each as it ends; `new_session` is called when the recordings are there. Raises UsageError
+    before anything starts, TargetError when the target cannot be started.
     """
     began = time.monotonic()
     target = resolve_target(options.target, options.profile, options.mutant)
     traces = options.out / "traces"
     _make_room(traces)
-    results = tuple(_stages(options, target.kind, target.profile, new_session, on_progress))
+    results: list[StageResult] = []
+    for result in _stages(options, target.kind, target.profile, new_session, on_progress):
+        results.append(result)
+        on_stage(result.stage)
     rows = [row for result in results for row in result.requirements]
     return Report(
         target=options.target,

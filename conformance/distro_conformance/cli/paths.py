@@ -1,0 +1,46 @@
+"""Paths that a user names, looked at before anything is started: Spark, a server and a search take long to refuse.
+
+Whether one may write is found out by writing, since permissions do not tell it of every file system and every user.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from distro_conformance.verdict import UsageError
+
+
+def readable(path: Path, what: str) -> Path:
+    """`path`, a file or a directory that is there. Raises UsageError."""
+    if not path.exists():
+        raise UsageError(f"there is no {what} at {path}")
+    return path
+
+
+def writable_directory(path: Path, option: str = "--out") -> Path:
+    """`path`, made if it is not there. Raises UsageError when nothing can be written into it."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{option} {path}: is no directory; choose another one")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be written to ({error.strerror}); choose another one") from error
+
+
+def writable_file(path: Path | None, option: str) -> None:
+    """Raises UsageError when a file of that name cannot be written; None is no file."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: is a directory; name a file in it")
+    was_there = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if not was_there:
+            path.unlink()
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be written ({error.strerror}); choose another one") from error

@@ -1,0 +1,66 @@
+"""The table of verbs: which module has which, and the sentence of the help text.
+
+A verb's module is imported when the verb is called, so that `--help`, `--version` and a mistyped name take no longer
+than starting Python; some verbs load NumPy, gRPC and Spark. Adding a verb is one module and one row here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter
+
+COMMAND = "distrocheck"
+
+VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        COMMAND: {
+            "gate": ("gate", "Hold a target against everything: model, requirements, lockstep, invariants."),
+            "test": ("", "Conformance of a target: one node, a cluster, beside a real server, under the SDKs."),
+            "replay": ("replay", "Run a scenario: a saved failure, a counterexample, a hand-written one."),
+            "explore": ("explore", "Search all that can happen in a bounded cluster of the model."),
+            "simulate": ("simulate", "Run the model at random through time, as long as you like, into traces."),
+            "check": ("check", "Evaluate the invariants over recorded traces."),
+            "mutants": ("mutants", "List the mutants, named changes that the kit must find, or put them to the test."),
+            "serve": ("serve", "Start reference nodes in the foreground."),
+            "list": ("listing", "List the entries of one registry."),
+            "explain": ("listing", "What one requirement, invariant, mutant, profile or target is."),
+        },
+        "test": {
+            "node": ("testing", "Hold one node against the requirements; the kit plays its peer and its clients."),
+            "cluster": ("testing", "Drive nodes with random actions and faults, beside the model."),
+            "differential": ("differential", "Play the same scripts on a target and on a reference node."),
+            "sdks": ("sdks", "Let the official SDKs work with three nodes."),
+        },
+    }
+)
+"""By the name of the group: verb -> its module in `distro_conformance.cli` ("": a group of its own) and its help."""
+
+
+class LazyGroup(TyperGroup):
+    """A group whose verbs are those of `VERBS`, imported when they are called for."""
+
+    registry: Callable[[str], typer.Typer]
+    """The Typer application by the name of its group, where the imported module registers its verb."""
+
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - Typer's signature
+        return list(VERBS[self.name or COMMAND])
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
+        module, _ = VERBS[self.name or COMMAND].get(cmd_name, (None, ""))
+        if module is None:
+            return None
+        if module:
+            importlib.import_module(f"distro_conformance.cli.{module}")
+        return typer.main.get_group(type(self).registry(self.name or COMMAND)).commands[cmd_name]
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS[self.name or COMMAND].items()])

@@ -1,0 +1,31 @@
+"""Which distrocheck this is, how it was called and when: what every document says of its own origin."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+NAME = "distrocheck"
+
+
+def tool_version() -> str:
+    return version(NAME)
+
+
+def command_line() -> str:
+    """As it was typed, the program by its name alone."""
+    program = Path(sys.argv[0]).name
+    return shlex.join([NAME if program in ("", "-c", "__main__.py") else program, *sys.argv[1:]])
+
+
+def now_utc() -> str:
+    """To the second, as ISO 8601 with Z."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def origin() -> dict[str, str]:
+    """version, command, date: part of each JSON document and of the report."""
+    return {"version": tool_version(), "command": command_line(), "date": now_utc()}
