@@ -25,6 +25,11 @@ lint: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows docs/ci/github-actions.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci docs/ci/gitlab-ci.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	@[ ! -x $(BIN)/hadolint ] || $(BIN)/hadolint Dockerfile
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)
