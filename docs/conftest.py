@@ -2,8 +2,9 @@
 
 A block fenced as `console` is executed: a line that begins with `$ ` is a command, the lines below it are what it
 prints (standard output and error together). `...` stands for anything, and runs of white space are equal. All blocks of
-one page run in order in one directory of its own, in which `scenarios` is the folder of the repository. A command may
-find a violation (exit code 1), which pages are about; any other failure fails the page.
+one page run in order in one directory of its own, in which `scenarios` is the folder of the repository and `logs` the
+excerpt of three servers' logs from the tests. A command may find a violation (exit code 1), which pages are about; any
+other failure fails the page.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def run(example: Example) -> str | None:
 def begin(namespace: dict[str, object]) -> None:
     directory = tempfile.TemporaryDirectory(prefix="distrocheck-docs-")
     (Path(directory.name) / "scenarios").symlink_to(ROOT / "scenarios")
+    (Path(directory.name) / "logs").symlink_to(ROOT / "traces" / "tests" / "data" / "nacos-2.2.4")
     namespace.update(kept=directory, directory=directory.name)
 
 

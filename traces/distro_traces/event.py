@@ -22,6 +22,7 @@ class Kind(StrEnum):
     RUN_STARTED = "run_started"  # detail: profile of the target; one row, on the first node
     NODE_STARTED = "node_started"  # detail: the member list, comma separated
     NODE_STOPPED = "node_stopped"  # detail: reason; all that the node held in memory is gone
+    MEMBERS_CHANGED = "members_changed"  # detail: the members that the node takes for up, comma separated
     LINK_FAULT = "link_fault"  # peer; detail: cut, healed, held, released, drop, swallow (link node -> peer)
 
     CLIENT_CONNECTED = "client_connected"  # client, owned=true, revision, digest (of nothing published)

@@ -28,7 +28,9 @@ app = typer.Typer(
 )
 test = typer.Typer(name="test", cls=LazyGroup, help="Conformance of a target.", no_args_is_help=True)
 app.add_typer(test)
-LazyGroup.registry = {COMMAND: app, "test": test}.__getitem__
+import_app = typer.Typer(name="import", cls=LazyGroup, help="What others recorded, as a trace.", no_args_is_help=True)
+app.add_typer(import_app)
+LazyGroup.registry = {COMMAND: app, "test": test, "import": import_app}.__getitem__
 
 INTERRUPTED_EXIT_CODE = 130
 BROKEN_PIPE_EXIT_CODE = 141

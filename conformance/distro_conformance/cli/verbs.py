@@ -28,10 +28,14 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "explore": ("explore", "Search all that can happen in a bounded cluster of the model."),
             "simulate": ("simulate", "Run the model at random through time, as long as you like, into traces."),
             "check": ("check", "Evaluate the invariants over recorded traces."),
+            "import": ("", "Read what others recorded into a trace: the logs of real servers."),
             "mutants": ("mutants", "List the mutants, named changes that the kit must find, or put them to the test."),
             "serve": ("serve", "Start reference nodes in the foreground."),
             "list": ("listing", "List the entries of one registry."),
             "explain": ("listing", "What one requirement, invariant, mutant, profile or target is."),
+        },
+        "import": {
+            "nacos-logs": ("importing", "Read the logs of real servers into a trace."),
         },
         "test": {
             "node": ("testing", "Hold one node against the requirements; the kit plays its peer and its clients."),

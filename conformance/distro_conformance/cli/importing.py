@@ -1,0 +1,88 @@
+"""`distrocheck import nacos-logs DIR`: the logs of real servers as a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from distro_conformance.cli import import_app
+from distro_conformance.cli.options import DEFAULT_OUT, JsonOption
+from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.cli.paths import readable, writable_directory
+from distro_conformance.verdict import UsageError
+
+
+@import_app.command("nacos-logs")
+def nacos_logs(
+    directory: Annotated[Path, typer.Argument(help="The logs: one directory per node, or all in one; also .gz.")],
+    out: Annotated[Path, typer.Option(help="Directory for the trace.")] = DEFAULT_OUT / "imported",
+    run: Annotated[str, typer.Option(help="Name of the run in the trace.")] = "nacos-logs",
+    zone: Annotated[
+        list[str] | None,
+        typer.Option(help="Time zone of stamps without one: Asia/Shanghai, or DIRECTORY=ZONE for one node; else UTC."),
+    ] = None,
+    node: Annotated[
+        list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, where the logs do not say whose they are.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="nacos-2.2.4, say; else the release that the logs name.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Read the logs of real servers into a trace, which `check` and `export` take."""
+    from distro_traces.nacos_logs.importer import import_logs
+
+    zones = {label: _zone(name) for label, name in _pairs(zone or (), "--zone", alone="")}
+    with progress() as on_progress:
+        on_progress(f"reading {directory}")
+        imported = import_logs(
+            readable(directory, "directory of logs"),
+            writable_directory(out),
+            run=run,
+            zone=zones.pop("", _zone("UTC")),
+            zones=zones,
+            names=dict(_pairs(node or (), "--node")),
+            profile=profile,
+        )
+    if json:
+        print_json(
+            "import nacos-logs",
+            {
+                "events": imported.events,
+                "skipped": dict(imported.skipped),
+                "path": str(imported.path),
+                "nodes": dict(imported.nodes),
+                "profile": imported.profile,
+                "limits": list(imported.limits),
+            },
+        )
+        return
+    for label, address in imported.nodes.items():
+        say(f"{label}: {address}")
+    for reason, count in imported.skipped.items():
+        say(f"  skipped {count}: {reason}")
+    for limit in imported.limits:
+        say(f"  not shown: {limit}")
+    say(f"{imported.events} events of {imported.profile}")
+    say(f"distrocheck check {imported.path}")
+
+
+def _pairs(texts: Sequence[str], option: str, alone: str | None = None) -> list[tuple[str, str]]:
+    """`KEY=VALUE` texts; one without a key has the key `alone`, where that is allowed."""
+    pairs = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals and alone is None:
+            raise UsageError(f"{option} {text}: write it as DIRECTORY=VALUE")
+        pairs.append((key, value) if equals else (alone or "", text))
+    return pairs
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"there is no time zone {name!r}; write it as Asia/Shanghai or Etc/GMT-8") from None

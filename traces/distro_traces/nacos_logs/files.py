@@ -1,0 +1,115 @@
+"""Which log files belong to which node.
+
+An operator hands over one directory per node, or all nodes' files in one directory with the node's name somewhere in
+the file name; rotated (`.1`, `.2025-09-02.0`) and packed (`.gz`) or not. A node is therefore a directory together with
+what a file name says beyond the name of a Nacos log, a rotation and a packing. A file of another name in a directory
+with Nacos logs belongs to that node; in a directory without any, each other name is a node of its own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from distro_traces.errors import EmptyTraceError, UnreadableTraceError
+
+NACOS_LOGS = (
+    "protocol-distro",
+    "naming-distro",
+    "naming-server",
+    "naming-event",
+    "nacos-cluster",
+)
+"""The logs with facts of replication, in the order in which one request passes through them within a millisecond."""
+
+OTHER_NACOS_LOGS = (
+    *("naming-push", "naming-performance", "naming-rt", "naming-raft", "remote-digest", "remote-core", "remote-push"),
+    *("remote", "plugin-control-connection", "plugin-control", "protocol-raft", "alipay-jraft", "core-auth", "nacos"),
+    *(
+        "nacos-address",
+        "nacos-persistence",
+        "istio-main",
+        "config-server",
+        "config-dump",
+        "config-notify",
+        "config-pull",
+    ),
+    *("config-client-request", "config-trace", "config-memory", "config-fatal", "config-plugin", "start.out"),
+)
+_KNOWN = re.compile("|".join(sorted(map(re.escape, (*NACOS_LOGS, *OTHER_NACOS_LOGS)), key=len, reverse=True)))
+_LOG = re.compile(r"\.(log|out|txt)\b|[-_.]log\b")
+_ROTATION = re.compile(r"(\.gz|[._-]\d{4}-?\d\d-?\d\d([._T-]\d{1,6})*|\.\d{1,3})+$")
+_EDGES = "-_. "
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """The files of one node. `label` is what sets it apart from the others: a directory, a part of the file names."""
+
+    label: str
+    by_log: dict[str, tuple[Path, ...]]  # name of the log, without rotation, to its files
+
+
+def find(directory: Path) -> tuple[LogFiles, ...]:
+    """The log files below `directory` (or that one file), by node. Raises EmptyTraceError, UnreadableTraceError."""
+    found: defaultdict[str, defaultdict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    root = directory if directory.is_dir() else directory.parent
+    for folder, paths in _folders(directory):
+        place = "" if folder == root else folder.relative_to(root).as_posix()
+        named = {path: _split(path.name) for path in paths}
+        labels = {label for log, label in named.values() if log is not None}
+        others = {label for log, label in named.values() if log is None}
+        for path, (log, label) in named.items():
+            node = label
+            if log is None and len(labels) == 1:
+                node = next(iter(labels))
+            elif log is None and not labels and len(others) == 1 and place:
+                node = ""
+            found["/".join(part for part in (place, node) if part)][log or label].append(path)
+    if not found:
+        raise EmptyTraceError(f"{directory}: no log files below (*.log, *.log.*, *.out, or .gz of them)")
+    return tuple(
+        LogFiles(label or root.name, {log: tuple(sorted(paths)) for log, paths in sorted(logs.items())})
+        for label, logs in sorted(found.items())
+    )
+
+
+def open_log(path: Path) -> BinaryIO:
+    """The bytes of a log file, unpacked. Raises UnreadableTraceError."""
+    try:
+        if path.suffix == ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        return path.open("rb")
+    except OSError as error:
+        raise UnreadableTraceError(path, error) from error
+
+
+def _folders(directory: Path) -> Iterator[tuple[Path, list[Path]]]:
+    def refuse(error: OSError) -> None:
+        raise UnreadableTraceError(error.filename, error) from error
+
+    if directory.is_file():
+        yield directory.parent, [directory]
+        return
+    if not directory.exists():
+        raise EmptyTraceError(f"{directory}: no such directory; name the one that holds the servers' log files")
+    for folder, folders, names in os.walk(directory, onerror=refuse):
+        folders.sort()
+        paths = [Path(folder, name) for name in sorted(names) if _LOG.search(name) and name != "marks.txt"]
+        if paths:
+            yield Path(folder), paths
+
+
+def _split(name: str) -> tuple[str | None, str]:
+    """A file name as the log that it is (None: no Nacos log) and what else it says, which may be a node."""
+    bare = _LOG.sub("", _ROTATION.sub("", name))
+    known = _KNOWN.search(bare)
+    if known is None:
+        return None, bare.strip(_EDGES)
+    return known.group(), (bare[: known.start()].strip(_EDGES) + " " + bare[known.end() :].strip(_EDGES)).strip()

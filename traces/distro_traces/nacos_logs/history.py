@@ -1,0 +1,309 @@
+"""From deeds to trace rows: what each node held, and which of its records are two ends of one call.
+
+What a node holds of a client is the set of services that its log says the client publishes, from the client's
+`connect` on; of a client that is older than the logs this is unknown, and no row about its content is written.
+A call's target logs neither who sent it nor what was answered, so both ends are brought together by client, operation
+and target: the latest call that is not received yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Unpack
+
+from distro_traces.content import Published, digest
+from distro_traces.event import Kind, Outcome
+from distro_traces.nacos_logs.facts import Fact, What
+from distro_traces.nacos_logs.window import WINDOW_MS, Deed
+from distro_traces.ndjson import EventFields, Recorder
+
+OLDER = "about the content of a client that is older than the logs"
+NOT_HELD = "the end of a connection that held no client"
+NO_START = "the end of a call whose start is not in the logs"
+SKEW_MS = 2000
+"""Clocks of servers differ; a call received that much before it was sent is still the same call."""
+
+_Service = tuple[str, str, str]
+_Call = tuple[str, str, str]  # operation, client, target
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    owned: bool | None
+    services: frozenset[_Service] | None = frozenset()  # None: unknown
+    revision: int | None = None
+
+
+@dataclass(slots=True)
+class _Node:
+    """What the log of one node has said so far."""
+
+    whole: bool = False  # its start is in the log: what is not held here, the node does not hold
+    starting: bool = False
+    held: dict[str, _Held] = field(default_factory=dict)
+    members: str = ""
+    received: dict[str, tuple[int, str]] = field(default_factory=dict)  # client: when, message
+    load: str | None = None
+    calls: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # client, target: message, operation
+
+
+class History:
+    """Writes the rows of one import. `began_ms` is the first stamp; `digests`: do the logs say what clients publish."""
+
+    def __init__(self, recorder: Recorder, began_ms: int, skipped: Counter[str], *, digests: bool, owned: bool) -> None:
+        self._recorder = recorder
+        self._began_ms = began_ms
+        self._skipped = skipped
+        self._digests = digests
+        self._owned = owned
+        self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
+        self._on_their_way: dict[_Call, tuple[str, str]] = {}  # message, source
+        self._unsent: dict[_Call, tuple[int, str]] = {}  # received, and no start seen yet: when, message
+        self._refused: dict[tuple[str, str], str] = {}  # target, client: message
+
+    def take(self, name: str, deed: Deed) -> None:
+        """The next deed of a node."""
+        fact, node = deed.fact, self._nodes[name]
+        if fact.what is What.STARTS:
+            self._start(name, node, fact)
+            return
+        if fact.what not in (What.MEMBERS, What.LOAD, What.LOAD_ENDS, What.LOAD_FAILS):
+            node.starting = False
+        match fact.what:
+            case What.MEMBERS:
+                self._members(name, node, fact)
+            case What.CONNECT | What.PUBLISH | What.WITHDRAW | What.HEALTH:
+                self._change(name, node, fact)
+            case What.APPLY:
+                self._apply(name, node, deed)
+            case What.REMOVE | What.DISCONNECT:
+                self._end(name, node, fact)
+            case What.CALL:
+                self._call(name, node, fact)
+            case What.CALL_ENDS | What.CALL_FAILS:
+                self._call_ends(name, node, fact)
+            case What.RECEIVED:
+                self._receive(name, node, fact)
+            case What.VERIFY | What.VERIFY_REFUSED | What.VERIFY_FAILED:
+                self._verify(name, node, fact)
+            case What.LOAD | What.LOAD_ENDS | What.LOAD_FAILS:
+                self._load(name, node, fact)
+
+    # The node
+
+    def _start(self, name: str, node: _Node, fact: Fact) -> None:
+        if node.starting:
+            return
+        if "last_ms" in fact.details:
+            reason = "started again; what ended it is not logged, this is its last record"
+            self._row(name, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
+        self._nodes[name] = _Node(whole=True, starting=True)
+        self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
+
+    def _members(self, name: str, node: _Node, fact: Fact) -> None:
+        members = ",".join(sorted(member.strip() for member in fact["members"].split(",")))
+        if members != node.members:
+            node.members = members
+            self._row(name, fact.at_ms, Kind.MEMBERS_CHANGED, detail=members)
+
+    # What it holds
+
+    def _change(self, name: str, node: _Node, fact: Fact) -> None:
+        client = fact.client or ""
+        held, was_there = self._held(node, client, fact), client in node.held
+        node.held[client] = held
+        if held.services is None and self._digests:
+            self._skipped[OLDER] += 1
+            return
+        detail = None
+        if fact.what is What.HEALTH:
+            detail = f"{fact['ip']}:{fact['port']} in {fact['service']} is {_HEALTH[fact['health']]}"
+        kind = Kind.CLIENT_CHANGED if was_there else Kind.CLIENT_CONNECTED
+        if held.owned is False:
+            kind = Kind.REPLICA_APPLIED
+        self._state(name, fact.at_ms, kind, client, held, detail=detail)
+
+    def _apply(self, name: str, node: _Node, deed: Deed) -> None:
+        fact = deed.fact
+        client = fact["client"]
+        held = node.held.get(client)
+        if held is None:
+            is_new = node.whole or any(effect.what is What.CONNECT for effect in deed.effects)
+            held = _Held(False, frozenset() if is_new else None)
+        for effect in deed.effects:
+            held = _after(held, effect)
+        revision = int(fact["revision"]) if "revision" in fact.details else None
+        held = node.held[client] = replace(held, revision=revision)
+        when, message = node.received.get(client, (0, None))
+        message = message if fact.at_ms - when <= WINDOW_MS else node.load
+        if held.services is None and self._digests:
+            self._skipped[OLDER] += 1
+            return
+        self._state(name, fact.at_ms, Kind.REPLICA_APPLIED, client, held, message=message)
+
+    def _end(self, name: str, node: _Node, fact: Fact) -> None:
+        client = fact["client"]
+        held = node.held.pop(client, None)
+        if held is None:
+            self._skipped[NOT_HELD] += 1
+            return
+        if held.owned and fact.what is What.DISCONNECT:
+            self._row(name, fact.at_ms, Kind.CLIENT_DISCONNECTED, client=client, owned=True)
+            return
+        when, message = node.received.get(client, (0, None))
+        if fact.what is What.REMOVE and fact.at_ms - when <= WINDOW_MS:
+            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, message=message)
+        else:
+            self._row(name, fact.at_ms, Kind.REPLICA_REMOVED, client=client, detail="no DELETE is logged")
+
+    def _held(self, node: _Node, client: str, fact: Fact) -> _Held:
+        held = node.held.get(client)
+        if held is None:
+            is_new = node.whole or fact.what is What.CONNECT
+            held = _Held(True if self._owned and is_new else None, frozenset() if is_new else None)
+        return _after(held, fact)
+
+    # Calls
+
+    def _call(self, name: str, node: _Node, fact: Fact) -> None:
+        call = (fact["operation"].upper(), fact["client"], fact["target"])
+        received_ms, message = self._unsent.pop(call, (0, ""))
+        if not message or fact.at_ms + SKEW_MS < received_ms or received_ms < fact.at_ms - SKEW_MS:
+            message = self._recorder.new_message_id()
+            self._on_their_way[call] = (message, name)
+        node.calls[fact["client"], fact["target"]] = (message, call[0])
+        self._row(
+            name,
+            fact.at_ms,
+            Kind.REQUEST_SENT,
+            peer=fact["target"],
+            message=message,
+            operation=call[0],
+            client=fact["client"],
+        )
+
+    def _call_ends(self, name: str, node: _Node, fact: Fact) -> None:
+        message, operation = node.calls.pop((fact["client"], fact["target"]), ("", ""))
+        if not message:
+            self._skipped[NO_START] += 1
+            return
+        outcome = Outcome.ERROR
+        if fact.what is What.CALL_ENDS:
+            outcome = Outcome.SUCCESS if fact["result"] == "true" else Outcome.FAIL
+        call = (operation, fact["client"], fact["target"])
+        if outcome is not Outcome.SUCCESS and self._on_their_way.get(call, ("",))[0] == message:
+            del self._on_their_way[call]
+        self._row(
+            name,
+            fact.at_ms,
+            Kind.REPLY_RECEIVED,
+            peer=fact["target"],
+            message=message,
+            operation=operation,
+            client=fact["client"],
+            outcome=outcome,
+        )
+
+    def _receive(self, name: str, node: _Node, fact: Fact) -> None:
+        operation = "DELETE" if fact["operation"] == "DELETE" else "CHANGE"
+        call = (operation, fact["client"], name)
+        message, source = self._on_their_way.pop(call, (None, None))
+        if message is None:
+            message = self._recorder.new_message_id()
+            self._unsent[call] = (fact.at_ms, message)
+        node.received[fact["client"]] = (fact.at_ms, message)
+        self._row(
+            name,
+            fact.at_ms,
+            Kind.REQUEST_RECEIVED,
+            peer=source,
+            message=message,
+            operation=operation,
+            client=fact["client"],
+        )
+
+    def _verify(self, name: str, node: _Node, fact: Fact) -> None:
+        client = fact["client"]
+        kind, peer, outcome = Kind.REQUEST_RECEIVED, None, None
+        message = self._recorder.new_message_id()
+        if fact.what is What.VERIFY:
+            node.received[client] = (fact.at_ms, message)
+        elif fact.what is What.VERIFY_REFUSED:
+            when, verify = node.received.get(client, (0, message))
+            message = verify if fact.at_ms - when <= WINDOW_MS else message
+            self._refused[name, client] = message
+            kind, outcome = Kind.REPLY_SENT, Outcome.FAIL
+        else:
+            peer = fact["target"]
+            message = self._refused.pop((peer, client), message)
+            kind, outcome = Kind.REPLY_RECEIVED, Outcome.FAIL
+        self._row(
+            name, fact.at_ms, kind, peer=peer, message=message, operation="VERIFY", client=client, outcome=outcome
+        )
+
+    def _load(self, name: str, node: _Node, fact: Fact) -> None:
+        peer = fact["target"]
+        if fact.what is What.LOAD:
+            node.load = self._recorder.new_message_id()
+            self._row(name, fact.at_ms, Kind.REQUEST_SENT, peer=peer, message=node.load, operation="SNAPSHOT")
+            return
+        if node.load is None:
+            self._skipped[NO_START] += 1
+            return
+        outcome = Outcome.ERROR
+        if fact.what is What.LOAD_ENDS:
+            outcome = Outcome.SUCCESS if fact["result"] == "true" else Outcome.FAIL
+        self._row(
+            name,
+            fact.at_ms,
+            Kind.REPLY_RECEIVED,
+            peer=peer,
+            message=node.load,
+            operation="SNAPSHOT",
+            outcome=outcome,
+        )
+        node.load = None
+
+    def _state(
+        self,
+        name: str,
+        at_ms: int,
+        kind: Kind,
+        client: str,
+        held: _Held,
+        *,
+        message: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        self._row(
+            name,
+            at_ms,
+            kind,
+            client=client,
+            owned=held.owned,
+            revision=held.revision,
+            digest=digest(_published(client, held.services or ())) if self._digests else None,
+            message=message,
+            detail=detail,
+        )
+
+    def _row(self, name: str, at_ms: int, kind: Kind, **fields: Unpack[EventFields]) -> None:
+        self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields)
+
+
+_HEALTH = {"ENABLED": "healthy", "DISABLED": "unhealthy"}
+
+
+def _after(held: _Held, fact: Fact) -> _Held:
+    if held.services is None or fact.what not in (What.PUBLISH, What.WITHDRAW):
+        return held
+    service = frozenset({(fact["namespace"], fact["group"], fact["service"])})
+    return replace(held, services=held.services | service if fact.what is What.PUBLISH else held.services - service)
+
+
+def _published(client: str, services: frozenset[_Service] | tuple[()]) -> list[Published]:
+    """The instances as far as the logs name them: of an ip:port client they are in its id."""
+    address, _, is_ip_port = client.partition("#")
+    ip, _, port = address.rpartition(":") if is_ip_port else ("", "", "0")
+    return [Published(*service, ip, int(port) if port.isdigit() else 0) for service in services]

@@ -1,0 +1,83 @@
+"""Facts that are one thing: a few milliseconds of looking ahead in the log of one node.
+
+A server logs one deed in several records, often in different files: that a call starts, that it is cancelled because
+the target is not up, that it ended with `false`; that a client was received, that it connected, what it publishes.
+Taken singly they tell what never was: a request that nobody sent, a client of this revision with nothing published.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from distro_traces.nacos_logs.facts import Fact, What
+
+WINDOW_MS = 200
+NOT_SENT = "a call that was cancelled before it was sent: its target was not up"
+
+_EFFECTS = frozenset({What.CONNECT, What.PUBLISH, What.WITHDRAW})
+_ENDS_EFFECTS = frozenset({What.APPLY, What.REMOVE, What.DISCONNECT, What.RECEIVED})
+
+
+class Deed(NamedTuple):
+    """A fact with those that belong to it: for APPLY, what it made of the client."""
+
+    fact: Fact
+    effects: tuple[Fact, ...] = ()
+
+
+def deeds(facts: Iterable[Fact], skipped: Counter[str]) -> Iterator[Deed]:
+    """The deeds of one node in their order; of calls, only those that were made."""
+    waiting: deque[Fact] = deque()
+    alike: defaultdict[str, deque[Fact]] = defaultdict(deque)
+    taken: set[int] = set()  # by identity: facts of the window that another one took with it
+
+    def first() -> Iterator[Deed]:
+        fact = waiting.popleft()
+        ahead = alike[_subject(fact)]
+        ahead.popleft()
+        if not ahead:
+            del alike[_subject(fact)]
+        if id(fact) in taken:
+            taken.remove(id(fact))
+            return
+        belonging = _belonging(fact, ahead, taken)
+        taken.update(map(id, belonging))
+        if fact.what in (What.CALL, What.LOAD) and belonging:
+            skipped[NOT_SENT] += 1 + len(belonging)
+        elif fact.what is not What.CALL_CANCELLED:
+            yield Deed(fact, belonging)
+
+    for fact in facts:
+        while waiting and waiting[0].at_ms < fact.at_ms - WINDOW_MS:
+            yield from first()
+        waiting.append(fact)
+        alike[_subject(fact)].append(fact)
+    while waiting:
+        yield from first()
+
+
+def _subject(fact: Fact) -> str:
+    return fact.client or fact.details.get("target", "")
+
+
+def _belonging(fact: Fact, ahead: Iterable[Fact], taken: set[int]) -> tuple[Fact, ...]:
+    near = [other for other in ahead if id(other) not in taken and other.at_ms <= fact.at_ms + WINDOW_MS]
+    if fact.what is What.APPLY:
+        return tuple(_until(near, _ENDS_EFFECTS, _EFFECTS))
+    if fact.what is What.CALL:
+        mine = [other for other in near if other.details.get("target") == fact["target"]]
+        ends = tuple(_until(mine, frozenset({What.CALL}), frozenset({What.CALL_CANCELLED, What.CALL_ENDS})))
+        return ends if any(end.what is What.CALL_CANCELLED for end in ends) else ()
+    if fact.what is What.LOAD:
+        return tuple(other for other in near if other.what is What.LOAD_FAILS and "cancelled" in other.details)[:1]
+    return ()
+
+
+def _until(facts: Iterable[Fact], end: frozenset[What], wanted: frozenset[What]) -> Iterator[Fact]:
+    for fact in facts:
+        if fact.what in end:
+            return
+        if fact.what in wanted:
+            yield fact

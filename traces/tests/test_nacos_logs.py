@@ -1,0 +1,384 @@
+"""Server logs as a trace: the story of the people who stood beside, whatever files, patterns and zones it is told in.
+
+`data/nacos-2.2.4` holds the records of two clients from the logs of three servers: h1 is registered over HTTP with n0,
+which n1 is responsible for; the SDK client is connected to n1; h1 is deregistered; n1 is killed and started again.
+"""
+
+import gzip
+import json
+import re
+import shutil
+from collections import Counter
+from datetime import timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from distro_traces.content import Published, digest
+from distro_traces.errors import EmptyTraceError, TraceError
+from distro_traces.event import Event, Kind
+from distro_traces.nacos_logs.facts import PHRASES
+from distro_traces.nacos_logs.importer import Imported, NoLogsError, import_logs
+from distro_traces.nacos_logs.window import NOT_SENT
+from distro_traces.ndjson import TraceFile, read_ndjson
+
+DATA = Path(__file__).parent / "data" / "nacos-2.2.4"
+A, B, C = "127.0.0.1:12848", "127.0.0.1:12868", "127.0.0.1:12888"
+H1, SDK = "10.0.1.1:80#true", "1795229518380_127.0.0.1_53376"
+H1_THERE = digest([Published("public", "DEFAULT_GROUP", "logsvc", "10.0.1.1", 80)])
+NOTHING = digest([])
+
+
+def imported(directory: Path, out: Path, **options: object) -> tuple[Imported, TraceFile]:
+    result = import_logs(directory, out, **options)  # type: ignore[arg-type]
+    trace = read_ndjson(result.path)
+    assert trace.rejected == ()
+    assert len(trace.events) == result.events
+    return result, trace
+
+
+def told(trace: TraceFile, node: str, client: str) -> list[tuple[Kind, bool | None, int | None, str | None]]:
+    """What a trace tells of one client on one node."""
+    state = [event for event in trace.events if (event.node, event.client) == (node, client) and event.digest]
+    gone = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
+    state += [event for event in trace.events if (event.node, event.client) == (node, client) and event.kind in gone]
+    return [(e.kind, e.owned, e.revision, e.digest) for e in sorted(state, key=lambda event: event.seq)]
+
+
+def story(trace: TraceFile) -> list[tuple[object, ...]]:
+    """A trace without what depends on how the logs were kept: names of messages."""
+    return sorted(
+        (e.node, e.seq, e.at_ms, e.kind, e.peer or "", e.client or "", e.digest or "", e.outcome or "")
+        for e in trace.events
+    )
+
+
+def test_the_owner_and_the_others_tell_of_one_client_from_its_first_to_its_last_moment(tmp_path: Path) -> None:
+    result, trace = imported(DATA, tmp_path)
+    assert dict(result.nodes) == {"n0": A, "n1": B, "n2": C}
+    assert told(trace, B, H1) == [
+        (Kind.CLIENT_CONNECTED, True, None, NOTHING),
+        (Kind.CLIENT_CHANGED, True, None, H1_THERE),
+        (Kind.CLIENT_CHANGED, True, None, NOTHING),
+        (Kind.CLIENT_DISCONNECTED, True, None, None),
+    ]
+    for node in (A, C):
+        assert told(trace, node, H1) == [
+            (Kind.REPLICA_APPLIED, False, -2070715886, H1_THERE),
+            (Kind.REPLICA_APPLIED, False, -1865251237, NOTHING),
+            (Kind.REPLICA_APPLIED, False, -1865251237, NOTHING),
+            (Kind.REPLICA_REMOVED, None, None, None),
+        ], node
+
+
+def test_both_ends_of_a_call_and_what_it_did_are_one_message(tmp_path: Path) -> None:
+    _, trace = imported(DATA, tmp_path)
+    first = next(e for e in trace.events if e.kind is Kind.REQUEST_SENT and (e.client, e.peer) == (H1, C))
+    assert [(e.node, e.kind, e.peer) for e in trace.events if e.message == first.message] == [
+        (B, Kind.REQUEST_SENT, C),
+        (C, Kind.REQUEST_RECEIVED, B),
+        (C, Kind.REPLICA_APPLIED, None),
+        (B, Kind.REPLY_RECEIVED, C),
+    ]
+
+
+def test_what_a_started_node_loads_comes_with_the_snapshot(tmp_path: Path) -> None:
+    _, trace = imported(DATA, tmp_path)
+    started = next(e.seq for e in trace.events if (e.node, e.kind) == (B, Kind.NODE_STOPPED))
+    again = [e for e in trace.events if e.node == B and e.seq >= started]
+    snapshot = next(e.message for e in again if e.operation == "SNAPSHOT")
+    assert [(e.kind, e.message == snapshot) for e in again] == [
+        (Kind.NODE_STOPPED, False),
+        (Kind.NODE_STARTED, False),
+        (Kind.MEMBERS_CHANGED, False),
+        (Kind.REQUEST_SENT, True),
+        (Kind.REPLICA_APPLIED, True),
+        (Kind.REPLY_RECEIVED, True),
+    ]
+
+
+def test_the_header_says_what_the_logs_cannot_show(tmp_path: Path) -> None:
+    _, trace = imported(DATA, tmp_path)
+    observed = trace.header.observed
+    assert not observed.lossless
+    assert (observed.state_of(A), observed.sending(A, C), observed.receiving(C, B)) == (True, True, True)
+    assert observed.values == ("owned", "revision", "digest")
+
+    poor = tmp_path / "poor"
+    shutil.copytree(DATA, poor)
+    for log in ("naming-distro", "naming-server"):
+        (poor / "n0" / f"{log}.log").unlink()
+    shutil.rmtree(poor / "n2")
+    _, trace = imported(poor, tmp_path / "out")
+    observed = trace.header.observed
+    assert (observed.state_of(A), observed.state_of(B), observed.state_of(C)) == (False, True, False)
+    assert observed.values == ("revision",)
+    assert any(limit == f"{C}: no logs, nothing is known of what it holds." for limit in observed.limits)
+    assert any(limit.startswith(f"{A}: no record of clients received (naming-distro") for limit in observed.limits)
+    assert all(event.digest is None for event in trace.events)
+
+
+def all_in_one(logs: Path) -> None:
+    for path in sorted(logs.glob("*/*.log")):
+        path.rename(logs / f"{path.parent.name}-{path.name}")
+
+
+def container_logs(logs: Path) -> None:
+    """One stream per node, as a container runtime keeps it: no pattern of Nacos, JSON around each line."""
+    for node in sorted(logs.iterdir()):
+        lines = sorted(
+            (line for log in ("protocol-distro", "naming-distro", "naming-server", "nacos-cluster")
+             for line in (node / f"{log}.log").read_text().splitlines()),
+            key=lambda line: line[:23],
+        )  # fmt: skip
+        records = [
+            json.dumps({"@timestamp": f"{l[:10]}T{l[11:19]}.{l[20:23]}Z", "message": l[24:], "level": "INFO"})
+            for l in lines  # noqa: E741
+        ]
+        shutil.rmtree(node)
+        (logs / f"{node.name}.log").write_text("\n".join(records))
+
+
+def rotated_and_packed(logs: Path) -> None:
+    for path in sorted(logs.glob("*/*.log")):
+        lines = path.read_text().splitlines(keepends=True)
+        older, newer, newest = lines[: len(lines) // 3], lines[len(lines) // 3 : -1], lines[-1:]
+        path.with_name(path.name + ".2026-11-21.0.gz").write_bytes(gzip.compress("".join(older).encode()))
+        path.with_name(path.name + ".2026-11-21.1").write_text("".join(newer))
+        path.write_text("".join(newest))
+
+
+def another_pattern(logs: Path) -> None:
+    for path in sorted(logs.glob("*/*.log")):
+        text = re.sub(r"(?m)^(\S+) (\S+),(\d+) (\w+) ", r"\4 [main] o.s.Logger \1T\2.\3+0000 - ", path.read_text())
+        path.write_text(text.replace("\n", "\r\n\r\n"))
+
+
+def in_local_time(logs: Path) -> None:
+    """Stamps without an offset, from machines eight hours ahead."""
+    for path in sorted(logs.glob("*/*.log")):
+        path.write_text(path.read_text().replace("2026-11-21 02:", "2026-11-21 10:"))
+
+
+@pytest.mark.parametrize(
+    "kept", [all_in_one, container_logs, rotated_and_packed, another_pattern, in_local_time], ids=lambda f: f.__name__
+)
+def test_the_story_does_not_depend_on_how_the_logs_were_kept(tmp_path: Path, kept: object) -> None:
+    _, trace = imported(DATA, tmp_path / "as-logged")
+    logs = tmp_path / "logs"
+    shutil.copytree(DATA, logs)
+    kept(logs)  # type: ignore[operator]
+    zone = timezone(timedelta(hours=8 if kept is in_local_time else 0))
+    _, again = imported(logs, tmp_path / "out", zone=zone)
+    one, other = Counter(story(trace)), Counter(story(again))
+    if kept is container_logs:  # records of one millisecond stand in another order there
+        one, other = (Counter((e[0], *e[3:]) for e in counted.elements()) for counted in (one, other))
+    assert other == one
+    assert again.header.observed.values == trace.header.observed.values
+
+
+def test_one_node_in_another_zone_is_brought_into_line(tmp_path: Path) -> None:
+    _, trace = imported(DATA, tmp_path / "as-logged")
+    logs = tmp_path / "logs"
+    shutil.copytree(DATA, logs)
+    for path in (logs / "n2").iterdir():
+        path.write_text(path.read_text().replace("2026-11-21 02:", "2026-11-20 21:"))
+    _, again = imported(logs, tmp_path / "out", zones={"n2": timezone(timedelta(hours=-5))})
+    assert story(again) == story(trace)
+
+
+def test_logs_that_begin_in_the_middle_claim_nothing_of_older_clients(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(DATA, logs)
+    for path in logs.glob("*/*.log"):
+        kept = [line for line in path.read_text().splitlines() if line >= "2026-11-21 02:52:06"]
+        path.write_text("\n".join(kept[: -1 if "n1" in path.parts else None]))
+    result, trace = imported(logs, tmp_path / "out", names={"n0": A})
+    assert result.skipped["about the content of a client that is older than the logs"] > 0
+    assert all(event.seq > 0 for event in trace.events)
+    held_before_the_start = [e for e in trace.events if e.digest is not None and e.node != B]
+    assert held_before_the_start == []
+
+
+def test_a_call_to_a_member_that_is_not_up_was_never_sent(tmp_path: Path) -> None:
+    key = f"DistroKey{{resourceKey='{H1}', resourceType='Nacos:Naming:v2:ClientData', targetServer='{C}'}}"
+    log = tmp_path / "n0" / "protocol-distro.log"
+    log.parent.mkdir()
+    log.write_text(
+        f"2026-11-21 02:52:00,000 INFO [DISTRO-START] DistroSyncChangeTask for {key}\n"
+        f"2026-11-21 02:52:00,001 WARN [DISTRO] Cancel distro sync caused by target server {C} unhealthy, key: {key}\n"
+        f"2026-11-21 02:52:00,001 INFO [DISTRO-END] {key} result: false\n"
+        f"2026-11-21 02:52:03,100 INFO [DISTRO-START] DistroSyncChangeTask for {key}\n"
+        f"2026-11-21 02:52:03,109 INFO [DISTRO-END] {key} result: true\n"
+    )
+    result, trace = imported(tmp_path, tmp_path / "out")
+    assert [(e.kind, e.at_ms) for e in trace.events] == [(Kind.REQUEST_SENT, 3100), (Kind.REPLY_RECEIVED, 3109)]
+    assert result.skipped[NOT_SENT] == 3
+
+
+def test_lines_that_are_passed_over_are_counted_by_reason(tmp_path: Path) -> None:
+    log = tmp_path / "n0" / "naming-server.log"
+    log.parent.mkdir()
+    log.write_bytes(
+        b"\xff\xfe no date\n"
+        b"2026-11-21 02:52:00,000 INFO Client connection c1 connect\n"
+        b"java.lang.Exception: why\n\tat somewhere\n"
+        b"2026-02-31 02:52:00,000 INFO no such day\n"
+        b"2026-11-21 02:52:01,000 INFO Load instance extension handler []\n"
+        b"2026-11-21 02:52:01,500 INFO " + b"x" * 200_000 + b"\n"
+        b"2026-11-21 02:52:02,000 INFO Client connection c2 disconnect, remove instances and subscribers\n"
+    )
+    (log.parent / "start.out").write_text("2026-11-21 02:52:00,000 INFO Client connection c1 connect\n")
+    result, trace = imported(tmp_path, tmp_path / "out")
+    assert [(e.node, e.kind, e.client) for e in trace.events] == [("n0", Kind.CLIENT_CONNECTED, "c1")]
+    assert result.skipped == {
+        "no date and time, and nothing before it that it could continue": 1,
+        "continues the record before it": 3,
+        "says nothing of replication": 2,
+        "longer than 64 KiB: the rest of the line": 3,
+        "the same record in two files": 1,
+        "the end of a connection that held no client": 1,
+    }
+
+
+def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
+    def refused(error: type[TraceError], pattern: str, **options: object) -> None:
+        with pytest.raises(error, match=pattern):
+            import_logs(tmp_path / "logs", tmp_path / "out", **options)  # type: ignore[arg-type]
+
+    refused(EmptyTraceError, "no such directory")
+    (tmp_path / "logs").mkdir()
+    refused(EmptyTraceError, "no log files below")
+    (tmp_path / "logs" / "app.log").write_text("12:00:01 something else\n")
+    refused(NoLogsError, "no record of Distro in 1 files; they need dates like")
+    (tmp_path / "logs" / "app.log").unlink()
+    shutil.copytree(DATA, tmp_path / "logs" / "prod")
+    refused(NoLogsError, r"n7: no such directory .* the logs are of prod/n0, prod/n1, prod/n2", zones={"n7": None})
+    refused(NoLogsError, "both are the logs of", names={"prod/n0": B})
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_phrase_is_met_or_known_to_be_rare() -> None:
+    text = "\n".join(path.read_text() for path in DATA.glob("*/*.log"))
+    unmet = {what.value for what, phrase in PHRASES.items() if not re.search(phrase, text, re.MULTILINE)}
+    assert unmet == {"health", "call fails", "call cancelled", "remove"}
+
+
+REAL_LOGS = Path(__file__).parents[3] / "shared" / "real-logs"
+
+
+@pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the whole logs of real servers are not beside this checkout")
+@pytest.mark.parametrize("release", ["2.0.4", "2.2.4", "2.2.4-debug", "2.3.2"])
+def test_the_trace_of_whole_logs_tells_every_line_of_the_marks_beside_them(tmp_path: Path, release: str) -> None:
+    shutil.unpack_archive(REAL_LOGS / f"nacos-{release}.tar.xz", tmp_path, filter="data")
+    logs = next(path.parent for path in tmp_path.rglob("marks.txt"))
+    _, trace = imported(logs, tmp_path / "out")
+    unchecked = marks_not_told(trace, (logs / "marks.txt").read_text(), began_ms=_began_ms(logs))
+    assert unchecked == []
+
+
+def _began_ms(logs: Path) -> int:
+    """When the first record was written, in milliseconds of the day."""
+    stamps = (
+        m for path in logs.rglob("*.log") for m in re.findall(r"(?m)^2026-\S+ ([\d:]{8})[.,](\d{3})", path.read_text())
+    )
+    return min(_of_day(time) + int(ms) for time, ms in stamps)
+
+
+def _of_day(time: str) -> int:
+    hours, minutes, seconds = map(int, time.split(":"))
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000
+
+
+def marks_not_told(trace: TraceFile, marks: str, began_ms: int) -> list[str]:
+    """The lines of marks.txt that the trace does not bear out."""
+    return [
+        line for line in marks.splitlines() if not _is_told(trace.events, line[20:], _of_day(line[11:19]) - began_ms)
+    ]
+
+
+def _is_told(events: tuple[Event, ...], mark: str, at_ms: int) -> bool:
+    def happened(kind: Kind, node: str | None, client: str | None, first_ms: int, last_ms: int) -> bool:
+        return any(
+            e.kind is kind and node in (None, e.node) and client in (None, e.client) and first_ms <= e.at_ms <= last_ms
+            for e in events
+        )
+
+    def address(port: str) -> str:
+        return f"127.0.0.1:{port}"
+
+    within = {  # each "seen" is so many seconds after the mark that it follows
+        address(port): float(seconds) * 1000 for port, seconds in re.findall(r"(\d{5}): (\d+\.\d+)", mark)
+    }
+    if post := re.search(r"POST on', \d+, '([\d.]+)', (\d+), .*\"responsibleServer\":\"([\d.:]+)\"", mark):
+        ip, port, owner = post.groups()
+        return happened(Kind.CLIENT_CONNECTED, owner, f"{ip}:{port}#true", at_ms - 1500, at_ms + 1500)
+    if "register h1..h6" in mark:
+        return len({e.client for e in events if e.kind is Kind.CLIENT_CONNECTED and "#" in (e.client or "")}) >= 6
+    if mark.startswith("('seen'"):
+        shown = _services_at(events, at_ms + 1000)
+        return all({f"10.0.1.{n}" for n in range(1, 7)} <= _ips(shown, node) for node in within)
+    if "sdk client on" in mark:
+        return happened(Kind.CLIENT_CHANGED, address(_port(mark)), None, at_ms - 3000, at_ms + 1500)
+    if mark.startswith("('sdk seen'"):
+        shown = _services_at(events, at_ms + 1000)
+        sdk = next(e.client for e in events if e.kind is Kind.CLIENT_CONNECTED and "#" not in (e.client or "#"))
+        return all(any(client == sdk for client in shown[node]) for node in within)
+    if "DELETE h1" in mark:
+        gone = [e for e in events if e.client == H1 and e.digest == NOTHING and e.owned]
+        return any(abs(e.at_ms - at_ms) <= 2000 for e in gone[1:])  # the first is its connection
+    if mark.startswith("('gone'"):
+        shown = _services_at(events, at_ms + 1000)
+        return all("10.0.1.1" not in _ips(shown, node) for node in within)
+    if "stop beats of h2" in mark:
+        unhealthy = [e for e in events if e.client == "10.0.1.2:81#true" and "unhealthy" in (e.detail or "")]
+        return any(at_ms + 5_000 <= e.at_ms <= at_ms + 25_000 for e in unhealthy)
+    if "h2 expired" in mark:
+        shown = _services_at(events, at_ms + 1000)
+        return all("10.0.1.2" not in _ips(shown, node) for node in within)
+    if "kill -9 node 1" in mark:
+        return happened(Kind.NODE_STOPPED, B, None, at_ms - 6000, at_ms + 1000)
+    if "sdk instance gone" in mark:  # NO: the survivors hold it on
+        shown = _services_at(events, at_ms)
+        return all(any("#" not in client for client in shown[node]) for node in (A, C)) and "NO" in mark
+    if "'nodes'" in mark:
+        seen = [e for e in events if e.kind is Kind.MEMBERS_CHANGED and e.at_ms <= at_ms and e.node in (A, C)]
+        return all([e for e in seen if e.node == node][-1].detail == f"{A},{C}" for node in (A, C))
+    if "register h9" in mark:
+        return any(
+            happened(Kind.CLIENT_CONNECTED, node, "10.0.1.9:89#true", at_ms - 1500, at_ms + 1500) for node in (A, C)
+        )
+    if "restart node 1" in mark:
+        return happened(Kind.NODE_STARTED, B, None, at_ms, at_ms + 20_000)
+    if "same on all" in mark:
+        shown = _services_at(events, at_ms + 1000)
+        return _ips(shown, A) == _ips(shown, B) == _ips(shown, C) != set()
+    if lists := re.findall(r"\((\d{5}), (\[.*?\]), \[.*?\]\)", mark):  # what queries showed: "h state", "after", "end"
+        shown = _services_at(events, at_ms)
+        return all(_ips(shown, address(port)) == set(re.findall(r"'([\d.]+)'", text)) for port, text in lists)
+    return False
+
+
+def _port(mark: str) -> str:
+    found = re.search(r"\b(\d{5})\b", mark)
+    assert found is not None
+    return found.group(1)
+
+
+def _services_at(events: tuple[Event, ...], at_ms: int) -> dict[str, dict[str, str]]:
+    """By node the clients that publish something, as the trace has it at that time."""
+    shown: dict[str, dict[str, str]] = {A: {}, B: {}, C: {}}
+    for event in sorted(events, key=lambda e: (e.at_ms, e.seq)):
+        if event.at_ms > at_ms:
+            break
+        if event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
+            shown[event.node] = {}
+        elif event.client and event.digest not in (None, NOTHING):
+            shown[event.node][event.client] = event.digest or ""
+        elif event.digest == NOTHING or event.kind in (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED):
+            shown[event.node].pop(event.client or "", None)
+    return shown
+
+
+def _ips(shown: dict[str, dict[str, str]], node: str) -> set[str]:
+    return {client.partition(":")[0] for client in shown[node] if "#" in client}
