@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from distro_conformance.cli.errors import USAGE_EXIT_CODE, exit_code_of
+from distro_conformance.cli.extras import missing_extra
 from distro_conformance.cli.output import print_json
 from distro_conformance.cli.verbs import COMMAND, LazyGroup
 from distro_conformance.version import tool_version
@@ -64,9 +65,10 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", INTERRUPTED_EXIT_CODE)
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("pyspark"):
+        missing = missing_extra(error)
+        if missing is None:
             _fail_by_defect(error)
-        _fail("this needs Spark; install it with: pip install 'distrocheck[spark]'", USAGE_EXIT_CODE)
+        _fail(missing, USAGE_EXIT_CODE)
     except BrokenPipeError:
         _end_unread()
     except Exception as error:  # noqa: BLE001 - sorted into what the user can mend and what only we can

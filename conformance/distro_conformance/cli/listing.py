@@ -30,7 +30,8 @@ def explain(
     json: JsonOption = False,
 ) -> None:
     """What one requirement, invariant, mutant, profile or target is."""
-    found = [(name, entry) for name, read in CATALOGUE.items() for entry in read() if entry.id == entry_id]
+    registries = ([(name, entry) for entry in read() if entry.id == entry_id] for name, read in CATALOGUE.items())
+    found = next(filter(None, registries), [])  # names are unique, and the last registries need an extra
     if not found:
         raise UsageError(f"nothing is called '{entry_id}'; 'distrocheck list requirements' and its sisters say what is")
     if json:

@@ -1,4 +1,4 @@
-"""One running SDK program: commands in, JSON lines out (conformance/sdks/README.md is the contract).
+"""One running SDK program: commands in, JSON lines out (programs/README.md is the contract).
 
 It gets a home of its own, since every SDK keeps a cache and logs there, and one program must not see what another one
 remembers.

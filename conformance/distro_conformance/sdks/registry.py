@@ -14,8 +14,8 @@ from pathlib import Path
 
 from distro_conformance.verdict import UsageError
 
-SOURCES = Path(__file__).resolve().parents[2] / "sdks"
-"""The programs; they are part of a checkout, not of an installed package."""
+SOURCES = Path(__file__).resolve().parent / "programs"
+"""One folder a language; built elsewhere, in the cache."""
 
 
 class Transport(StrEnum):

@@ -1,0 +1,31 @@
+"""Which extra of the package brings what a verb has found missing.
+
+The base install is what a cluster in somebody's tests needs; what is heavy stands in extras (pyproject.toml). The
+modules are imported where they are used, and this table turns the failing import into the command that mends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+EXTRAS: Mapping[str, str] = MappingProxyType(
+    {
+        "networkx": "explore",
+        "numba": "explore",
+        "numpy": "explore",
+        "scipy": "explore",
+        "pyarrow": "traces",
+        "pyspark": "spark",
+    }
+)
+"""By top-level module."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> str | None:
+    """What to install, as a sentence; None when the module is none of ours to ask for."""
+    package = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(package)
+    if extra is None:
+        return None
+    return f"this needs {package}, which is not installed; install it with: pip install 'distrocheck[{extra}]'"

@@ -1,0 +1,74 @@
+"""The base install is light: what a verb lacks, it names with the extra that brings it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import requires
+
+import pytest
+
+from distro_conformance.cli.extras import EXTRAS
+
+BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+sys.argv = ["distrocheck", *{arguments}]
+from distro_conformance.cli import main
+main()
+"""
+
+
+def run_without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line where none of the extras is installed."""
+    program = BLOCKED.format(blocked=set(EXTRAS), arguments=list(arguments))
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_table_says_what_the_package_metadata_says() -> None:
+    declared = {}
+    for requirement in requires("distrocheck") or []:
+        found = re.match(r"([\w-]+)[^;]*;.*extra == ['\"](explore|traces|spark)['\"]", requirement)
+        if found and found[1] != "distrocheck":
+            declared[found[1]] = found[2]
+    assert declared == dict(EXTRAS)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("--version",),
+        ("list", "requirements"),
+        ("explain", "B24"),
+        ("replay", "--help"),
+        ("test", "node", "--requirement", "DISTRO-SYNC-001"),
+    ],
+    ids=" ".join,
+)
+def test_a_verb_of_the_base_install_works_without_any_extra(verb: tuple[str, ...]) -> None:
+    done = run_without_extras(*verb)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("verb", "extra"),
+    [
+        (("explore", "--nodes", "2"), "explore"),
+        (("simulate", "--out", "somewhere", "--duration-s", "10"), "traces"),
+        (("check", "."), "spark"),
+        (("gate",), "spark"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_verb_that_lacks_something_says_which_extra_brings_it(verb: tuple[str, ...], extra: str) -> None:
+    done = run_without_extras(*verb)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert re.search(rf"pip install 'distrocheck\[({extra}|traces)\]'", done.stderr), done.stderr
