@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import ProfileOption
+from distro_conformance.event_loop import new_event_loop
 from distro_conformance.verdict import UsageError
 from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
@@ -95,7 +95,8 @@ def serve(
         member_list_file=members_file,
         standalone=nodes == 1 and not further_members and not members_file,
     )
-    uvloop.run(_serve(cluster))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(cluster))
 
 
 async def _serve(cluster: Cluster) -> None:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-import uvloop
-
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.service_lists import Lists
+from distro_conformance.event_loop import new_event_loop
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.wire.links import Carried
 from distro_impl import NodeEvent, NodeEventKind, VirtualClock, free_main_ports, profile_named, with_mutant
@@ -98,7 +97,7 @@ class TrafficLog:
 @cache
 def _event_loop() -> asyncio.AbstractEventLoop:
     """One for the whole process: gRPC keeps serving every loop that it has ever met, closed ones too."""
-    return uvloop.new_event_loop()
+    return new_event_loop()
 
 
 class EmbeddedRun:
