@@ -9,6 +9,7 @@ import inspect
 
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.differential.deviations import DEVIATIONS
+from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
@@ -26,7 +27,8 @@ _HEADS = {
 def pages() -> dict[str, str]:
     """File name to text."""
     written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
-    return {**written, "deviations.md": _deviations_page(), "settings.md": _settings_page(), "trace.md": _trace_page()}
+    more = {"callers": _callers_page, "deviations": _deviations_page, "settings": _settings_page, "trace": _trace_page}
+    return {**written, **{f"{name}.md": page() for name, page in more.items()}}
 
 
 def _page(name: str, entries: tuple[Entry, ...]) -> str:
@@ -104,6 +106,46 @@ def _settings_page() -> str:
     )
 
 
+def _callers_page() -> str:
+    """Who may call what of the reference node."""
+    requests = [f"| `{name}` | {_access(access)} |" for name, access in REQUESTS.items()]
+    routes = [
+        f"| `{method} {path}` | {_access(access)} | {access.in_3x} |" for (method, path), access in ROUTES.items()
+    ]
+    head = "| who | a user, where authentication is on |"
+    return "\n".join(
+        [
+            "# Callers",
+            "",
+            _NOTE,
+            "",
+            *_CALLERS_HEAD,
+            "",
+            "## gRPC",
+            "",
+            f"| request {head}",
+            "|---|---|---|",
+            *requests,
+            "",
+            "## HTTP",
+            "",
+            "Below `/nacos`. Which of the paths there are is a matter of the release.",
+            "",
+            f"| route {head} in 3.x |",
+            "|---|---|---|---|",
+            *routes,
+            "",
+        ]
+    )
+
+
+def _access(access: Access) -> str:
+    rights = {None: "", Right.READ: "may read", Right.WRITE: "may write"}
+    where = " in the namespace" if access.has_namespace else " everywhere" if access.right else ""
+    since = ", from 2.3.0 on" if access.open_before_2_3 else ""
+    return f"{access.caller} | {rights[access.right]}{where}{since}"
+
+
 def _deviations_page() -> str:
     """Every difference from a real server that stays, by its id."""
     lines = ["# Deviations", "", _NOTE, "", *_DEVIATIONS_HEAD]
@@ -118,6 +160,14 @@ def _releases(setting: Setting) -> str:
     return f"from {setting.since}" if setting.until is None else f"{setting.since} to {setting.until}"
 
 
+_CALLERS_HEAD = (
+    "Who may call what of the reference node. What is not in these tables, nobody may: it is refused before any",
+    "handler is asked. A *member* shows the identity of the cluster (`nacos.core.auth.server.identity.key`). Releases",
+    "up to 2.5.1 ask no member for it, 3.x does once all members are 3.x; `strict` always asks, for the identity where",
+    "one is configured and otherwise for the address of a member. Requests of members are taken on the cluster port",
+    "alone from 2.4.3 on. An *operator* is a user who may write everywhere; where authentication is off he is nobody",
+    "in particular, as in every release.",
+)
 _DEVIATIONS_HEAD = (
     "Where the reference node does not do what a real server of the same release does, and why it stays so.",
     "`distrocheck test differential --target nacos:2.2.4` plays the same scripts on both and compares what comes back;",

@@ -32,6 +32,7 @@ from distro_impl.distro.mapper import DistroMapper
 from distro_impl.mutants import with_mutant
 from distro_impl.naming import ip_port_client
 from distro_impl.naming.beats import Beats
+from distro_impl.naming.client import SyncData
 from distro_impl.profiles import PROFILES, RevisionTakenOver
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.handlers import Reply, Request
@@ -118,7 +119,7 @@ def broken_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     def verify(self: DistroClientDataProcessor, client_id: str, revision: int) -> bool:
         verified = whole(self, client_id, revision)
         if self.data_of(client_id) is None:
-            self._clients.sync_client_connected(client_id, revision)
+            self._clients.apply(SyncData(client_id, revision, {}), revision=revision, reason="VERIFY")
         return verified
 
     monkeypatch.setattr(DistroClientDataProcessor, "process_verify", verify)

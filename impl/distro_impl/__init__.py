@@ -5,8 +5,8 @@ a node behaves like, mutants break it on purpose. The reading of wire-protocol.m
 docs/node.md shows the rooms.
 
 Left out: the configuration service and the console; persistent instances and metadata set by operators, which need
-Raft; selectors and health checks by the server; lists from data of 1.x; plain text beside TLS on one port, and roles of
-users. A snapshot is one message, as in every release, so one above the message limit can never be loaded (B11).
+Raft; selectors and health checks by the server; lists from data of 1.x; plain text beside TLS on one port. A snapshot
+is one message, as in every release, so one above the message limit can never be loaded (B11).
 """
 
 from distro_impl.clocks.clock import Clock, SystemClock, TimerHandle

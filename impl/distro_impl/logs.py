@@ -1,13 +1,17 @@
-"""How the logs of a node look: as a real server writes them, or one JSON object a line.
+"""What a node logs, where it goes, and how a line looks: as a real server writes it, or one JSON object a line.
 
-Lines about a node carry `node`, `event`, `client` and `peer` beside their text, which the JSON form shows as fields.
-Source of the layout: wire-protocol.md section 9.1.
+Every logger of the node is made here. Those named like the files of a real server (LOG_FILES) write that server's
+lines; `distro_impl.…` are our own, of what a server has no words for. Whatever a stranger has sent may stand in a line,
+and such lines are read by programs: so a text keeps to its line and to a length, and lines of our own that are all
+alike are limited to a rate, after which their number is told. Lines about a node carry `node`, `event`, `client` and
+`peer` beside their text, which the JSON form shows as fields. Source of the layout: wire-protocol.md section 9.1.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,6 +20,18 @@ from typing import TextIO
 FIELDS = ("node", "event", "client", "peer")
 """What a line may say beside its text (`extra` of the logging call)."""
 
+LOG_FILES = ("protocol-distro", "naming-distro")
+"""Names of loggers, and of files of a real server without `.log`."""
+
+MAX_TEXT = 2_000
+"""Characters of one value in a line."""
+MAX_TRACE = 8_000
+MAX_PER_SECOND = 20
+"""Warnings and errors that are alike but for their values."""
+CUT = "… ({} characters)"
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
 
 class LogFormat(StrEnum):
     NACOS = "nacos"
@@ -23,13 +39,17 @@ class LogFormat(StrEnum):
 
 
 class NacosFormatter(logging.Formatter):
-    """`%date %level %msg` and an empty line."""
+    """`%date %level %msg` and an empty line. The lines of a trace are indented: none of them begins like a line."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         return super().format(record) + "\n"
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the name is logging's
+        trace = cut(super().formatException(ei), MAX_TRACE)  # type: ignore[arg-type]
+        return "\n".join(f"\t{line}" for line in trace.splitlines())
 
 
 class JsonFormatter(logging.Formatter):
@@ -38,8 +58,79 @@ class JsonFormatter(logging.Formatter):
         line = {"at": at, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
         line.update({name: getattr(record, name) for name in FIELDS if getattr(record, name, None) is not None})
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = cut(self.formatException(record.exc_info), MAX_TRACE)
         return json.dumps(line, ensure_ascii=False)
+
+
+class _Values(logging.Filter):
+    """Makes texts of the values of a line that cannot end it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(value if isinstance(value, int | float) else one_line(value) for value in record.args)
+        return True
+
+
+class _Rate(logging.Filter):
+    """Lets MAX_PER_SECOND lines with one text pass; the first one afterwards says how many did not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        began, count = self._counts.get(str(record.msg), (record.created, 0))
+        if record.created - began >= 1:
+            if count > MAX_PER_SECOND:
+                record.msg = f"{record.msg} (and {count - MAX_PER_SECOND} more like this)"
+            began, count = record.created, 0
+        self._counts[str(record.msg)] = began, count + 1
+        return count < MAX_PER_SECOND
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of that name, which keeps the rules of this module."""
+    found = logging.getLogger(name)
+    if not any(isinstance(each, _Values) for each in found.filters):
+        if name in LOG_FILES:
+            found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
+        else:
+            found.addFilter(_Rate())
+        found.addFilter(_Values())
+    return found
+
+
+class NodeLog:
+    """What one node writes. Nothing is put together for a level that nobody listens to."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+
+    def tell(
+        self,
+        logger: logging.Logger,
+        level: int,
+        text: str,
+        *values: object,
+        client: str | None = None,
+        peer: str | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        """`client` and `peer` are whom the line is about; the trace of `error` follows it."""
+        if logger.isEnabledFor(level):
+            about = {"node": self._node, "client": client, "peer": peer}
+            logger.log(level, text, *values, exc_info=error, extra=about)
+
+
+def one_line(value: object) -> str:
+    text = cut(str(value), MAX_TEXT)
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + CUT.format(len(text))
 
 
 def log_to(stream: TextIO = sys.stderr, *, form: LogFormat = LogFormat.NACOS, level: str = "WARNING") -> None:

@@ -50,11 +50,23 @@ class ServerIdentity:
     value: str = field(repr=False)
 
 
+ALL_NAMESPACES = "*"
+READS_ALL: Mapping[str, str] = {ALL_NAMESPACES: "r"}
+WRITES_ALL: Mapping[str, str] = {ALL_NAMESPACES: "rw"}
+
+
 @dataclass(frozen=True, slots=True)
 class User:
+    """`grants` is what the user may do, `r` and `w`, by namespace."""
+
     name: str
     password: str = field(repr=False)
-    may_write: bool = True
+    grants: Mapping[str, str] = field(default_factory=lambda: WRITES_ALL)
+
+    def may(self, right: str, namespace: str | None) -> bool:
+        """None: what lies in no namespace."""
+        granted = self.grants.get(ALL_NAMESPACES, "") + ("" if namespace is None else self.grants.get(namespace, ""))
+        return right in granted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,7 @@ async def test_an_empty_client_goes_after_30_s_and_is_not_judged_any_more(lab: L
     assert run.last(0, client).kind == "client_disconnected"
     await run.clock.advance(5_000)
     assert run.cluster.nodes[0].parts.naming.clients.get(client) is None
-    assert operator(run, 0)._beats._rounds == {}
+    assert run.cluster.nodes[0].parts.naming.beats._rounds == {}
     assert len(run.cluster.nodes[0].parts.core.clock._timers) == timers
     operator(run, 0).register(WEB, {"ip": IP, "port": port})
     await run.clock.advance(14_900)

@@ -19,7 +19,8 @@ from distro_impl.http.parameters import Parameters, metadata_of
 from distro_impl.naming.udp_push import UdpPushService
 from distro_impl.options import AuthOptions
 from distro_impl.remote.errors import NacosError
-from distro_impl.security.tokens import AccessDeniedError, Right, TokenManager
+from distro_impl.security.callers import Right
+from distro_impl.security.tokens import AccessDeniedError, TokenManager
 from distro_protos import MAX_NESTING, Payload, UnreadableBodyError, decode
 
 FRAMES = 100
@@ -36,7 +37,7 @@ def of_a_payload(text: bytes) -> None:
 
 def of_a_token(text: bytes) -> None:
     token = f"{urlsafe_b64encode(text).decode()}.e30.AAAA"
-    TokenManager(AuthOptions(secret=b"s" * 32, users={}), VirtualClock()).check(token, Right.READ)
+    TokenManager(AuthOptions(secret=b"s" * 32, users={}), VirtualClock()).check(token, Right.READ, None)
 
 
 READERS: dict[str, Callable[[bytes], object]] = {

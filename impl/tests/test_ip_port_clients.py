@@ -325,3 +325,20 @@ async def test_what_an_interim_owner_concluded_from_missing_beats_is_not_told_to
     await run.clock.advance(10_000)
     assert run.links.operations(client, sender=run.cluster.addresses[0]) == []
     assert [health(run, node) for node in (0, 1)] == [[True], [True]]
+
+
+@pytest.mark.parametrize(("profile", "is_kept"), [(STRICT, False), (NACOS_2_2_4, True)])
+async def test_an_owner_judges_by_beats_whoever_else_vouches_for_its_client(
+    lab: Lab, profile: Profile, is_kept: bool
+) -> None:
+    """Another member that takes itself for the owner verifies it; in releases both keep what is dead for each other."""
+    run = await lab.cluster(profile, size=1)
+    node = run.cluster.nodes[0]
+    rival = await lab.member(node)
+    operator(run, 0).register(WEB, {"ip": IP, "port": 80})
+    held = node.parts.naming.clients.get(f"{IP}:80#true")
+    assert held is not None
+    for _ in range(13):  # 65 s after its only registration
+        await run.clock.advance(5_000)
+        await rival.verify(held.id, held.revision)
+    assert health(run, 0) == ([True] if is_kept else [])

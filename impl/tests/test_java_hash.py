@@ -51,6 +51,16 @@ def test_objects_hash_is_that_of_an_array() -> None:
     assert objects_hash("a", 1, True) == 97 * 31 * 31 + 31 + 1231 + 31**3
 
 
+class Alone:
+    """Everything is this member's."""
+
+    def responsible(self, _: str) -> bool:
+        return True
+
+    def has_place(self, _: str) -> bool:
+        return True
+
+
 @pytest.mark.parametrize(
     ("ip", "service", "revision"),
     [
@@ -63,7 +73,7 @@ def test_objects_hash_is_that_of_an_array() -> None:
 )
 def test_the_revision_is_that_of_a_real_server(ip: str, service: str, revision: int) -> None:
     datum = {"customInstanceId": f"{ip}#80#DEFAULT#DEFAULT_GROUP@@{service}"}
-    client = IpPortClient(f"{ip}:80#true", native=False, renewed_ms=0, is_ours=lambda _: True)
+    client = IpPortClient(f"{ip}:80#true", native=False, renewed_ms=0, ownership=Alone())
     client.publishers[Service("public", "DEFAULT_GROUP", service)] = PublishedInstance(ip, 80, extend_datum=datum)
     assert client.content_hash() == revision
 
@@ -73,7 +83,7 @@ def test_the_revision_does_not_depend_on_the_order_of_services_and_sees_every_fi
     plain = PublishedInstance("10.0.0.1", 80)
 
     def revision(**publishers: PublishedInstance) -> int:
-        client = IpPortClient("10.0.0.1:80#true", native=False, renewed_ms=0, is_ours=lambda _: True)
+        client = IpPortClient("10.0.0.1:80#true", native=False, renewed_ms=0, ownership=Alone())
         client.publishers = {{"a": one, "b": other}[name]: instance for name, instance in publishers.items()}
         return client.content_hash()
 

@@ -10,12 +10,12 @@ from aiohttp import ClientSession
 from impl_lab import STRICT, Lab, Run
 
 from distro_impl import PROFILES, NodeOptions
-from distro_impl.options import AuthOptions, ServerIdentity, User
+from distro_impl.options import READS_ALL, AuthOptions, ServerIdentity, User
 
 pytestmark = pytest.mark.wire
 
 SECRET = b"0123456789abcdef0123456789abcdef"
-USERS = {"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", may_write=False)}
+USERS = {"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", READS_ALL)}
 NACOS = {"username": "nacos", "password": "nacos"}
 AUTH = AuthOptions(secret=SECRET, users=USERS)
 SERVICES, SWITCHES = "/v1/ns/service/list", "/v1/ns/operator/switches"

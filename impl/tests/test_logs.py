@@ -7,11 +7,15 @@ import logging
 import re
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
-from impl_lab import Lab
+from impl_lab import NACOS_2_2_4, STRICT, Lab, errors_logged
 
-from distro_impl.logs import LogFormat, log_to
+import distro_impl
+from distro_impl import Profile
+from distro_impl.logs import LogFormat, log_to, logger
+from distro_impl.naming.service_manager import ServiceManager
 
 
 @pytest.fixture
@@ -86,3 +90,95 @@ async def test_what_goes_wrong_is_told_too(lab: Lab, caplog: pytest.LogCaptureFi
     await client.register("orders", 8080)
     await run.clock.advance(1_100)
     assert [line for line in lines(caplog, first) if line.startswith("[DISTRO] Sync data change failed. key: Distro")]
+
+
+# What strangers have sent
+
+
+FORGED = "2026-01-01 00:00:00,000 INFO [DISTRO-END] all is well"
+
+
+def test_a_value_keeps_to_its_line_and_to_a_length(written: StringIO):
+    log_to(written, level="INFO")
+    try:
+        raise ValueError(f"first\n{FORGED}")
+    except ValueError:
+        logger("naming-distro").exception("client %s is invalid", f"c1\n\n{FORGED}\u2028{FORGED}" + "x" * 10**6)
+    lines = written.getvalue().splitlines()
+    assert len(written.getvalue()) < 5_000
+    assert len([line for line in lines if re.match(r"\d{4}-", line)]) == 1
+    assert "c1\\n\\n2026-01-01 00:00:00,000 INFO [DISTRO-END] all is well\\u20282026" in lines[0]
+    assert "… (1000111 characters)" in lines[0]
+
+
+def test_lines_that_are_alike_are_told_by_their_number(written: StringIO):
+    log_to(written, level="INFO")
+    busy, other = logger("distro_impl.test.busy"), logger("distro_impl.test.other")
+    for number in range(100):
+        busy.warning("ignored on the stream of %s", number)
+        busy.info("not limited: %s", number)
+    other.warning("ignored on the stream of %s", "another")
+    assert written.getvalue().count("ignored on the stream of") == 20 + 1
+    assert written.getvalue().count("not limited") == 100
+    record = busy.makeRecord(busy.name, logging.WARNING, "", 0, "ignored on the stream of %s", ("the next",), None)
+    record.created += 1
+    busy.handle(record)
+    assert written.getvalue().endswith("ignored on the stream of the next (and 80 more like this)\n\n")
+
+
+def test_every_logger_of_the_node_keeps_the_rules():
+    source = Path(distro_impl.__file__).parent
+    with_own = [path.name for path in source.rglob("*.py") if "getLogger(" in path.read_text()]
+    assert with_own == ["logs.py"]
+
+
+@pytest.mark.wire
+async def test_a_stranger_writes_no_line_of_its_own(lab: Lab, written: StringIO):
+    log_to(written, level="INFO")
+    node, _ = await lab.node()
+    member = await lab.member(node)
+    for _ in range(100):
+        await member.ask(f"Nothing\n{FORGED}", {})
+        await member.say(f"Nothing\n{FORGED}", {"headers": [f"\n{FORGED}"]})
+        await member.distro("DELETE", f"c1\n{FORGED}")
+        await member.distro("CHANGE", "c1", {"clientId": f"c1\n{FORGED}"})
+    assert [line for line in written.getvalue().splitlines() if line.startswith(FORGED)] == []
+
+
+# Defects
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("profile", [STRICT, NACOS_2_2_4], ids=lambda profile: profile.name)
+async def test_a_defect_is_logged_with_its_trace_and_leaves_no_half_client(
+    lab: Lab, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, profile: Profile
+):
+    run = await lab.cluster(profile, size=1)
+    member = await lab.member(run.cluster.nodes[0])
+    with monkeypatch.context() as broken:
+        broken.setattr(ServiceManager, "touch", lambda *_: {}["a defect"])
+        reply = await member.change("c1", 1, orders=8080, users=8081)
+    assert (reply.type, reply.body["errorCode"]) == ("DistroDataResponse", 500)
+    assert reply.body["resultCode"] == (500 if profile is STRICT else 200)  # as the release answers it
+    told = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in told if record.name == "naming-distro"] == [
+        "[DISTRO-FAILED] distro handle with exception"
+    ]
+    assert [record.exc_info is not None for record in told if record.name.startswith("distro_impl")] == [True]
+    clients = run.cluster.nodes[0].parts.naming.clients
+    held = clients.get("c1")
+    assert held is None or len(held.publishers) == 2
+    assert (await member.change("c1", 2, orders=8080, users=8081)).succeeded
+    for service in ("orders", "users"):
+        assert len(await member.hosts(service)) == 1
+
+
+@pytest.mark.wire
+async def test_what_cannot_be_read_is_told_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
+    node, _ = await lab.node()
+    member = await lab.member(node)
+    for malformed in ({}, {"clientId": 5}, {"clientId": "c1", "attributes": 3}):
+        assert not (await member.distro("CHANGE", "c1", malformed)).succeeded
+    told = [record.getMessage() for record in caplog.records if record.name == "naming-distro"]
+    assert told == ["[DISTRO-FAILED] distro handle with exception"] * 3
+    assert errors_logged(caplog) == []

@@ -29,7 +29,7 @@ from v2.nacos.common.nacos_exception import NacosException
 from v2.nacos.naming.model.instance import Instance
 
 from distro_impl import Cluster, NodeOptions, Profile
-from distro_impl.options import AuthOptions, User
+from distro_impl.options import READS_ALL, AuthOptions, User
 
 pytestmark = pytest.mark.wire
 
@@ -113,7 +113,7 @@ async def test_registered_at_one_node_found_at_another_pushed_and_gone_after_shu
 
 
 async def test_with_authentication_the_sdk_needs_a_user_and_his_rights(tmp_path: Path) -> None:
-    users = {"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", may_write=False)}
+    users = {"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", READS_ALL)}
     auth = AuthOptions(secret=b"0123456789abcdef0123456789abcdef", users=users)
     instance = RegisterInstanceParam(service_name=SERVICE, ip="10.0.0.9", port=PORT)
     wanted = ListInstanceParam(service_name=SERVICE, healthy_only=None)

@@ -8,7 +8,7 @@ import pytest
 from impl_lab import NACOS_2_2_4, STRICT, Lab, sync_data
 
 from distro_impl import PROFILES, NodeOptions, Profile
-from distro_impl.options import AuthOptions, ServerIdentity, User
+from distro_impl.options import READS_ALL, AuthOptions, ServerIdentity, User
 from distro_impl.security.tokens import TokenManager
 from distro_protos import Message
 
@@ -18,7 +18,7 @@ NACOS_2_5_0, NACOS_3_0_3 = PROFILES["nacos-2.5.0"], PROFILES["nacos-3.0.3"]
 IDENTITY = ServerIdentity("who", "us")
 AUTH = AuthOptions(
     secret=b"0123456789abcdef0123456789abcdef",
-    users={"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", may_write=False)},
+    users={"nacos": User("nacos", "nacos"), "reader": User("reader", "secret", READS_ALL)},
     token_seconds=60,
 )
 

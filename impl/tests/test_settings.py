@@ -107,7 +107,7 @@ def test_authentication_is_configured_whole():
     auth = configured(STRICT, AUTH).options.auth
     assert auth is not None
     assert auth.secret == b"0123456789abcdef0123456789abcdef"
-    assert {name: user.may_write for name, user in auth.users.items()} == {"nacos": True, "reader": False}
+    assert {name: user.may("w", None) for name, user in auth.users.items()} == {"nacos": True, "reader": False}
     assert "0123456789" not in repr(auth)
     assert "secret" not in repr(auth.users)
 
@@ -140,7 +140,7 @@ def test_authentication_is_configured_whole():
         ({"nacos.core.auth.server.identity.key": "k"}, "identity.key' is set and 'nacos.core.auth.server.identity.va"),
         ({"nacos.core.auth.enabled": "true"}, "is true and 'nacos.core.auth.plugin.nacos.token.secret.key' is missing"),
         ({**AUTH, "distrocheck.auth.users": ""}, "is true and 'distrocheck.auth.users' is missing"),
-        ({**AUTH, "distrocheck.auth.users": "nacos"}, "the entry of 'nacos' is neither"),
+        ({**AUTH, "distrocheck.auth.users": "nacos"}, "the entry of 'nacos' is none of them"),
         ({**AUTH, "nacos.core.auth.plugin.nacos.token.secret.key": "abc"}, "is not Base64"),
         ({**AUTH, "nacos.core.auth.plugin.nacos.token.secret.key": "YWJj"}, "holds 3 bytes; a secret needs 32"),
     ],

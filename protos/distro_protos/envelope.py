@@ -91,7 +91,7 @@ def decode(payload: Payload) -> Message:
     """Take the body out of an envelope.
 
     Headers of the envelope win over headers inside the body (the Python SDK sends both, section 1.1).
-    Raises UnreadableBodyError when the body is not a JSON object. See `read_json`.
+    Raises UnreadableBodyError when the body is not a JSON object, or its headers are no texts. See `read_json`.
     """
     type_name = payload.metadata.type
     try:
@@ -100,9 +100,31 @@ def decode(payload: Payload) -> Message:
         raise UnreadableBodyError(type_name, str(error)) from error
     if not isinstance(body, dict):
         raise UnreadableBodyError(type_name, "it is not a JSON object")
-    inner = body.get("headers")
-    headers = {**(inner if isinstance(inner, dict) else {}), **payload.metadata.headers}
+    try:
+        headers = {**_header_texts(body.get("headers")), **payload.metadata.headers}
+    except ValueError as error:
+        raise UnreadableBodyError(type_name, str(error)) from error
     return Message(type_name, body, headers, payload.metadata.client_ip)
+
+
+def _header_texts(headers: object) -> dict[str, str]:
+    """Headers inside of a body, `Map<String, String>` to a server: a number becomes a text, null is none.
+
+    Raises ValueError.
+    """
+    if not headers:
+        return {}
+    if not isinstance(headers, dict):
+        raise ValueError("its headers are not an object")
+    texts = {}
+    for name, value in headers.items():
+        if isinstance(value, str):
+            texts[name] = value
+        elif isinstance(value, int | float):
+            texts[name] = json.dumps(value)
+        elif value is not None:
+            raise ValueError(f"its header {name!r} is no text")
+    return texts
 
 
 def _without_nulls(value: Any) -> Any:

@@ -25,7 +25,7 @@ from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
 from distro_conformance.targets.target import OnProgress, RealClock
 from distro_conformance.verdict import TargetError
-from distro_impl.options import AuthOptions, NodeOptions, ServerIdentity, User
+from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
 
 SECRET = b"a secret that all members share!"
 IDENTITY = ("cluster", "is-ours")
@@ -48,7 +48,7 @@ INSERT INTO permissions (role, resource, action) VALUES ('READERS', '*:*:*', 'r'
 
 
 def secured_reference(profile: str, mutant: str | None = None) -> EmbeddedTarget:
-    users = {name: User(name, password, may_write=name == ADMIN[0]) for name, password in (ADMIN, READER)}
+    users = {ADMIN[0]: User(*ADMIN), READER[0]: User(*READER, READS_ALL)}
     options = NodeOptions(identity=ServerIdentity(*IDENTITY), auth=AuthOptions(secret=SECRET, users=users))
     return EmbeddedTarget(profile, mutant, acquainted=False, options=options)
 

@@ -34,7 +34,7 @@ class Distro:
         profile, members, record = core.profile, membership.members, DistroRecord()
         agent = DistroTransportAgent(profile, members, membership.peers)
         log = DistroLog(core.config.address, shows_revision=profile.revision_sent)
-        processor = DistroClientDataProcessor(core.clock, profile, naming.clients, core.watch, log)
+        processor = DistroClientDataProcessor(profile, naming.clients, log)
         is_standalone = core.config.is_standalone
         return cls(
             core=core,

@@ -11,7 +11,7 @@ from distro_impl.assembly.distro import Distro
 from distro_impl.assembly.membership import Membership
 from distro_impl.assembly.naming import Naming
 from distro_impl.assembly.remote import Remote
-from distro_impl.http.auth import auth_filter, login_routes
+from distro_impl.http.auth import HttpAuthFilter, login_routes
 from distro_impl.http.clients import ClientInfo, client_routes
 from distro_impl.http.cluster import cluster_routes
 from distro_impl.http.console import console_routes
@@ -89,6 +89,5 @@ def _filters(remote: Remote, status: Callable[[], str]) -> Iterable[Middleware]:
     profile, auth = remote.core.profile, remote.core.config.options.auth
     yield revise_traffic(CONTEXT_PATH, status)
     if profile.http_v3_api:
-        yield close_old_apis(CONTEXT_PATH)
-    if auth is not None and remote.tokens is not None:
-        yield auth_filter(CONTEXT_PATH, profile, auth, remote.tokens, remote.inner_api)
+        yield close_old_apis(CONTEXT_PATH, remote.inner_api)
+    yield HttpAuthFilter(CONTEXT_PATH, profile, auth, remote.tokens, remote.inner_api).middleware()

@@ -38,7 +38,7 @@ class Membership:
             members=members,
             peers=peers,
             http_client=http_client,
-            reports=MemberReportTask(core.clock, core.profile, members, peers, http_client),
+            reports=MemberReportTask(core.clock, core.profile, members, peers, http_client, config.options.identity),
         )
 
     def begin(self) -> None:

@@ -25,6 +25,7 @@ class Naming:
     switches: SwitchDomain
     mapper: DistroMapper
     clients: ClientManager
+    beats: Beats
     storage: ServiceStorage
     instance_ids: InstanceIdGenerator
     instances: InstanceOperator
@@ -38,32 +39,24 @@ class Naming:
         mapper = DistroMapper(
             profile, membership.members, switches, notify_center, standalone=core.config.is_standalone
         )
-        clients = ClientManager(clock, profile, notify_center, core.watch, mapper.responsible)
+        clients = ClientManager(clock, profile, notify_center, core.watch, mapper)
         storage = ServiceStorage(clock, profile, clients, notify_center)
         ids = InstanceIdGenerator(clock, core.config.address)
-        beats = Beats(
-            clock=clock,
-            profile=profile,
-            clients=clients,
-            switches=switches,
-            notify_center=notify_center,
-            watch=core.watch,
-        )
+        beats = Beats(clock=clock, profile=profile, clients=clients, switches=switches, notify_center=notify_center)
         instances = InstanceOperator(
             clock=clock,
             profile=profile,
             clients=clients,
             storage=storage,
             ids=ids,
-            beats=beats,
             switches=switches,
-            watch=core.watch,
         )
         return cls(
             core=core,
             switches=switches,
             mapper=mapper,
             clients=clients,
+            beats=beats,
             storage=storage,
             instance_ids=ids,
             instances=instances,

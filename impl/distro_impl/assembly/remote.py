@@ -23,7 +23,8 @@ from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.grpc_server import Health
 from distro_impl.remote.handlers import Handler, core_handlers
 from distro_impl.remote.loader import ServerLoader
-from distro_impl.security.request_filter import InnerApi, RemoteRequestAuthFilter
+from distro_impl.security.inner_api import InnerApi
+from distro_impl.security.request_filter import RemoteRequestAuthFilter
 from distro_impl.security.tokens import TokenManager
 
 
@@ -99,8 +100,8 @@ def grpc_servers(
 
 def _handlers(remote: Remote, membership: Membership, naming: Naming, distro: Distro) -> dict[str, Handler]:
     """Request type -> handler, the same on both servers."""
-    core, profile, members = remote.core, remote.core.profile, membership.members
-    naming_handlers = NamingHandlers(profile, naming.clients, naming.storage, naming.instance_ids, core.watch)
+    profile, members = remote.core.profile, membership.members
+    naming_handlers = NamingHandlers(profile, naming.clients, naming.storage, naming.instance_ids)
     distro_handler = DistroDataRequestHandler(profile, distro.processor, distro.log, lambda: distro.is_loaded)
     return {
         **core_handlers(members, profile),

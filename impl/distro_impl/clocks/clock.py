@@ -11,18 +11,19 @@ All instants are absolute milliseconds since the epoch, all periods milliseconds
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
+
+from distro_impl.logs import logger
 
 T = TypeVar("T")
 
 TimerCallback = Callable[[], Awaitable[None] | None]
 """What a timer calls. A returned awaitable is run as a piece of work."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class TimerHandle(Protocol):

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from distro_impl.clocks.clock import Clock
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.transport_agent import DataOperation
-from distro_impl.events import NodeEventKind, Watch
+from distro_impl.events import NodeEventKind
 from distro_impl.naming.client import (
     Client,
     MalformedSyncDataError,
@@ -32,9 +31,8 @@ class BatchOverSingleError(ValueError):
 
 
 class DistroClientDataProcessor:
-    def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, watch: Watch, log: DistroLog) -> None:
-        self._clock, self._profile, self._clients, self._watch = clock, profile, clients, watch
-        self._log = log
+    def __init__(self, profile: Profile, clients: ClientManager, log: DistroLog) -> None:
+        self._profile, self._clients, self._log = profile, clients, log
 
     # Reading
 
@@ -71,12 +69,11 @@ class DistroClientDataProcessor:
         if self._is_untouchable(sync.client_id) or self._clients.was_deleted(sync.client_id):
             return False
         client = self._clients.get(sync.client_id)
-        if client is None:
-            if is_persistent(sync.client_id):
-                raise MalformedSyncDataError(f"{sync.client_id} is a persistent client, which Distro does not carry")
-            client = self._clients.sync_client_connected(sync.client_id, self._revision_at_creation(sync))
-        self._apply(client, sync)
-        self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
+        if client is None and is_persistent(sync.client_id):
+            raise MalformedSyncDataError(f"{sync.client_id} is a persistent client, which Distro does not carry")
+        if client is not None:
+            self._check_types(client, sync)
+        self._clients.apply(sync, revision=sync.revision if self._takes_over_revision(sync) else None, reason=reason)
         return True
 
     def process_snapshot(self, elements: Iterable[Mapping[str, Any]]) -> None:
@@ -102,7 +99,7 @@ class DistroClientDataProcessor:
         client = self._clients.get(client_id)
         if client is None or not self._is_verified(client, revision):
             return False
-        client.renew(self._clock.now_ms())
+        self._clients.verified(client)
         return True
 
     # Rules
@@ -123,9 +120,6 @@ class DistroClientDataProcessor:
             return True
         return revision == client.revision
 
-    def _revision_at_creation(self, sync: SyncData) -> int:
-        return 0 if self._profile.revision_taken_over is RevisionTakenOver.NEVER else sync.revision
-
     def _takes_over_revision(self, sync: SyncData) -> bool:
         """2.1.2 - 2.2.4 set it where they have gone through batches, and only there (D1, B10)."""
         taken_over = self._profile.revision_taken_over
@@ -140,18 +134,3 @@ class DistroClientDataProcessor:
         for service, published in sync.publishers.items():
             if isinstance(published, PublishedBatch) and isinstance(client.publishers.get(service), PublishedInstance):
                 raise BatchOverSingleError(f"{client.id} has a single instance in {service.grouped_name}")
-
-    def _apply(self, client: Client, sync: SyncData) -> None:
-        self._check_types(client, sync)
-        if isinstance(client, IpPortClient):
-            client.accepted_here = False
-        for service, published in sync.publishers.items():
-            held = client.publishers.get(service)
-            if held is None or not published.equals(held, sees_cluster=self._profile.equality_sees_cluster):
-                self._clients.publish(client, service, published)
-        for service in client.publishers.keys() - sync.publishers.keys():
-            self._clients.unpublish(client, service)
-        if self._takes_over_revision(sync):
-            client.revision = sync.revision
-        if self._profile.sync_renews_lease:
-            client.renewed_ms = self._clock.now_ms()

@@ -1,7 +1,9 @@
 """DistroDataRequest as its receiver handles it.
 
 Dispatched by the outer `dataOperation`; the inner `type` decides what a sync does. How a failure is answered differs
-between releases, and decides whether the sender ever learns of it. Source: wire-protocol.md sections 5.1, 5.3, 5.4.
+between releases, and decides whether the sender ever learns of it. What cannot be read is told in the words of a real
+server; what breaks although it could be read is a defect of ours, answered in the same way and logged as such. Source:
+wire-protocol.md sections 5.1, 5.3, 5.4.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.transport_agent import (
     DISTRO_DATA_RESPONSE,
@@ -18,6 +20,8 @@ from distro_impl.distro.transport_agent import (
     decode_content,
     encode_content,
 )
+from distro_impl.logs import logger
+from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import SERVER_ERROR, failure, success
 from distro_impl.remote.handlers import Reply, Request
@@ -29,6 +33,12 @@ REFUSED = "[DISTRO-FAILED] distro data refused: the client is connected here, or
 NOT_LOADED = "[DISTRO-FAILED] distro snapshot refused: this member has not loaded yet"
 VERIFY_FAILED = "[DISTRO-FAILED] distro data verify failed"
 
+log = logger(__name__)
+
+
+class MalformedRequestError(ValueError):
+    """A DistroDataRequest without what its operation needs; the message says what."""
+
 
 class DistroDataRequestHandler:
     def __init__(
@@ -39,52 +49,115 @@ class DistroDataRequestHandler:
     def handle(self, request: Request) -> Reply:
         """Always a typed response; an operation that no release knows is not even read (request_fields.py)."""
         try:
-            return DISTRO_DATA_RESPONSE, self._answer(DataOperation(request.body["dataOperation"]), request)
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
-            return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
+            return DISTRO_DATA_RESPONSE, self._answer(DistroData(request.body), request)
+        except (MalformedRequestError, MalformedSyncDataError, BatchOverSingleError) as error:
+            self._log.handling_failed(error)
+        except Exception as error:
+            self._log.handling_failed(error)
+            log.exception("a defect of this node: a request of %s failed", request.connection_id)
+        return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
 
-    def _answer(self, operation: DataOperation, request: Request) -> Json:
-        if operation is DataOperation.SNAPSHOT:
+    def _answer(self, data: DistroData, request: Request) -> Json:
+        operation = data.operation
+        if operation == DataOperation.SNAPSHOT:
             if self._profile.snapshot_needs_load and not self._is_loaded():
                 return failure(SERVER_ERROR, SERVER_ERROR, NOT_LOADED)
             key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
             return success(distroData={"distroKey": key, "content": encode_content(self._processor.snapshot())})
-        data = request.body["distroData"]
-        if operation is DataOperation.VERIFY:
+        if operation == DataOperation.VERIFY:
             return self._verify(data, request)
-        if operation is DataOperation.QUERY:
+        if operation == DataOperation.QUERY:
             return self._query(data)
         return self._sync(data)
 
-    def _verify(self, data: Mapping[str, Any], request: Request) -> Json:
-        info = decode_content(data)
-        self._log.verify_received(info["clientId"])
-        if self._processor.process_verify(info["clientId"], int(info.get("revision", 0))):
+    def _verify(self, data: DistroData, request: Request) -> Json:
+        client_id, revision = data.verified()
+        self._log.verify_received(client_id)
+        if self._processor.process_verify(client_id, revision):
             return success()
-        self._log.verify_refused(info["clientId"], reporter=request.connection_id.split("_")[1])
+        self._log.verify_refused(client_id, reporter=request.client_ip)
         return failure(SERVER_ERROR, SERVER_ERROR, VERIFY_FAILED)
 
-    def _query(self, data: Mapping[str, Any]) -> Json:
+    def _query(self, data: DistroData) -> Json:
         """An unknown client is a success without data."""
-        if data["distroKey"].get("resourceType") != RESOURCE_TYPE:  # nobody looks, and nothing is what is found
-            return success(distroData={"distroKey": data["distroKey"], "content": ""})
-        found = self._processor.data_of(data["distroKey"]["resourceKey"])
+        if data.resource_type != RESOURCE_TYPE:  # nobody looks, and nothing is what is found
+            return success(distroData={"distroKey": data.key, "content": ""})
+        found = self._processor.data_of(data.client_id)
         if found is None:
             return success()
-        return success(distroData={"distroKey": data["distroKey"], "content": encode_content(found)})
+        return success(distroData={"distroKey": data.key, "content": encode_content(found)})
 
-    def _sync(self, data: Mapping[str, Any]) -> Json:
-        self._log.received(data)
-        operation = data["type"]  # a sync without inner type makes the receiver throw
-        if data["distroKey"].get("resourceType") != RESOURCE_TYPE:
+    def _sync(self, data: DistroData) -> Json:
+        operation = data.type
+        self._log.received(operation, str(data.key.get("resourceKey")), data.key.get("targetServer"))
+        if data.resource_type != RESOURCE_TYPE:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         if operation in (DataOperation.ADD, DataOperation.CHANGE):
-            applied = self._processor.process_change(decode_content(data), operation)
+            applied = self._processor.process_change(data.content(), operation)
         elif operation == DataOperation.DELETE:
-            applied = self._processor.process_delete(data["distroKey"]["resourceKey"])
+            applied = self._processor.process_delete(data.client_id)
         else:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         return success() if applied else failure(SERVER_ERROR, SERVER_ERROR, REFUSED)  # success would mean: applied
+
+
+class DistroData:
+    """The body of a request, whose fields are of their types or missing. Each part is read where it is needed, as
+    servers do, and whatever is missing then is a MalformedRequestError."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self._body = body
+
+    @property
+    def operation(self) -> str:
+        return str(_needed(self._body, "dataOperation"))
+
+    @property
+    def type(self) -> str:
+        """A sync without inner type makes the receiver throw."""
+        return str(_needed(self._data, "type"))
+
+    @property
+    def key(self) -> Json:
+        found: Json = _needed(self._data, "distroKey")
+        return found
+
+    @property
+    def resource_type(self) -> str | None:
+        return self.key.get("resourceType")
+
+    @property
+    def client_id(self) -> str:
+        return str(_needed(self.key, "resourceKey"))
+
+    def content(self) -> Json:
+        try:
+            found = decode_content(self._data)
+        except (KeyError, ValueError) as error:
+            raise MalformedRequestError(f"the content cannot be read: {error}") from error
+        if not isinstance(found, dict):
+            raise MalformedRequestError("the content is no JSON object")
+        return found
+
+    def verified(self) -> tuple[str, int]:
+        """(client id, revision) of a VERIFY."""
+        content = self.content()
+        try:
+            return str(_needed(content, "clientId")), int(content.get("revision", 0))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MalformedRequestError(f"the revision is no number: {error}") from error
+
+    @property
+    def _data(self) -> Json:
+        found: Json = _needed(self._body, "distroData")
+        return found
+
+
+def _needed(values: Mapping[str, Any], name: str) -> Any:
+    found = values.get(name)
+    if found is None:
+        raise MalformedRequestError(f"the field '{name}' is missing")
+    return found
 
 
 def _failure(message: str, *, visible: bool) -> Json:

@@ -12,108 +12,105 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from distro_impl.distro.transport_agent import RESOURCE_TYPE, DataOperation, DistroReply
+from distro_impl.logs import NodeLog, logger
 from distro_protos import write_json
 
-protocol = logging.getLogger("protocol-distro")
-naming = logging.getLogger("naming-distro")
-
-for _logger in (protocol, naming):
-    _logger.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
+protocol, naming = logger("protocol-distro"), logger("naming-distro")
 
 
-class DistroLog:
+class DistroLog(NodeLog):
     """The lines of one node."""
 
     def __init__(self, node: str, *, shows_revision: bool) -> None:
-        self._node, self._shows_revision = node, shows_revision
+        super().__init__(node)
+        self._shows_revision = shows_revision
 
     # Sending
 
     def sync_began(self, operation: DataOperation, client: str, peer: str) -> None:
         text = f"[DISTRO-START] {_task(operation)} for %s"
-        self._tell(protocol, logging.INFO, text, _Key(client, peer), client=client, peer=peer)
+        self.tell(protocol, logging.INFO, text, _Key(client, peer), client=client, peer=peer)
 
     def sync_ended(self, client: str, peer: str, reply: DistroReply) -> None:
-        key, about = _Key(client, peer), {"client": client, "peer": peer}
+        key = _Key(client, peer)
         if reply is DistroReply.EXCEPTION:
-            self._tell(protocol, logging.WARNING, "[DISTRO] Sync data change failed. key: %s", key, **about)
+            self.tell(
+                protocol, logging.WARNING, "[DISTRO] Sync data change failed. key: %s", key, client=client, peer=peer
+            )
             return
         if reply is DistroReply.NOT_SENT:
             text = "[DISTRO] Cancel distro sync caused by target server %s unhealthy, key: %s"
-            self._tell(naming, logging.WARNING, text, peer, key, **about)
+            self.tell(naming, logging.WARNING, text, peer, key, client=client, peer=peer)
         result = "true" if reply is DistroReply.SUCCESS else "false"
-        self._tell(protocol, logging.INFO, "[DISTRO-END] %s result: %s", key, result, **about)
+        self.tell(protocol, logging.INFO, "[DISTRO-END] %s result: %s", key, result, client=client, peer=peer)
 
     def nothing_to_sync(self, client: str, peer: str) -> None:
         text = "[DISTRO] DistroSyncChangeTask for %s with null data to sync, skip"
-        self._tell(protocol, logging.WARNING, text, _Key(client, peer), client=client, peer=peer)
+        self.tell(protocol, logging.WARNING, text, _Key(client, peer), client=client, peer=peer)
 
     def verify_skipped(self) -> None:
         text = "data storage DistroClientDataProcessor has not finished initial step, do not send verify data"
-        self._tell(protocol, logging.WARNING, text)
+        self.tell(protocol, logging.WARNING, text)
 
     def verify_ended(self, client: str, peer: str, reply: DistroReply) -> None:
-        about = {"client": client, "peer": peer}
         if reply is DistroReply.SUCCESS:
             text = "[DISTRO] verify data for type %s to %s success"
         else:
             text = "[DISTRO-FAILED] verify data for type %s to %s failed."
-        self._tell(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, **about)
+        self.tell(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, client=client, peer=peer)
         if reply is DistroReply.FAIL:
             text = "Target %s verify client %s failed, sync new client"
-            self._tell(naming, logging.INFO, text, peer, client, **about)
+            self.tell(naming, logging.INFO, text, peer, client, client=client, peer=peer)
 
     # Receiving
 
-    def received(self, data: Mapping[str, Any]) -> None:
-        key = data["distroKey"]
-        client = str(key.get("resourceKey"))
-        text, operation = "[DISTRO] Receive distro data type: %s, key: %s", data["type"]
-        self._tell(protocol, logging.INFO, text, operation, _Key(client, key.get("targetServer")), client=client)
+    def received(self, operation: str, client: str, target: str | None) -> None:
+        text = "[DISTRO] Receive distro data type: %s, key: %s"
+        self.tell(protocol, logging.INFO, text, operation, _Key(client, target), client=client)
 
     def verify_received(self, client: str) -> None:
         text = "[DISTRO] Receive verify data type: VERIFY, key: %s"
-        self._tell(protocol, logging.DEBUG, text, _Key(client, None), client=client)
+        self.tell(protocol, logging.DEBUG, text, _Key(client, None), client=client)
 
     def verify_refused(self, client: str, reporter: str) -> None:
         text = "client %s is invalid, get new client from %s"
-        self._tell(naming, logging.INFO, text, client, reporter, client=client, peer=reporter)
+        self.tell(naming, logging.INFO, text, client, reporter, client=client, peer=reporter)
 
     def client_added(self, client: str, revision: int) -> None:
         text = "[Client-Add] Received distro client sync data %s"
         if self._shows_revision:
-            self._tell(naming, logging.INFO, text + ", revision=%s", client, revision, client=client)
+            self.tell(naming, logging.INFO, text + ", revision=%s", client, revision, client=client)
         else:
-            self._tell(naming, logging.INFO, text, client, client=client)
+            self.tell(naming, logging.INFO, text, client, client=client)
 
     def client_deleted(self, client: str) -> None:
-        self._tell(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
+        self.tell(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
+
+    def handling_failed(self, error: Exception) -> None:
+        text = "[DISTRO-FAILED] distro handle with exception"
+        self.tell(naming, logging.ERROR, text, error=error)
 
     # Loading
 
     def load_began(self, peer: str) -> None:
-        self._tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
+        self.tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
 
     def load_answered(self, peer: str, elements: Sequence[Mapping[str, Any]], took_ms: int) -> None:
         if protocol.isEnabledFor(logging.INFO):
             size = len(write_json({"clientSyncDataList": elements}))
             text = "[DISTRO-INIT] it took %s ms to load snapshot %s from %s and snapshot size is %s."
-            self._tell(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
+            self.tell(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
 
     def load_ended(self, peer: str, reply: DistroReply) -> None:
         if reply in (DistroReply.SUCCESS, DistroReply.FAIL):
             text, result = "[DISTRO-INIT] load snapshot %s from %s result: %s", reply is DistroReply.SUCCESS
-            self._tell(protocol, logging.INFO, text, RESOURCE_TYPE, peer, str(result).lower(), peer=peer)
+            self.tell(protocol, logging.INFO, text, RESOURCE_TYPE, peer, str(result).lower(), peer=peer)
         else:
             text = "[DISTRO-INIT] load snapshot %s from %s failed."
-            self._tell(protocol, logging.ERROR, text, RESOURCE_TYPE, peer, peer=peer)
+            self.tell(protocol, logging.ERROR, text, RESOURCE_TYPE, peer, peer=peer)
 
     def loaded(self) -> None:
-        self._tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
-
-    def _tell(self, logger: logging.Logger, level: int, text: str, *values: object, **about: str) -> None:
-        if logger.isEnabledFor(level):
-            logger.log(level, text, *values, extra={"node": self._node, **about})
+        self.tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
 
 
 class _Key:

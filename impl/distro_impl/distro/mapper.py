@@ -43,6 +43,12 @@ class DistroMapper:
             return True
         return bool(self._places) and self._owner(tag) == self._own_address
 
+    def has_place(self, tag: str) -> bool:
+        """Whether the client `tag` is ours by the list, and not in place of a member that is DOWN."""
+        listed = self._members.all_members()
+        is_ours = listed[distro_hash(tag) % len(listed)] is self._members.self_member
+        return self._standalone or (is_ours and self._members.is_in_list)
+
     def map_server(self, tag: str) -> str:
         """The address of the member that owns the client `tag`; this node's own when there is nobody to choose from."""
         return self._owner(tag) if self._switches.distro_enabled else self._own_address

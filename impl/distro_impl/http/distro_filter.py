@@ -7,8 +7,6 @@ Source: wire-protocol.md section 6.6.
 
 from __future__ import annotations
 
-import logging
-
 import aiohttp
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -20,6 +18,7 @@ from distro_impl.config import NodeConfig
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import FilterError
+from distro_impl.logs import logger
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT, HttpClient
 from distro_protos import read_json
@@ -34,7 +33,7 @@ FORM_UTF_8 = "application/x-www-form-urlencoded;charset=UTF-8"
 FORWARDED = "application/json;charset=UTF-8"
 """How the answer of an owner is declared, whatever it is."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class DistroFilter:

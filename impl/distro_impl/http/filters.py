@@ -10,25 +10,14 @@ from collections.abc import Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from distro_impl.http.cluster import CLUSTER_REPORT
 from distro_impl.http.replies import GONE, ErrorCode, text, wrapped
 from distro_impl.remote.http_client import SERVER_AGENT
+from distro_impl.security.callers import In3x, access_to_route
+from distro_impl.security.inner_api import InnerApi
 
 UP = "UP"
 SERVICE_UNAVAILABLE = 503
 NAMING_V1 = "/v1/ns/"
-OPEN_IN_3 = frozenset(
-    {
-        ("POST", "/v1/ns/instance"),
-        ("DELETE", "/v1/ns/instance"),
-        ("PUT", "/v1/ns/instance/beat"),
-        ("GET", "/v1/ns/instance/list"),
-        ("GET", "/v1/ns/service/list"),
-        ("GET", "/v1/ns/operator/metrics"),
-        ("POST", CLUSTER_REPORT),
-    }
-)
-"""What of v1 and v2 a 3.x server serves by default: what old clients and old members need."""
 
 
 def revise_traffic(context_path: str, status: Callable[[], str]) -> Middleware:
@@ -44,15 +33,14 @@ def revise_traffic(context_path: str, status: Callable[[], str]) -> Middleware:
     return revised
 
 
-def close_old_apis(context_path: str) -> Middleware:
-    """3.x answers 410 to administration over v1 and v2."""
+def close_old_apis(context_path: str, inner_api: InnerApi) -> Middleware:
+    """3.x answers 410 to administration over v1 and v2, and to reports over HTTP once it asks members who they are."""
 
     @web.middleware
     async def closed(request: web.Request, handler: Handler) -> web.StreamResponse:
-        path = request.path.removeprefix(context_path)
-        is_served = request.match_info.http_exception is None
-        is_old = path.startswith(("/v1/", "/v2/")) and not path.startswith("/v1/auth/")
-        if not is_served or not is_old or (request.method, path) in OPEN_IN_3:
+        access = access_to_route(request.method, request.path.removeprefix(context_path))
+        in_3x = In3x.SERVED if access is None else access.in_3x
+        if in_3x is In3x.SERVED or (in_3x is In3x.UNTIL_ALL_ARE_3X and not inner_api.is_checked):
             return await handler(request)
         message = (
             "Current API will be deprecated, If wanted continue to use, please set "

@@ -12,9 +12,9 @@ from typing import Any
 from aiohttp import web
 
 from distro_impl.http.distro_filter import DistroFilter
-from distro_impl.http.parameters import DEFAULT_NAMESPACE, GROUP_SEPARATOR, UNGROUPED, Parameters, read_parameters
+from distro_impl.http.parameters import GROUP_SEPARATOR, UNGROUPED, Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text
-from distro_impl.naming.client import DEFAULT_CLUSTER, Service
+from distro_impl.naming.client import DEFAULT_CLUSTER, DEFAULT_NAMESPACE, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.ip_port_client import Agent, ip_port_client_id

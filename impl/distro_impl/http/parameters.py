@@ -18,7 +18,7 @@ from aiohttp import web
 
 from distro_impl.http.body import read_bytes
 from distro_impl.http.replies import ApiError, ErrorCode, FilterError
-from distro_impl.naming.client import DEFAULT_CLUSTER, Service
+from distro_impl.naming.client import DEFAULT_CLUSTER, DEFAULT_GROUP, DEFAULT_NAMESPACE, Service
 from distro_impl.naming.instance_operator import BeatInfo
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
 from distro_impl.ports import MAX_PORT
@@ -27,7 +27,6 @@ from distro_protos import Json, check_nesting, read_json
 
 FORM = "application/x-www-form-urlencoded"
 GROUP_SEPARATOR = "@@"
-DEFAULT_NAMESPACE, DEFAULT_GROUP = "public", "DEFAULT_GROUP"
 UNGROUPED = "Param 'serviceName' is illegal, it should be format as 'groupName@@serviceName'"
 TRUE = frozenset({"true", "yes", "on", "y", "t", "1"})
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)

@@ -7,7 +7,6 @@ wrapper. Source: wire-protocol.md sections 1.4, 7.1 and 7.2; ErrorCode and Respo
 from __future__ import annotations
 
 import json
-import logging
 from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
@@ -16,13 +15,14 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from distro_impl.logs import logger
 from distro_impl.remote.errors import INVALID_PARAM, NOT_FOUND, SERVER_ERROR, NacosError
 
 GONE = 410
 JSON = "application/json"
 HTTP_ERRORS = range(400, 600)
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class ErrorCode(Enum):

@@ -15,6 +15,7 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from distro_impl.http.replies import answer_errors
+from distro_impl.logs import logger
 from distro_impl.options import MAX_MESSAGE_BYTES
 from distro_impl.ports import PortInUseError, is_free
 
@@ -22,7 +23,7 @@ CONTEXT_PATH = "/nacos"
 CUT_S = 0.001
 """How long a request under way is waited for when there is no grace; aiohttp takes 0 for no limit."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from distro_impl.http.parameters import DEFAULT_GROUP, DEFAULT_NAMESPACE, WHOLE_NUMBER, Parameters, read_parameters
+from distro_impl.http.parameters import WHOLE_NUMBER, Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, json_reply
+from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE
 from distro_impl.naming.client_manager import ClientManager
 
 

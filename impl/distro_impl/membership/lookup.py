@@ -7,15 +7,15 @@ wire-protocol.md section 4.1.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from distro_impl.logs import logger
 from distro_impl.ports import MAX_PORT
 
 POLL_MS = 5_000
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class MemberListError(ValueError):

@@ -7,7 +7,6 @@ sections 4.1 and 4.3, real-nacos.md section 3.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +14,7 @@ from typing import Any
 
 from distro_impl.config import NodeConfig
 from distro_impl.json_fields import FieldError, anything, enum, fields, flag, integer, map_of, read_field, text
+from distro_impl.logs import logger
 from distro_impl.notify_center import MembersChanged, NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
@@ -39,7 +39,7 @@ MEMBER = fields(
 )
 """The Member object, which is the same over gRPC and HTTP."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def read_member(node: object) -> Json | None:

@@ -16,6 +16,7 @@ import aiohttp
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.membership.members import Member, MemberState, ServerMemberManager, read_member
+from distro_impl.options import ServerIdentity
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.cluster_client import PeerUnreachableError
 from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
@@ -37,9 +38,11 @@ class MemberReportTask:
         members: ServerMemberManager,
         clients: ClusterRpcClientProxy,
         http: HttpClient,
+        identity: ServerIdentity | None = None,
     ) -> None:
+        """`identity` of the cluster goes with every report over HTTP."""
         self._clock, self._profile, self._members = clock, profile, members
-        self._clients, self._http = clients, http
+        self._clients, self._http, self._identity = clients, http, identity
         self._turn = 0
 
     async def report_to_next(self) -> None:
@@ -85,6 +88,8 @@ class MemberReportTask:
 
     async def _report_over_http(self, member: Member) -> None:
         headers = {"Nacos-Server": self._profile.version, "Content-Type": "application/json"}
+        if self._identity is not None:
+            headers[self._identity.key] = self._identity.value
         body = json.dumps(self._members.self_member.to_json()).encode()
         url = f"http://{member.address}{REPORT_PATH}"
         try:

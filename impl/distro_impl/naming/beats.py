@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from distro_impl.clocks.clock import Clock, TimerHandle
-from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import PublishedInstance, Service
+from distro_impl.naming.client import PublishedInstance
 from distro_impl.naming.client_manager import MISSED_TURN, ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.service_info import heart_beat
@@ -25,7 +24,7 @@ TICK_MS = 100
 
 
 class Beats:
-    """What beats, and their absence, do to the clients that this node is responsible for."""
+    """What the absence of beats does to the clients that this node is responsible for."""
 
     def __init__(
         self,
@@ -35,23 +34,14 @@ class Beats:
         clients: ClientManager,
         switches: SwitchDomain,
         notify_center: NotifyCenter,
-        watch: Watch,
     ) -> None:
         self._clock, self._profile, self._clients = clock, profile, clients
-        self._switches, self._watch = switches, watch
+        self._switches = switches
         self._start_ms = clock.now_ms()
         self._rounds: dict[int, BeatCheckRound] = {}
         self._round_of: dict[str, int] = {}
         notify_center.subscribe(IpPortClientCreated, self._on_created)
         notify_center.subscribe(ClientRemoved, self._on_removed)
-
-    def beat(self, client: IpPortClient, service: Service) -> None:
-        """An instance of a client of ours gave a sign of life."""
-        now_ms = self._clock.now_ms()
-        client.renewed_ms = client.heart_beats_ms[service] = now_ms
-        if not client.singles[service].healthy:
-            self._clients.set_healthy(client, service, True)
-            self._changed(client)
 
     def check(self, client: IpPortClient) -> None:
         """Judge every instance of a client by its last beat."""
@@ -61,18 +51,9 @@ class Beats:
         for service, instance in client.singles.items():
             silent_ms = now_ms - client.heart_beats_ms[service]
             if instance.healthy and silent_ms >= heart_beat_ms(instance, "instanceHeartBeatTimeOut"):
-                self._clients.set_healthy(client, service, False)
-                self._changed(client)
+                self._clients.take_for_dead(client, service)
             if self._profile.expire_instance and silent_ms >= heart_beat_ms(instance, "ipDeleteTimeout"):
-                self._clients.unpublish(client, service)
-                self._changed(client)
-
-    def _changed(self, client: IpPortClient) -> None:
-        """Releases compute the revision at registering and deregistering only, so no verify finds the loss of what
-        changed here (D12, B06)."""
-        if self._profile.revision_follows_beats:
-            client.revision = client.content_hash()
-        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
+                self._clients.expire_instance(client, service)
 
     def _on_created(self, event: IpPortClientCreated) -> None:
         """Its first check is one period from now, at the next tick."""
@@ -80,7 +61,7 @@ class Beats:
         phase = ticks % (BEAT_CHECK_PERIOD_MS // TICK_MS)
         if phase not in self._rounds:
             first_ms = self._start_ms + ticks * TICK_MS + BEAT_CHECK_PERIOD_MS
-            self._rounds[phase] = BeatCheckRound(self._clock, self._profile, first_ms, self.check)
+            self._rounds[phase] = BeatCheckRound(self._clock, self._profile, self._clients, first_ms, self.check)
         self._rounds[phase].clients[event.client.id] = event.client
         self._round_of[event.client.id] = phase
 
@@ -98,8 +79,15 @@ class BeatCheckRound:
     """The clients that are looked at in the same instants. A server has a timer for each client; here those that came
     within one tick share one, since there may be very many."""
 
-    def __init__(self, clock: Clock, profile: Profile, first_ms: int, check: Callable[[IpPortClient], None]) -> None:
-        self._clock, self._profile, self._check = clock, profile, check
+    def __init__(
+        self,
+        clock: Clock,
+        profile: Profile,
+        clients: ClientManager,
+        first_ms: int,
+        check: Callable[[IpPortClient], None],
+    ) -> None:
+        self._clock, self._profile, self._clients, self._check = clock, profile, clients, check
         self.clients: dict[str, IpPortClient] = {}
         self._checked_ms = first_ms - BEAT_CHECK_PERIOD_MS
         self._timer: TimerHandle = clock.every(BEAT_CHECK_PERIOD_MS, self._run, first_ms=first_ms, name="beat check")
@@ -114,7 +102,7 @@ class BeatCheckRound:
         was_paused = gap_ms > MISSED_TURN * BEAT_CHECK_PERIOD_MS
         for client in tuple(self.clients.values()):
             if was_paused and self._profile.pause_is_forgiven:
-                client.renew(now_ms)
+                self._clients.forgive_pause(client)
             self._check(client)
 
 

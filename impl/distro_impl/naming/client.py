@@ -17,7 +17,7 @@ from distro_impl.json_fields import JAVA_INT_MAX, JAVA_INT_MIN, anything, fields
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
-DEFAULT_CLUSTER = "DEFAULT"
+DEFAULT_NAMESPACE, DEFAULT_GROUP, DEFAULT_CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 
 
 class MalformedSyncDataError(ValueError):
@@ -122,6 +122,10 @@ class Client:
     def renew(self, now_ms: int) -> None:
         """Its owner said that our copy is right."""
         self.renewed_ms = now_ms
+
+    def asked(self, now_ms: int) -> None:  # noqa: ARG002 - its connection tells that it lives
+        """It asked for a change, here, and got it."""
+        self.revision += 1
 
     def is_expired(self, now_ms: int, profile: Profile) -> bool:
         """Only a copy expires; a native client lives as long as its connection (section 6.7)."""

@@ -1,6 +1,7 @@
 """The table of clients, native and synced, and the index from services to them.
 
-The one place where a client is created, changed or removed, so that index, events and observer cannot be forgotten.
+The one place where a client is created, changed or removed, so that index, revision, events and observer cannot be
+forgotten. A change is complete before anybody hears of it: who listens and breaks leaves no half of it behind.
 The lease of synced copies is here too (native clients live as long as their connection), and so is the memory of who
 was removed for good. Which client may be touched by whom is decided by the callers. The ids say which of the two kinds
 a client is: connection based, or ip:port.
@@ -9,13 +10,13 @@ Source: wire-protocol.md sections 6.4 and 6.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import Client, Published, PublishedInstance, Service
-from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port
+from distro_impl.naming.client import Client, Published, PublishedInstance, Service, SyncData
+from distro_impl.naming.ip_port_client import Agent, IpPortClient, Ownership, is_ip_port
 from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.notify_center import (
     ClientChanged,
@@ -26,7 +27,7 @@ from distro_impl.notify_center import (
     ServiceRemoved,
     ServiceSubscribed,
 )
-from distro_impl.profiles import Profile
+from distro_impl.profiles import Profile, RevisionTakenOver
 
 LEASE, CONNECTED = "lease", "connected"
 MISSED_TURN = 2
@@ -42,11 +43,10 @@ class ClientManager:
         profile: Profile,
         notify_center: NotifyCenter,
         watch: Watch,
-        is_ours: Callable[[str], bool],
+        ownership: Ownership,
     ) -> None:
-        """`is_ours` says whether this node is responsible for an ip:port client, by its tag."""
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
-        self._is_ours = is_ours
+        self._ownership = ownership
         self._clients: dict[str, Client] = {}
         self._deleted_ms: dict[str, int] = {}
         self._cleaned_ms: int | None = None
@@ -71,13 +71,15 @@ class ClientManager:
         client = self._clients[client_id] = Client(client_id, native=True, renewed_ms=self._clock.now_ms())
         self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
 
-    def sync_client_connected(self, client_id: str, revision: int) -> Client:
+    def _sync_client_connected(self, sync: SyncData) -> Client:
         """A peer told us of a client that we do not have yet."""
-        if is_ip_port(client_id):
-            return self._ip_port_client(client_id, revision)
+        is_copied = self._profile.revision_taken_over is not RevisionTakenOver.NEVER
+        revision = sync.revision if is_copied else 0
+        if is_ip_port(sync.client_id):
+            return self._ip_port_client(sync.client_id, revision)
         native = self._profile.synced_created_as_native
-        client = Client(client_id, native=native, renewed_ms=self._clock.now_ms(), revision=revision)
-        self._clients[client_id] = client
+        client = Client(sync.client_id, native=native, renewed_ms=self._clock.now_ms(), revision=revision)
+        self._clients[sync.client_id] = client
         return client
 
     def ip_port_client_connected(self, client_id: str) -> IpPortClient:
@@ -91,7 +93,7 @@ class ClientManager:
 
     def _ip_port_client(self, client_id: str, revision: int) -> IpPortClient:
         now_ms = self._clock.now_ms()
-        client = IpPortClient(client_id, native=False, renewed_ms=now_ms, revision=revision, is_ours=self._is_ours)
+        client = IpPortClient(client_id, native=False, renewed_ms=now_ms, revision=revision, ownership=self._ownership)
         self._clients[client_id] = client
         self._notify.publish(IpPortClientCreated(client))
         return client
@@ -121,7 +123,8 @@ class ClientManager:
         self._watch.tell(kind, client, reason)
         self._notify.publish(ClientRemoved(client))
         for service in client.publishers:
-            self._service_changed(service)
+            self._services.touch(service)
+            self._notify.publish(ServiceChanged(service))
 
     def remove_expired(self) -> None:
         """ExpiredClientCleaner: a synced copy that nobody renewed for longer than the lease goes.
@@ -139,6 +142,10 @@ class ClientManager:
                 self._remove(client.id, _expiry_of(client), LEASE)
         self._deleted_ms = {name: at_ms for name, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
 
+    def forgive_pause(self, client: Client) -> None:
+        """Whatever came for the client while this node was suspended still waits to be handled (B23)."""
+        client.renew(self._clock.now_ms())
+
     def _was_paused(self, gap_ms: int) -> bool:
         """Then peers may have renewed in vain: what they sent is still waiting to be handled."""
         return gap_ms > MISSED_TURN * self._profile.client_clean_period_ms
@@ -151,29 +158,105 @@ class ClientManager:
 
     # What a client publishes
 
-    def publish(self, client: Client, service: Service, published: Published) -> None:
-        """One entry per client and service; a second one replaces the first."""
-        client.publishers[service] = published
-        if isinstance(client, IpPortClient):
-            client.heart_beats_ms[service] = self._clock.now_ms()
-        self._publishers.setdefault(service, {})[client.id] = client
-        self._notify.publish(ClientChanged(client))
-        self._service_changed(service)
+    def register(self, client: Client, service: Service, published: Published, *, bumps_revision: bool = True) -> None:
+        """The client itself asked for it, here. One entry per client and service; a second one replaces the first."""
+        self._keep(client, {service: published})
+        if bumps_revision:
+            client.asked(self._clock.now_ms())
+        self._tell_change(client, (service,))
 
-    def unpublish(self, client: Client, service: Service) -> None:
-        if client.publishers.pop(service, None) is None:
+    def deregister(self, client: Client, service: Service) -> None:
+        """The client itself asked for it. Its revision moves even when there was nothing."""
+        removed = [service] if service in client.publishers else []
+        self._keep(client, dict.fromkeys(removed))
+        client.asked(self._clock.now_ms())
+        self._tell_change(client, removed)
+
+    def beat(self, client: IpPortClient, service: Service) -> None:
+        """An instance of a client of ours gave a sign of life, and is healthy if it was not."""
+        client.renewed_ms = client.heart_beats_ms[service] = self._clock.now_ms()
+        if not client.singles[service].healthy:
+            self._judge(client, service, replace(client.singles[service], healthy=True))
+
+    def take_for_dead(self, client: IpPortClient, service: Service) -> None:
+        """There were no beats of it for a while."""
+        self._judge(client, service, replace(client.singles[service], healthy=False))
+
+    def expire_instance(self, client: IpPortClient, service: Service) -> None:
+        """There were none for so long that it goes."""
+        self._judge(client, service, None)
+
+    def _judge(self, client: IpPortClient, service: Service, published: PublishedInstance | None) -> None:
+        """Releases compute the revision at registering and deregistering only, so no verify finds the loss of what
+        changed here (D12, B06)."""
+        last_beat_ms = client.heart_beats_ms[service]
+        self._keep(client, {service: published})
+        if published is not None:
+            client.heart_beats_ms[service] = last_beat_ms
+        if self._profile.revision_follows_beats:
+            client.revision = client.content_hash()
+        self._tell_change(client, (service,))
+
+    def apply(self, sync: SyncData, *, revision: int | None, reason: str) -> None:
+        """Make the copy of a client equal to what a peer has sent, a new copy if there is none.
+
+        `revision` is None where the release keeps the one of the copy.
+        """
+        client = self._clients.get(sync.client_id) or self._sync_client_connected(sync)
+        changes: dict[Service, Published | None] = {
+            service: published
+            for service, published in sync.publishers.items()
+            if (held := client.publishers.get(service)) is None
+            or not published.equals(held, sees_cluster=self._profile.equality_sees_cluster)
+        }
+        changes.update((service, None) for service in client.publishers if service not in sync.publishers)
+        self._keep(client, changes)
+        if isinstance(client, IpPortClient):
+            client.accepted_here = False
+        if revision is not None:
+            client.revision = revision
+        if self._profile.sync_renews_lease:
+            client.renewed_ms = self._clock.now_ms()
+        self._publish_change(client, changes)
+        self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
+
+    def verified(self, client: Client) -> None:
+        """A peer said that our copy is right, and answers for the client from now on.
+
+        In releases an owner believes that too, of another one that takes itself for the owner: then each keeps what is
+        dead alive for the other, for ever. In `strict` the member whose place it is judges by beats alone.
+        """
+        if self._profile.owner_judges_by_beats and isinstance(client, IpPortClient) and client.has_place:
             return
-        if isinstance(client, IpPortClient):
-            del client.heart_beats_ms[service]
-        _discard(self._publishers, service, client)
-        self._notify.publish(ClientChanged(client))
-        self._service_changed(service)
+        client.renew(self._clock.now_ms())
 
-    def set_healthy(self, client: IpPortClient, service: Service, healthy: bool) -> None:
-        """An instance came back to life, or is taken for dead; no sign of life by itself."""
-        client.publishers[service] = replace(client.singles[service], healthy=healthy)
-        self._notify.publish(ClientChanged(client))
-        self._service_changed(service)
+    def _keep(self, client: Client, changes: Mapping[Service, Published | None]) -> None:
+        """All of it is done before anybody hears of any of it. None: the service is left."""
+        now_ms = self._clock.now_ms()
+        for service, published in changes.items():
+            if published is None:
+                client.publishers.pop(service, None)
+                _discard(self._publishers, service, client)
+            else:
+                client.publishers[service] = published
+                self._publishers.setdefault(service, {})[client.id] = client
+            if isinstance(client, IpPortClient):
+                if published is None:
+                    client.heart_beats_ms.pop(service, None)
+                else:
+                    client.heart_beats_ms[service] = now_ms
+        for service in changes:
+            self._services.touch(service)
+
+    def _tell_change(self, client: Client, services: Collection[Service]) -> None:
+        self._publish_change(client, services)
+        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
+
+    def _publish_change(self, client: Client, services: Collection[Service]) -> None:
+        if services:
+            self._notify.publish(ClientChanged(client))
+        for service in services:
+            self._notify.publish(ServiceChanged(service))
 
     def publishers_of(self, service: Service) -> Iterator[PublishedInstance]:
         """What all known clients, native or synced, publish in a service, as of now."""
@@ -182,7 +265,10 @@ class ClientManager:
 
     # What a client subscribes to
 
-    def subscribe(self, client: Client, service: Service, clusters: str) -> None:
+    def subscribe(self, client: Client, service: Service, clusters: str, agent: Agent | None = None) -> None:
+        """An ip:port client says who it is with each subscription, and lives by it."""
+        if isinstance(client, IpPortClient) and agent is not None:
+            client.renewed_ms, client.agent = self._clock.now_ms(), agent
         is_first = service not in client.subscribers
         client.subscribers[service] = clusters
         self._subscribers.setdefault(service, {})[client.id] = client
@@ -219,10 +305,6 @@ class ClientManager:
             if service not in self._publishers:
                 self._services.remove(service)
                 self._notify.publish(ServiceRemoved(service))
-
-    def _service_changed(self, service: Service) -> None:
-        self._services.touch(service)
-        self._notify.publish(ServiceChanged(service))
 
 
 def _expiry_of(client: Client) -> NodeEventKind:

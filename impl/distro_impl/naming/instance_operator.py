@@ -13,8 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.beats import Beats, heart_beat_ms
+from distro_impl.naming.beats import heart_beat_ms
 from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
@@ -68,27 +67,23 @@ class InstanceOperator:
         clients: ClientManager,
         storage: ServiceStorage,
         ids: InstanceIdGenerator,
-        beats: Beats,
         switches: SwitchDomain,
-        watch: Watch,
     ) -> None:
         self._clock, self._clients, self._storage, self._ids = clock, clients, storage, ids
         self._profile = profile
-        self._beats, self._switches, self._watch = beats, switches, watch
+        self._switches = switches
 
     def register(self, service: Service, instance: Mapping[str, Any], *, has_id: bool = True) -> None:
         """`instance` has the fields of the JSON object `Instance`, as on gRPC. Raises NacosError(INVALID_PARAM)."""
         published = self._published(service, instance, has_id=has_id)
         client = self._clients.ip_port_client_connected(ip_port_client_id(published.ip, published.port))
-        self._clients.publish(client, service, published)
-        self._changed(client)
+        self._clients.register(client, service, published)
 
     def deregister(self, service: Service, ip: str, port: int) -> None:
         """Unknown is fine. The empty client stays until the cleaner takes it."""
         client = self._client(ip, port)
         if client is not None and self._clients.is_known(service):
-            self._clients.unpublish(client, service)
-            self._changed(client)
+            self._clients.deregister(client, service)
 
     def beat(self, service: Service, ip: str, port: int, beat: BeatInfo | None) -> tuple[BeatCode, int]:
         """The code, and after how many ms the next beat is expected. `beat` is None for a light beat.
@@ -101,7 +96,7 @@ class InstanceOperator:
                 return BeatCode.RESOURCE_NOT_FOUND, self._switches.client_beat_interval_ms
             self.register(service, _instance_of(beat))
             client = self._clients.ip_port_client_connected(ip_port_client_id(beat.ip, beat.port))
-        self._beats.beat(client, service)
+        self._clients.beat(client, service)
         return BeatCode.OK, self._beat_interval_ms(client.singles[service])
 
     def subscribe(self, service: Service, ip: str, port: int, clusters: str, agent: Agent) -> None:
@@ -109,8 +104,7 @@ class InstanceOperator:
         if not self._switches.push_enabled:
             return
         client = self._clients.ip_port_client_connected(ip_port_client_id(ip, port))
-        client.renewed_ms, client.agent = self._clock.now_ms(), agent
-        self._clients.subscribe(client, service, clusters)
+        self._clients.subscribe(client, service, clusters, agent)
 
     def instances(self, service: Service, *, clusters: str = "", healthy_only: bool = False) -> Json:
         """`ServiceInfo`, with the plain name of the service."""
@@ -150,12 +144,6 @@ class InstanceOperator:
         client = self._clients.get(ip_port_client_id(ip, port))
         assert client is None or isinstance(client, IpPortClient)
         return client
-
-    def _changed(self, client: IpPortClient) -> None:
-        client.accepted_here = True
-        client.renewed_ms = self._clock.now_ms()
-        client.revision = client.content_hash()
-        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
 
     def _beat_interval_ms(self, instance: PublishedInstance) -> int:
         if BEAT_INTERVAL in instance.extend_datum:

@@ -7,8 +7,8 @@ and 6.7, classes IpPortBasedClient and DistroUtils.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from distro_impl.java_hash import objects_hash
 from distro_impl.naming.client import DEFAULT_CLUSTER, Client, PublishedInstance, Service
@@ -44,6 +44,14 @@ def responsible_tag(client_id: str) -> str:
     return client_id.rpartition("#")[0]
 
 
+class Ownership(Protocol):
+    """Who is responsible for an ip:port client, by its tag: `DistroMapper`."""
+
+    def responsible(self, tag: str) -> bool: ...
+
+    def has_place(self, tag: str) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """What a client that asks over HTTP says of itself: the program, and the application that it serves."""
@@ -56,8 +64,7 @@ class Agent:
 class IpPortClient(Client):
     """`renewed_ms` is when it last registered, deregistered, beat, or was verified."""
 
-    is_ours: Callable[[str], bool] = field(kw_only=True)
-    """DistroMapper.responsible"""
+    ownership: Ownership = field(kw_only=True)
     heart_beats_ms: dict[Service, int] = field(default_factory=dict)
     """When each instance was last heard of. Never taken from a peer: a copy begins its own count."""
 
@@ -68,12 +75,23 @@ class IpPortClient(Client):
 
     @property
     def responsible(self) -> bool:
-        return self.is_ours(responsible_tag(self.id))
+        return self.ownership.responsible(responsible_tag(self.id))
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it is the first choice of all members to be ours."""
+        return self.ownership.has_place(responsible_tag(self.id))
 
     def renew(self, now_ms: int) -> None:
         """The owner vouches for all of it. The next owner counts from here."""
         self.renewed_ms = now_ms
         self.heart_beats_ms = dict.fromkeys(self.publishers, now_ms)
+
+    def asked(self, now_ms: int) -> None:
+        """Its revision is its content, and moves with it."""
+        self.accepted_here = True
+        self.renewed_ms = now_ms
+        self.revision = self.content_hash()
 
     def is_expired(self, now_ms: int, profile: Profile) -> bool:
         silent_ms = now_ms - self.renewed_ms

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import Client, Published, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
@@ -36,9 +35,8 @@ class NamingHandlers:
         clients: ClientManager,
         storage: ServiceStorage,
         ids: InstanceIdGenerator,
-        watch: Watch,
     ) -> None:
-        self._profile, self._clients, self._storage, self._ids, self._watch = profile, clients, storage, ids, watch
+        self._profile, self._clients, self._storage, self._ids = profile, clients, storage, ids
 
     def table(self) -> Mapping[str, Handler]:
         """Request type -> handler, of what this release has a handler for."""
@@ -161,19 +159,13 @@ class NamingHandlers:
         self._clients.make_known(service)
         client = self._client(request)
         if client is not None:
-            self._clients.publish(client, service, published)
-            self._changed(client, bumps_revision=bumps_revision)
+            self._clients.register(client, service, published, bumps_revision=bumps_revision)
 
     def _deregister(self, request: Request, service: Service) -> None:
         """The revision moves even when nothing was removed; only a service that nobody knows is left out."""
         client = self._client(request) if self._clients.is_known(service) else None
         if client is not None:
-            self._clients.unpublish(client, service)
-            self._changed(client, bumps_revision=True)
-
-    def _changed(self, client: Client, *, bumps_revision: bool) -> None:
-        client.revision += 1 if bumps_revision else 0
-        self._watch.tell(NodeEventKind.CLIENT_CHANGED, client)
+            self._clients.deregister(client, service)
 
 
 def _checked(handler: Handler, answered_with: str) -> Handler:

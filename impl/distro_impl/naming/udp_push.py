@@ -12,12 +12,12 @@ import asyncio
 import gzip
 import ipaddress
 import json
-import logging
 import re
 import socket
 from collections.abc import Mapping
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.logs import logger
 from distro_impl.naming.ip_port_client import responsible_tag
 from distro_impl.ports import MAX_PORT
 from distro_protos import Json, read_json
@@ -38,9 +38,11 @@ LISTENING_SINCE: Mapping[str, tuple[int, ...]] = {
 """Who listens for pushes, by the name and the version in the user agent, `<name>:v<version>`; other clients only say
 that they do."""
 
+VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,9}")
+
 Address = tuple[str, int]
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def can_be_pushed_to(agent: str, ip: str, port: int) -> bool:
@@ -59,7 +61,7 @@ def _listens(agent: str) -> bool:
     since = next((least for name, least in LISTENING_SINCE.items() if agent.startswith(name)), None)
     if not since:
         return since is not None
-    numbers = re.match(r"[0-9]+(\.[0-9]+)*", agent.partition(":v")[2])
+    numbers = VERSION.match(agent.partition(":v")[2])
     return numbers is not None and tuple(map(int, numbers[0].split("."))) >= since
 
 

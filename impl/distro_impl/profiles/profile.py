@@ -31,11 +31,11 @@ class MissingClient(StrEnum):
 
 
 class InnerAuth(StrEnum):
-    """When a request of a member must carry the identity of the cluster (section 4.4)."""
+    """When who asks as a member must prove to be one (section 4.4)."""
 
     NEVER = "never"
     ALL_MEMBERS_3X = "once all members are 3.x"
-    CONFIGURED = "when the node has an identity"
+    ALWAYS = "always"
 
 
 class ReportTransport(StrEnum):
@@ -129,6 +129,9 @@ class Profile:
     """The owner is the member at the hash's place in the whole list, or the next one that is not DOWN; in releases the
     place is one among the healthy members. While lists differ a client then has two owners at worst, never none (B15).
     """
+    owner_judges_by_beats: bool = False
+    """The member whose place an ip:port client has renews no beats because another one verifies it. In releases two
+    members that both take themselves for the owner keep a dead instance for each other for ever."""
     owner_hands_over: bool = False
     """Who stops being the owner of a client tells the new one what it has accepted, and tells others nothing more. In
     releases what has not been sent to all is lost (B22)."""

@@ -143,6 +143,7 @@ STRICT = replace(
     zero_is_a_revision=True,
     revision_follows_beats=True,
     owner_by_configured_place=True,
+    owner_judges_by_beats=True,
     owner_hands_over=True,
     native_untouched_by_peers=True,
     deleted_stays_deleted=True,
@@ -159,7 +160,7 @@ STRICT = replace(
     queries_read_pushed_view=False,
     every_write_forwarded=True,
     client_queries_repaired=True,
-    inner_auth=InnerAuth.CONFIGURED,
+    inner_auth=InnerAuth.ALWAYS,
 )
 
 PROFILES: dict[str, Profile] = {

@@ -7,7 +7,6 @@ wire-protocol.md sections 1.2 (settings), 1.5 (order of checks for a unary reque
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.json_fields import FieldError
+from distro_impl.logs import logger
 from distro_impl.options import GrpcServerOptions
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
@@ -35,6 +35,7 @@ from distro_impl.remote.errors import (
 from distro_impl.remote.grpc_server import Health, add_port, grpc_server
 from distro_impl.remote.handlers import Handler, Reply, Request
 from distro_impl.remote.request_fields import read_body
+from distro_impl.security.callers import CLUSTER_ONLY
 from distro_impl.security.request_filter import RemoteRequestAuthFilter
 from distro_protos import (
     REQUEST_METHOD,
@@ -47,21 +48,11 @@ from distro_protos import (
     encode,
 )
 
-CLUSTER_ONLY = frozenset(
-    {
-        "ConfigChangeClusterSyncRequest",
-        "DistroDataRequest",
-        "MemberReportRequest",
-        "ServerLoaderInfoRequest",
-        "ServerReloadRequest",
-    }
-)
-"""Types that are refused on the SDK port, where the release does that (section 1.5)."""
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
 
 ServicerContext = grpc.aio.ServicerContext[Any, Any]
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class RequestAcceptor:
@@ -157,7 +148,7 @@ class RequestAcceptor:
         except (UnreadableBodyError, FieldError) as error:
             raise NacosError(BAD_GATEWAY, str(error)) from error
         connection.touch()
-        request = Request(type_name, body, connection_id, message.headers)
+        request = Request(type_name, body, connection_id, message.headers, connection.meta.client_ip)
         try:
             return self._auth_filter.refusal(request) or handler(request)
         except NacosError as error:

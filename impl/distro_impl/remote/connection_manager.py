@@ -8,13 +8,13 @@ visible only to a client that ends its stream and keeps its channel.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from urllib.parse import unquote
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.logs import logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionBusyError
 from distro_impl.remote.limits import ConnectionLimits, SdkCounts
@@ -29,7 +29,7 @@ RESET_TIMEOUT_MS = 3_000
 PeerKey = tuple[int, str]
 """(port of the server, `context.peer()`): one address may have a transport to each of our two servers."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class _Transport:

@@ -8,9 +8,9 @@ does is a matter of the release. Source: wire-protocol.md section 2.4; RuntimeCo
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.logs import logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
@@ -18,7 +18,7 @@ from distro_impl.remote.connection_manager import ConnectionManager
 FIRST_CHECK_MS = 1_000
 CHECK_PERIOD_MS = 3_000
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class ConnectionEjector:

@@ -22,6 +22,8 @@ class Request:
     body: Mapping[str, Any]
     connection_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    client_ip: str = ""
+    """Where it comes from, as the transport sees it."""
 
 
 IRREGULAR_RESPONSES = {

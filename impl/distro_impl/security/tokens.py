@@ -1,19 +1,20 @@
-"""Users and their tokens: JWT signed with the secret that all members share, as upstream's plug-in makes them.
+"""Users, their rights, and their tokens: JWT signed with the secret that all members share, as upstream's plug-in.
 
-So a token of one member is good at every other, a real server included. Rights are simpler than upstream's roles: a
-user may read, or read and write. Source: wire-protocol.md sections 4.4, 7.1 and 8.
+So a token of one member is good at every other, a real server included. A user has the permissions of upstream's roles,
+read and write for one namespace or for all; who may write in all is an administrator. Source: wire-protocol.md sections
+4.4, 7.1 and 8; NacosRoleServiceImpl.
 """
 
 from __future__ import annotations
 
 import hmac
-from enum import StrEnum
 
 import jwt
 from jwt.utils import base64url_decode
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import AuthOptions, User
+from distro_impl.security.callers import Right
 from distro_protos import check_nesting
 
 ACCESS_TOKEN = "accessToken"
@@ -26,11 +27,6 @@ WITHOUT_TYPE = {"typ": None}
 
 
 NO_USER, NO_RIGHT = "user not found!", "authorization failed!"
-
-
-class Right(StrEnum):
-    READ = "r"
-    WRITE = "w"
 
 
 class AccessDeniedError(Exception):
@@ -49,21 +45,21 @@ class TokenManager:
     def login(self, name: str, password: str) -> str:
         """A token for this user. Raises AccessDeniedError."""
         user = self._options.users.get(name)
-        if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
+        given = password.encode(errors="replace")
+        if user is None or not hmac.compare_digest(user.password.encode(), given):
             raise AccessDeniedError("unknown user!")
         expires_s = self._clock.now_ms() // 1000 + self._options.token_seconds
         claims = {"sub": name, "exp": expires_s}
         return jwt.encode(claims, self._options.secret, self._algorithm, headers=WITHOUT_TYPE)
 
-    def may_write(self, name: str) -> bool:
-        return name in self._options.users and self._options.users[name].may_write
+    def is_administrator(self, name: str) -> bool:
+        return name in self._options.users and self._options.users[name].may(Right.WRITE, None)
 
-    def check(self, token: str | None, right: Right) -> None:
-        """Raises AccessDeniedError when the owner of the token may not do that."""
+    def check(self, token: str | None, right: Right, namespace: str | None) -> None:
+        """Raises AccessDeniedError when the owner of the token may not do that in the namespace; None: in all."""
         if token is None or not token.strip():
             raise AccessDeniedError(NO_USER)
-        user = self._user_of(token)
-        if right is Right.WRITE and not user.may_write:
+        if not self._user_of(token).may(right, namespace):
             raise AccessDeniedError(NO_RIGHT)
 
     def _user_of(self, token: str) -> User:
@@ -72,7 +68,7 @@ class TokenManager:
             claims = jwt.decode(token, self._options.secret, [self._algorithm], options={"verify_exp": False})
         except (jwt.InvalidTokenError, ValueError):
             raise AccessDeniedError("token invalid!") from None
-        expires_s, user = claims.get("exp"), self._options.users.get(claims.get("sub", ""))
+        expires_s, user = claims.get("exp"), self._options.users.get(str(claims.get("sub", "")))
         if not isinstance(expires_s, int | float) or expires_s * 1000 <= self._clock.now_ms():
             raise AccessDeniedError("token expired!")
         if user is None:

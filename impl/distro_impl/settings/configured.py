@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from distro_impl.options import (
+    ALL_NAMESPACES,
     DEFAULT_OPTIONS,
     TOKEN_SECONDS,
+    WRITES_ALL,
     AuthOptions,
     GrpcServerOptions,
     NodeOptions,
@@ -253,9 +255,16 @@ def _secret(key: str, text: str) -> bytes:
 def _user(text: str) -> User:
     name, _, rest = text.partition(":")
     password, _, rights = rest.partition(":")
-    if not name or not password or rights not in ("", "r", "rw"):
+    grants = dict(_grant(one) for one in rights.split(";")) if rights else WRITES_ALL
+    if not name or not password or any(granted not in ("r", "w", "rw") for granted in grants.values()):
         raise SettingError(
-            "the setting 'distrocheck.auth.users' takes name:password or name:password:r, separated by "
-            f"commas; the entry of '{name}' is neither"
+            "the setting 'distrocheck.auth.users' takes name:password, name:password:r or "
+            f"name:password:r@namespace;rw@namespace, separated by commas; the entry of '{name}' is none of them"
         )
-    return User(name, password, may_write=rights != "r")
+    return User(name, password, grants)
+
+
+def _grant(text: str) -> tuple[str, str]:
+    """(namespace, rights)"""
+    rights, _, namespace = text.strip().partition("@")
+    return namespace or ALL_NAMESPACES, rights

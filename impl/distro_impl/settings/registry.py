@@ -160,7 +160,8 @@ def _auth() -> Iterable[Setting]:
     agent = "HTTP requests that call themselves Nacos-Server need no token."
     white = ("auth.trusts_server_user_agent",)
     yield Setting(f"{_AUTH}.enable.userAgentAuthWhite", Kind.FLAG, white, agent, until="2.5.1")
-    users = "Who may log in: `name:password`, may write; `name:password:r`, may only read. Plain text."
+    users = """Who may log in: `name:password`, an administrator; `name:password:r`, may only read;
+    `name:password:r@dev;rw@test`, in these namespaces. Plain text."""
     yield Setting("distrocheck.auth.users", Kind.LIST, ("auth.users",), users)
     name = "Name of the header by which the members of a cluster know each other."
     yield Setting(f"{_AUTH}.server.identity.key", Kind.TEXT, ("identity.key",), name)
