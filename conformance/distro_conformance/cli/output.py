@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 _COLOURS = {
-    **dict.fromkeys(("conforms", "holds", "killed"), "green"),
+    **dict.fromkeys(("conforms", "holds", "killed", "good"), "green"),
     **dict.fromkeys(("violates", "broken", "lives"), "red"),
-    **dict.fromkeys(("inconclusive", "known", "not-judged"), "yellow"),
+    **dict.fromkeys(("inconclusive", "known", "not-judged", "lacking"), "yellow"),
 }
 
 
