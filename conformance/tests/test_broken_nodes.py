@@ -7,11 +7,10 @@ message on its way out. Checks that presuppose what is broken may be inconclusiv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import grpc.aio
 import pytest
 
 from distro_conformance.node.run import run_requirements
@@ -36,6 +35,7 @@ from distro_impl.naming.client import SyncData
 from distro_impl.profiles import PROFILES, RevisionTakenOver
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.handlers import Reply, Request
+from distro_impl.transport.transport import Forward, PeerLink
 from distro_protos import Json, Payload, decode, encode
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]
@@ -44,22 +44,18 @@ STRICT = PROFILES["strict"]
 ACKNOWLEDGED = encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True})
 
 
-class Meddler(grpc.aio.UnaryUnaryClientInterceptor):
-    """Stands on the node's outgoing channel: `meddle` gives a reply in the peer's place, another request, or None."""
+class Meddler(PeerLink):
+    """Stands on the node's link to its peer: `meddle` gives a reply in the peer's place, another request, or None."""
 
     def __init__(self, meddle: Callable[[DistroCall, Payload], Payload | None]) -> None:
         self._meddle = meddle
 
-    async def intercept_unary_unary(
-        self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
-    ) -> Any:
+    async def carry(self, request: Payload, forward: Forward) -> Payload:
         call = read_request(decode(request))
         meddled = None if call is None else self._meddle(call, request)
-        if meddled is None:
-            return await continuation(client_call_details, request)
-        if meddled.metadata.type == DISTRO_RESPONSE:
+        if meddled is not None and meddled.metadata.type == DISTRO_RESPONSE:
             return meddled
-        return await continuation(client_call_details, meddled)
+        return await forward(meddled or request)
 
 
 def never_sent(operation: str) -> Callable[[DistroCall, Payload], Payload | None]:
@@ -106,10 +102,7 @@ def resync_never_sent() -> Callable[[DistroCall, Payload], Payload | None]:
 
 
 def broken_wire(meddle: Callable[[DistroCall, Payload], Payload | None]) -> EmbeddedTarget:
-    def interceptors(_: str) -> Sequence[grpc.aio.ClientInterceptor]:
-        return [Meddler(meddle)]
-
-    return EmbeddedTarget(STRICT, interceptors=interceptors)
+    return EmbeddedTarget(STRICT, links=lambda _: Meddler(meddle))
 
 
 def broken_verify(monkeypatch: pytest.MonkeyPatch) -> None:

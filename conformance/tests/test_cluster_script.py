@@ -19,8 +19,9 @@ from distro_conformance.drivers.nacos import NODES, LinkedCluster
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
-from distro_conformance.wire.links import Link, LinkInterceptor
+from distro_conformance.wire.links import Link
 from distro_impl import PROFILES, Node, NodeConfig, SystemClock, free_main_ports
+from distro_impl.transport.transport import PeerLink
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson
 
@@ -46,14 +47,14 @@ async def reference_cluster(directory: Path, *, over_links: bool = True) -> Asyn
         journal = TraceJournal(recorder, lambda: clock.now_ms() - began_ms, infer_state=True)
         links = {pair: Link(*pair, journal) for pair in itertools.permutations(NODES, 2)}
 
-        def interceptors(source: str, peer: str) -> Sequence[LinkInterceptor]:
-            return [LinkInterceptor(links[source, names[peer]])] if over_links else []
+        def link(source: str, peer: str) -> PeerLink:
+            return links[source, names[peer]] if over_links else PeerLink()
 
         nodes = [
             Node(
                 NodeConfig(port=port, members=tuple(names), profile=QUICK),
                 clock=clock,
-                interceptors=lambda peer, source=name: interceptors(source, peer),  # type: ignore[misc]
+                links=lambda peer, source=name: link(source, peer),  # type: ignore[misc]
             )
             for name, port in zip(NODES, ports, strict=True)
         ]

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from distro_conformance.drivers import embedded
 from distro_conformance.drivers.embedded_run import EmbeddedRun
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
@@ -24,7 +23,7 @@ from distro_impl.distro.load_task import LoadTask
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
-from distro_impl.remote import cluster_client
+from distro_impl.transport.grpc_transport import GrpcChannel
 from distro_model.actions import (
     Action,
     Advance,
@@ -190,7 +189,6 @@ def test_nodes_that_wait_for_a_third_for_ever_part_from_the_model(
 @pytest.mark.parametrize(("method", "told"), [("_on_service_changed", r"10\.0\.0\.1:80"), ("_push_to", "empty")])
 def test_a_subscriber_that_is_not_told_is_a_divergence(method: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PushService, method, lambda *_: None)
-    monkeypatch.setattr(embedded, "REAL_PATIENCE_S", 0.2)
     with Lockstep(("a", "b", "c"), "strict") as lockstep:
         for action in (Connect("c1", "a"), Connect("c2", "b"), Register("c2", "web", "10.0.0.2:80")):
             lockstep.perform(action)
@@ -266,12 +264,12 @@ def test_a_change_that_only_time_brings_is_seen(monkeypatch: pytest.MonkeyPatch)
 def test_nothing_at_all_gets_through_a_cut_link(monkeypatch: pytest.MonkeyPatch) -> None:
     knocks: list[str] = []
 
-    async def knock(target: str) -> None:
-        knocks.append(target)
+    async def knock(self: GrpcChannel) -> None:
+        knocks.append(self._target)
 
     with Lockstep(("a", "b"), "strict") as lockstep:
         lockstep.perform(Cut("a", "b"))
-        monkeypatch.setattr(cluster_client, "_knock", knock)
+        monkeypatch.setattr(GrpcChannel, "knock", knock)
         lockstep.perform(Advance(10_000))
         assert not knocks
         lockstep.perform(Heal("a", "b"))

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import grpc.aio
 import pytest
 
 from distro_conformance.node.http_player import address_owned_by
 from distro_conformance.node.peer import FAILURE, SUCCESS, Arrival, PlayedPeer, snapshot_reply
 from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.connection import CHANNEL_OPTIONS, CLUSTER_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, read_snapshot, sync_data
 from distro_protos import Message
 
@@ -115,7 +114,7 @@ def test_a_transport_that_was_not_set_up_is_told_so() -> None:
     async def run() -> None:
         async with a_peer_and_a_node() as (peer, node):
             address = f"127.0.0.1:{peer.port + CLUSTER_OFFSET}"
-            stranger = Connection(address, grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS), None)
+            stranger = Connection.bare(address)
             reply = await stranger.ask("HealthCheckRequest", {})
             await stranger.close()
 

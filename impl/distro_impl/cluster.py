@@ -1,8 +1,6 @@
 """Several nodes in one process, for `serve` and for tests: one member list, one clock, free ports.
 
-All servers are bound before the first node begins, so that no node finds its peers closed at start. A crash or a stop
-returns when the other nodes have noticed that their connections to the node are gone: what happens next does not
-depend on how fast the kernel tells them.
+All servers are bound before the first node begins, so that no node finds its peers closed at start.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-import grpc
-
 from distro_impl.clocks.clock import Clock, SystemClock
 from distro_impl.config import NodeConfig
 from distro_impl.events import Observer
@@ -23,9 +19,10 @@ from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.ports import free_main_ports
 from distro_impl.profiles import PROFILES, Profile
 from distro_impl.settings.errors import SettingError
+from distro_impl.transport.transport import PeerLink, Transport
 
-ClusterInterceptors = Callable[[str, str], Sequence[grpc.aio.ClientInterceptor]]
-"""(address of the node that sends, address of its peer) -> what is put on that directed link."""
+Links = Callable[[str, str], PeerLink]
+"""(address of the node that sends, address of its peer) -> what stands on that directed link."""
 
 
 class Cluster:
@@ -47,7 +44,8 @@ class Cluster:
         member_list_file: Path | None = None,
         standalone: bool = False,
         observer: Observer | None = None,
-        interceptors: ClusterInterceptors | None = None,
+        transport: Transport | None = None,
+        links: Links | None = None,
     ) -> None:
         """`ports` are main ports, one a node (default: free ones); `further_members` are run by somebody else.
 
@@ -74,7 +72,7 @@ class Cluster:
             for port in mains
         ]
         self._observer = observer
-        self._interceptors = interceptors
+        self._transport, self._links = transport, links
         self.nodes: list[Node] = [self._new_node(config) for config in self._configs]
 
     @property
@@ -98,14 +96,12 @@ class Cluster:
         await asyncio.gather(*(node.stop() for node in self.nodes))
 
     async def crash(self, index: int) -> None:
-        """Crash one node; returns when the others have lost their connections to it."""
+        """Crash one node."""
         await self.nodes[index].crash()
-        await self._noticed(index)
 
     async def stop_node(self, index: int) -> None:
-        """Stop one node; returns when the others have lost their connections to it."""
+        """Stop one node."""
         await self.nodes[index].stop()
-        await self._noticed(index)
 
     async def restart(self, index: int) -> Node:
         """Start a new, empty node in the place of one that was crashed or stopped."""
@@ -134,14 +130,11 @@ class Cluster:
         await self.stop()
 
     def _new_node(self, config: NodeConfig) -> Node:
-        links = self._interceptors
+        links = self._links
         return Node(
             config,
             clock=self.clock,
             observer=self._observer,
-            interceptors=None if links is None else lambda peer: links(config.address, peer),
+            transport=self._transport,
+            links=None if links is None else lambda peer: links(config.address, peer),
         )
-
-    async def _noticed(self, index: int) -> None:
-        gone = self.addresses[index]
-        await asyncio.gather(*(node.wait_peer_lost(gone) for node in self.nodes if node.address != gone))

@@ -15,15 +15,16 @@ from distro_impl.config import NodeConfig
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.record import DistroRecord
 from distro_impl.events import Observer
+from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.remote.cluster_clients import Interceptors
 from distro_impl.remote.limits import ConnectionLimits
 from distro_impl.settings.errors import SettingError
+from distro_impl.transport.grpc_transport import GrpcTransport
+from distro_impl.transport.transport import Transport
 
 STOP_GRACE_S = 1.0
 DRAIN_TIMEOUT_S = 2.0
 """How long a draining node waits for the other members, in real time."""
-PEER_LOST_TIMEOUT_S = 10.0
 
 
 class Node:
@@ -34,13 +35,14 @@ class Node:
         config: NodeConfig,
         *,
         clock: Clock,
+        transport: Transport | None = None,
         observer: Observer | None = None,
-        interceptors: Interceptors | None = None,
+        links: PeerLinks | None = None,
     ) -> None:
         """Raises MemberListError when the file with the members cannot be used."""
         self.config = config
         self.address: str = config.address
-        self.parts = Parts.of(config, clock, observer, interceptors)
+        self.parts = Parts.of(config, clock, transport or GrpcTransport(), observer, links)
         self._servers = self.parts.servers()
         self._distro: DistroProtocol | None = None
 
@@ -110,11 +112,3 @@ class Node:
     def limit_connections(self, limits: ConnectionLimits) -> None:
         """From now on these are the limits; where the release does that, what is above them is asked to go."""
         self.parts.remote.connections.limits = limits
-
-    async def wait_disconnected(self, client_id: str) -> None:
-        """Until the stream of that client has ended and its removal was handled."""
-        await self.parts.remote.connections.wait_gone(client_id)
-
-    async def wait_peer_lost(self, peer: str) -> None:
-        """Until no cluster connection of ours to `peer` is open. Raises TimeoutError after 10 s of real time."""
-        await asyncio.wait_for(self.parts.membership.peers.wait_lost(peer), PEER_LOST_TIMEOUT_S)

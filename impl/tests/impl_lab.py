@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +17,12 @@ import grpc
 import pytest
 
 from distro_impl import PROFILES, Clock, Cluster, Node, NodeConfig, NodeEvent, Profile, VirtualClock, free_main_ports
+from distro_impl.clocks.clock import Waiting
 from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_impl.logs import LOG_FILES
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
+from distro_impl.transport.grpc_transport import GrpcChannel
+from distro_impl.transport.transport import Forward, PeerLink
 from distro_protos import Json, Message, Payload, decode, encode
 
 STRICT, NACOS_2_2_4, NACOS_2_0_4 = PROFILES["strict"], PROFILES["nacos-2.2.4"], PROFILES["nacos-2.0.4"]
@@ -58,23 +60,17 @@ class RawClient:
     """One connection to one server of a node."""
 
     def __init__(self, target: str, labels: dict[str, str], credentials: grpc.ChannelCredentials | None = None) -> None:
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        self._channel = (
-            grpc.aio.insecure_channel(target, options)
-            if credentials is None
-            else grpc.aio.secure_channel(target, credentials, options)
-        )
+        self._channel = GrpcChannel(target, credentials=credentials)
         self.headers: dict[str, str] = {}
         """Sent with every request."""
-        self._unary = self._channel.unary_unary("/Request/request", Payload.SerializeToString, Payload.FromString)
-        self._raw_unary = self._channel.unary_unary("/Request/request", None, Payload.FromString)
-        self._bi_stream = self._channel.stream_stream("/BiRequestStream/requestBiStream", None, Payload.FromString)
         self._labels = labels
         self._stream: Any = None
         self._reader: asyncio.Task[None] | None = None
         self._arrived: deque[Message] = deque()
         self._arrival = asyncio.Event()
         self.answers_detection = True
+        self.acknowledges = False
+        """Whether it answers pushes by itself."""
         self.reads = asyncio.Event()
         """Cleared, the client leaves alone what comes after the next message on its stream."""
         self.reads.set()
@@ -95,7 +91,7 @@ class RawClient:
     async def set_up(self, **further: Any) -> None:
         """Open the stream and send the set-up message, whatever becomes of it."""
         await self.check()
-        self._stream = self._bi_stream()
+        self._stream = self._channel.open_stream()
         self._reader = asyncio.create_task(self._read())
         await self.say("ConnectionSetupRequest", {"labels": self._labels, "clientVersion": "test", **further})
 
@@ -108,7 +104,7 @@ class RawClient:
         await self._stream.write(serialized)
 
     async def ask(self, type_name: str, body: Json) -> Message:
-        return decode(await self._unary(encode(type_name, body, headers=self.headers), timeout=REAL_TIMEOUT_S))
+        return await self.ask_bytes(encode(type_name, body, headers=self.headers).SerializeToString())
 
     async def ask_unchanged(self, type_name: str, body: Json) -> Message:
         """With its nulls, which `ask` leaves out."""
@@ -118,7 +114,7 @@ class RawClient:
 
     async def ask_bytes(self, serialized: bytes) -> Message:
         """A request that need not be a Payload."""
-        return decode(await self._raw_unary(serialized, timeout=REAL_TIMEOUT_S))
+        return decode(Payload.FromString(await self._channel.call(serialized, REAL_TIMEOUT_S)))
 
     async def register(self, service: str, port: int, **instance: Any) -> Message:
         return await self._instance("registerInstance", service, {"ip": "10.0.0.1", "port": port, **instance})
@@ -187,7 +183,7 @@ class RawClient:
         await asyncio.wait_for(asyncio.shield(self._reader), REAL_TIMEOUT_S)
 
     async def open_another_stream_and_end_it(self) -> None:
-        stream = self._bi_stream()
+        stream = self._channel.open_stream()
         await stream.write(encode("HealthCheckRequest", {}).SerializeToString())
         stream.cancel()
 
@@ -195,20 +191,25 @@ class RawClient:
         await self._stream.done_writing()
 
     async def close(self) -> None:
+        await self._channel.close()
         if self._reader is not None:
             self._reader.cancel()
-        await self._channel.close()
 
     async def _read(self) -> None:
         with suppress(grpc.aio.AioRpcError, asyncio.CancelledError, asyncio.InvalidStateError):
-            while isinstance(payload := await self._stream.read(), Payload):
-                message = decode(payload)
-                await self.reads.wait()
+            while (serialized := await self._stream.read()) is not None:
+                message = decode(Payload.FromString(serialized))
+                if not self.reads.is_set():
+                    self._stream.falls_mute()
+                    await self.reads.wait()
+                    self._stream.falls_mute(False)
                 if message.type == "ClientDetectionRequest" and self.answers_detection:
                     await self.acknowledge(message, "ClientDetectionResponse")
-                else:
-                    self._arrived.append(message)
-                    self._arrival.set()
+                    continue
+                self._arrived.append(message)
+                self._arrival.set()
+                if self.acknowledges:
+                    await self.acknowledge(message)
 
     async def _instance(self, operation: str, service: str, instance: Json) -> Message:
         body = {**SERVICE, "serviceName": service, "type": operation, "instance": instance}
@@ -226,7 +227,7 @@ class Sent:
     client: str
 
 
-class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
+class Link(PeerLink):
     """The directed link between two nodes. `cut` and `mute` concern every request, the rest Distro operations."""
 
     def __init__(self, links: Links, sender: str, peer: str) -> None:
@@ -239,9 +240,9 @@ class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
         self.answers: dict[str, tuple[str, Json]] = {}
         """Operation -> what the sender gets to hear; the receiver never hears of the request."""
 
-    async def intercept_unary_unary(self, continuation: Any, details: Any, request: Payload) -> Any:
+    async def carry(self, request: Payload, forward: Forward) -> Payload:
         if self.cut:
-            raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "cut")
+            raise ConnectionError("cut")
         if request.metadata.type == "ServerCheckRequest":
             self._links.set_ups.append((self._sender, self._peer))
         body = decode(request).body
@@ -255,9 +256,8 @@ class Link(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
             if operation in self.answers:
                 return encode(*self.answers[operation])
         if self.mute or operation in self.unanswered:
-            with self._links.clock.parked():
-                await asyncio.Event().wait()
-        return await continuation(details, request)
+            await Waiting[None](self._links.clock).taken()
+        return await forward(request)
 
 
 @dataclass
@@ -270,8 +270,8 @@ class Links:
     """(sender, peer) of each connection that was begun."""
     _links: dict[tuple[str, str], Link] = field(default_factory=dict)
 
-    def __call__(self, sender: str, peer: str) -> Sequence[grpc.aio.ClientInterceptor]:
-        return [self.between(sender, peer)]
+    def __call__(self, sender: str, peer: str) -> Link:
+        return self.between(sender, peer)
 
     def between(self, sender: str, peer: str) -> Link:
         return self._links.setdefault((sender, peer), Link(self, sender, peer))
@@ -299,7 +299,7 @@ class Run:
             options=options,
             clock=self.clock,
             observer=self.events.append,
-            interceptors=self.links,
+            links=self.links,
         )
 
     def link(self, sender: int, peer: int) -> Link:
@@ -351,8 +351,8 @@ class Lab:
         return run
 
     async def node(self, **config: Any) -> tuple[Node, VirtualClock]:
-        """One node alone, `config` as of NodeConfig. It gives clients little real time to answer."""
-        clock = VirtualClock(client_patience_s=0.3)
+        """One node alone, `config` as of NodeConfig."""
+        clock = VirtualClock()
         node = Node(NodeConfig(port=free_main_ports(1)[0], **config), clock=clock)
         self._nodes.append(node)
         await node.start()
@@ -377,10 +377,10 @@ class Lab:
         """Those that are closed already, so that nothing of them is held here."""
         self._clients.clear()
 
-    async def leave(self, run: Run, node: int, client: RawClient) -> None:
+    async def leave(self, run: Run, client: RawClient) -> None:
         """Close a client's connection; returns when its node has handled that."""
         await client.close()
-        await run.cluster.nodes[node].wait_disconnected(client.id)
+        await run.clock.settle()
 
     async def close(self) -> None:
         for client in self._clients:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from distro_impl import NotSettledError, SystemClock, VirtualClock, WorkFailedError
+from distro_impl.clocks.clock import Waiting, side_by_side
 from distro_impl.clocks.lifetime import Lifetime
 
 
@@ -82,21 +83,64 @@ async def test_settle_waits_for_work_and_for_the_work_that_it_starts() -> None:
     assert done == ["first", "second"]
 
 
-async def test_parked_work_does_not_count_until_it_wakes_up() -> None:
-    clock, reply, done = VirtualClock(), asyncio.get_running_loop().create_future(), []
+async def test_who_waits_for_something_from_outside_does_not_count_until_it_is_given() -> None:
+    clock, done = VirtualClock(), []
+    reply = Waiting[str](clock)
 
     async def held_back() -> None:
-        with clock.parked():
-            await reply
+        answer = await clock.wait_for(reply.taken(), 5_000)
         await asyncio.sleep(0.01)
-        done.append("handled")
+        done.append(answer)
 
     clock.spawn(held_back(), "held back")
     await clock.settle()
     assert not done
-    reply.set_result(None)
+    reply.give("here")
+    reply.give("too late")
     await clock.settle()
-    assert done == ["handled"]
+    assert done == ["here"]
+    assert await reply.taken() == "here"
+
+
+async def test_what_is_counted_is_work_as_long_as_it_is_set_to_be() -> None:
+    clock = VirtualClock()
+    messages = clock.counted("messages to c1")
+    messages.set(True)
+    with pytest.raises(NotSettledError, match="messages to c1"):
+        await clock.settle(0.02)
+    asyncio.get_running_loop().call_later(0.02, messages.set, False)
+    await clock.settle()
+
+
+async def test_side_by_side_one_that_waits_does_not_hide_one_that_works() -> None:
+    clock, results = VirtualClock(), []
+    reply = Waiting[int](clock)
+
+    async def works() -> int:
+        await asyncio.sleep(0.02)
+        results.append("worked")
+        return 2
+
+    async def both() -> None:
+        results.append(await side_by_side(clock, [reply.taken(), works()], "both"))
+
+    clock.spawn(both(), "work")
+    await clock.settle()
+    assert results == ["worked"]
+    reply.give(1)
+    await clock.settle()
+    assert results == ["worked", [1, 2]]
+
+
+async def test_side_by_side_the_first_error_is_raised() -> None:
+    clock = VirtualClock()
+
+    async def fails() -> None:
+        raise KeyError("no such member")
+
+    clock.spawn(side_by_side(clock, [fails(), clock.wait_for(Waiting[None](clock).taken(), 10)], "both"), "work")
+    with pytest.raises(WorkFailedError, match="no such member"):
+        await clock.advance(20)
 
 
 async def test_a_part_of_work_that_outlives_it_leaves_nothing_busy() -> None:
@@ -209,35 +253,3 @@ async def test_nothing_outlives_a_lifetime(make_clock: Callable[[], VirtualClock
     else:
         await asyncio.sleep(0.03)
     assert not seen
-
-
-async def test_virtual_time_waits_in_real_time_for_what_a_client_answers() -> None:
-    clock, answers = VirtualClock(), []
-
-    async def ask() -> None:
-        answer = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(0.05, answer.set_result, "alive")
-        answers.append(await clock.wait_for_client(answer, 1_000))
-
-    clock.call_at(clock.now_ms() + 100, ask, "question")
-    await clock.advance(60_000)
-    assert answers == ["alive"]
-
-
-@pytest.mark.parametrize("clock", [VirtualClock(client_patience_s=0.02), SystemClock()], ids=["virtual", "system"])
-async def test_a_client_that_never_answers_runs_into_the_time_out(clock: VirtualClock | SystemClock) -> None:
-    ended: list[int] = []
-    start_ms = clock.now_ms()
-
-    async def ask() -> None:
-        with pytest.raises(TimeoutError):
-            await Lifetime(clock).wait_for_client(asyncio.get_running_loop().create_future(), 30)
-        ended.append(clock.now_ms() - start_ms)
-
-    work = clock.spawn(ask(), "question")
-    if isinstance(clock, VirtualClock):
-        await clock.advance(29)
-        assert ended == []
-        await clock.advance(1)
-    await work
-    assert ended[0] >= 30

@@ -92,7 +92,7 @@ async def test_the_end_of_a_connection_removes_its_client(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     assert run.kinds(0, client.id)[-1] == "client_disconnected"
     assert await (await lab.naming(run.cluster.nodes[0])).ports("web") == []
 
@@ -117,7 +117,7 @@ async def test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_st
     assert (await client.ports("api"), await client.ports("web")) == ([90], [] if owned else [80])
     await run.clock.advance(5500)
     assert (run.links.operations(client.id) != []) is owned
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     await run.clock.advance(PUSHED_WITHIN_MS)
     reader = await lab.naming(node)
     assert (await reader.ports("api"), await reader.ports("web")) == ([], [])

@@ -53,7 +53,7 @@ async def test_the_owner_does_not_take_its_own_echo(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     client, peer = await lab.naming(run.cluster.nodes[0]), await lab.member(run.cluster.nodes[0])
     await client.register("web", 80)
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     assert not (await peer.change(client.id, 1, web=80)).succeeded
 
 

@@ -8,12 +8,12 @@ import pytest
 from impl_lab import STRICT, Lab
 
 from distro_impl import PROFILES, NodeConfig, SystemClock
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.notify_center import MembersChanged, NotifyCenter
-from distro_impl.remote.cluster_client import PeerUnreachableError
-from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_impl.remote.http_client import HttpClient
+from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import Message
 
 A, B, C, D = "127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868", "127.0.0.1:8878"

@@ -31,7 +31,7 @@ async def test_the_counters_of_nacos_follow_what_clients_do(lab: Lab):
     await publisher.register("orders", 8080)
     await publisher.register("payments", 8081)
     await subscriber.subscribe("orders")
-    await lab.leave(run, 0, await lab.naming(run.cluster.nodes[0]))
+    await lab.leave(run, await lab.naming(run.cluster.nodes[0]))
     found = await scraped(run)
     assert [monitor(found, name) for name in ("serviceCount", "ipCount", "subscriberCount")] == [2, 2, 1]
     assert monitor(found, "longConnection", "core") == 2

@@ -83,7 +83,7 @@ async def test_a_subscriber_is_told_when_the_last_publisher_leaves(lab: Lab) -> 
     await subscriber.subscribe("web")
     await run.clock.advance(500)
     await subscriber.acknowledge(await subscriber.next_request())
-    await lab.leave(run, 0, publisher)
+    await lab.leave(run, publisher)
     await run.clock.advance(500)
     assert (await subscriber.next_request()).body["serviceInfo"]["hosts"] == []
 

@@ -163,4 +163,4 @@ async def test_a_retired_connection_with_a_request_under_way_ends_with_the_node(
     retired.retire()
     await run.clock.settle()
     await run.cluster.crash(0)
-    assert retired._channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN
+    assert retired._channel._channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN

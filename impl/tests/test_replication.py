@@ -55,7 +55,7 @@ async def test_a_closed_connection_is_deleted_on_every_peer(lab: Lab) -> None:
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
     await run.clock.advance(1500)
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     await run.clock.advance(1100)
     assert run.links.operations(client.id) == ["CHANGE", "CHANGE", "DELETE", "DELETE"]
     for index in (1, 2):
@@ -66,7 +66,7 @@ async def test_a_client_that_comes_and_goes_within_the_delay_is_only_deleted(lab
     run = await lab.cluster()
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     await run.clock.advance(5000)
     assert run.links.operations(client.id) == ["DELETE", "DELETE"]
 
@@ -166,7 +166,7 @@ async def test_b24_the_retry_of_a_change_swallows_a_delete_but_not_in_strict(
     run.link(0, 1).unanswered = {"CHANGE"}
     await client.register("web", 80)
     await run.clock.advance(3500)
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     await run.clock.advance(12_000)
     assert run.links.operations(client.id, peer=run.cluster.addresses[1]).count("DELETE") == deletes
     assert run.links.operations(client.id, peer=run.cluster.addresses[2]) == ["CHANGE", "DELETE"]
@@ -181,7 +181,7 @@ async def test_a_failed_delete_is_retried_until_it_arrives_unless_the_mutant_tur
     await client.register("web", 80)
     await run.clock.advance(1500)
     run.link(0, 1).cut = True
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     await run.clock.advance(2000)
     run.link(0, 1).cut = False
     await run.clock.advance(10_000)

@@ -97,9 +97,6 @@ class SecuredNacos:
             await self._server.close()
             self._server = None
 
-    async def client_gone(self, client_id: str) -> None:
-        """Nothing to wait for: real time passes while the server notices."""
-
     async def _logged_in(self) -> None:
         """The users are read from the database a while after the start."""
         url = f"http://{self.address}/nacos/v1/auth/login"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from distro_conformance.drivers.service_lists import Lists, instance_text, read_list
 from distro_conformance.node.player import RefusedError, instance_request, service_request
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
-from distro_conformance.wire.links import Journal, Link, LinkInterceptor
+from distro_conformance.wire.links import Journal, Link
 from distro_conformance.wire.messages import distro_request, outcome_of, read_query, read_snapshot
 from distro_impl import Node, NodeConfig, NodeEvent, Profile, VirtualClock
 from distro_model.actions import (
@@ -41,9 +41,6 @@ from distro_traces.content import Replica
 from distro_traces.event import Outcome
 
 _SNAPSHOT = encode("DistroDataRequest", distro_request("SNAPSHOT"), client_ip="127.0.0.1")
-
-REAL_PATIENCE_S = 10.0
-"""For a push that the node has sent: it travels in real time. Only a wrong one costs so much."""
 
 
 @dataclass
@@ -77,7 +74,7 @@ class EmbeddedCluster:
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, self.ports, strict=True)}
         self.names_by_address = {address: name for name, address in self.addresses.items()}
         self.links = {
-            (source, target): Link(source, target, self.journal, self.clock.parked)
+            (source, target): Link(source, target, self.journal, self.clock)
             for source in self.names
             for target in self.names
             if source != target
@@ -130,13 +127,13 @@ class EmbeddedCluster:
         up = [name for name in nodes if name in self._nodes]
         return dict(zip(up, await asyncio.gather(*map(self._shown, up)), strict=True))
 
-    async def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
-        """Which subscriber at one of these nodes was told something else last, and is not told better in real time."""
+    def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
+        """Which subscriber at one of these nodes was told something else last."""
         for name, client in self._clients.items():
             lists = expected.get(client.node)
             for service in client.pushed if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()
-                if not await _becomes(client.pushed, service, due):
+                if client.pushed[service] != due:
                     told = " and ".join(client.pushed[service]) or "empty"
                     held = " and ".join(due) or "empty"
                     return f"{client.node} told {name} last that {service} is {told} and holds {held}"
@@ -169,13 +166,13 @@ class EmbeddedCluster:
         for peer in self.names:
             if peer != name:
                 self.links[name, peer].source_back()
-        node = Node(config, clock=self.clock, observer=self.observer, interceptors=self._interceptors(name))
+        node = Node(config, clock=self.clock, observer=self.observer, links=self._links_of(name))
         await node.start()
         self._nodes[name] = node
         self._probes[name] = await Connection.open(config.cluster_target, labels=CLUSTER_LABELS)
 
-    def _interceptors(self, name: str) -> Callable[[str], Sequence[LinkInterceptor]]:
-        return lambda peer: [LinkInterceptor(self.links[name, self.names_by_address[peer]])]
+    def _links_of(self, name: str) -> Callable[[str], Link]:
+        return lambda peer: self.links[name, self.names_by_address[peer]]
 
     async def _crash(self, name: str) -> None:
         for (source, target), link in self.links.items():
@@ -185,8 +182,6 @@ class EmbeddedCluster:
                 link.target_gone()
         await self._probes.pop(name).close()
         await self._nodes.pop(name).crash()
-        for survivor in self._nodes.values():
-            await survivor.wait_peer_lost(self.addresses[name])
         for client in [client for client, at in self._clients.items() if at.node == name]:
             await self._clients.pop(client).connection.close()
 
@@ -218,7 +213,6 @@ class EmbeddedCluster:
     async def _disconnect(self, client: str) -> None:
         gone = self._clients.pop(client)
         await gone.connection.close()
-        await self._nodes[gone.node].wait_disconnected(gone.connection.id)
 
     async def _ask(self, client: str, what: str, service: str, instance: str) -> None:
         address, *words = instance.split()
@@ -273,15 +267,6 @@ class EmbeddedCluster:
     async def _list(self, name: str, service: str) -> tuple[str, ...]:
         body = {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
         return read_list(await self._probes[name].ask("ServiceQueryRequest", body))
-
-
-async def _becomes(pushed: Mapping[str, tuple[str, ...]], service: str, due: tuple[str, ...]) -> bool:
-    end_s = asyncio.get_running_loop().time() + REAL_PATIENCE_S
-    while pushed[service] != due:
-        if asyncio.get_running_loop().time() > end_s:
-            return False
-        await asyncio.sleep(0.002)
-    return True
 
 
 def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:

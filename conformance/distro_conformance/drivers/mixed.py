@@ -11,9 +11,6 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import grpc.aio
 
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.targets.maven import jars_of
@@ -24,7 +21,8 @@ from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_impl import Cluster, NodeEvent, NodeEventKind, UnknownProfileError, profile_named
-from distro_protos import decode
+from distro_impl.transport.transport import Forward, PeerLink
+from distro_protos import Payload, decode
 
 REAL, REFERENCES = "real", ("reference1", "reference2")
 MEMBERS = (REAL, *REFERENCES)
@@ -107,7 +105,7 @@ async def mixed_cluster(release: str, lease_ms: int, on_progress: OnProgress) ->
         ports=ports,
         further_members=[real_address],
         observer=events.append,
-        interceptors=lambda sender, peer: [_SnapshotNotes(lambda: snapshots.append((sender, peer)))],
+        links=lambda sender, peer: _SnapshotNotes(lambda: snapshots.append((sender, peer))),
     )
     real = NacosServer(
         found,
@@ -128,18 +126,16 @@ async def mixed_cluster(release: str, lease_ms: int, on_progress: OnProgress) ->
         await real.close()
 
 
-class _SnapshotNotes(grpc.aio.UnaryUnaryClientInterceptor):
+class _SnapshotNotes(PeerLink):
     """Stands on a link of a reference node and notes each snapshot that was given."""
 
     def __init__(self, note: Callable[[], None]) -> None:
         self._note = note
 
-    async def intercept_unary_unary(
-        self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
-    ) -> Any:
-        call = await continuation(client_call_details, request)
+    async def carry(self, request: Payload, forward: Forward) -> Payload:
+        answer = await forward(request)
         if request.metadata.type == "DistroDataRequest" and decode(request).body.get("dataOperation") == "SNAPSHOT":
-            reply = decode(await call)
+            reply = decode(answer)
             if reply.succeeded and reply.body.get("distroData"):
                 self._note()
-        return call
+        return answer

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-
-import grpc.aio
+from collections.abc import Sequence
 
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
+from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.mutants import with_mutant
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.profiles import Profile, profile_named
-
-_DISCONNECT_TIMEOUT_S = 5.0
-
-Interceptors = Callable[[str], Sequence[grpc.aio.ClientInterceptor]]
 
 
 class EmbeddedClock:
@@ -42,7 +36,7 @@ class EmbeddedClock:
 
 
 class EmbeddedTarget:
-    """One reference node. `interceptors` stand on its outgoing cluster channels: the kit's links, or a broken wire.
+    """One reference node. `links` stand between it and its peers: the kit's own, or a broken wire.
 
     `acquainted`: its members count as known from the start, which they must when they speak no HTTP. A node with
     `options` of its own is started without any member list when it has no other members.
@@ -55,7 +49,7 @@ class EmbeddedTarget:
         profile: str | Profile,
         mutant: str | None = None,
         *,
-        interceptors: Interceptors | None = None,
+        links: PeerLinks | None = None,
         acquainted: bool = True,
         options: NodeOptions | None = None,
     ):
@@ -67,7 +61,7 @@ class EmbeddedTarget:
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
-        self._interceptors, self._acquainted, self._options = interceptors, acquainted, options
+        self._links, self._acquainted, self._options = links, acquainted, options
         self._node: Node | None = None
 
     @property
@@ -79,7 +73,7 @@ class EmbeddedTarget:
         members = (self.address, *other_members) if other_members or self._options is None else ()
         options = self._options or DEFAULT_OPTIONS
         config = NodeConfig(port=self._port, members=members, profile=profile, options=options)
-        self._node = Node(config, clock=self.clock.virtual, interceptors=self._interceptors)
+        self._node = Node(config, clock=self.clock.virtual, links=self._links)
         try:
             await self._node.start()
         except OSError as error:
@@ -92,14 +86,3 @@ class EmbeddedTarget:
         if self._node is not None:
             await self._node.stop()
             self._node = None
-
-    async def client_gone(self, client_id: str) -> None:
-        """The end of a TCP connection takes real time; virtual time must not run away meanwhile."""
-        if self._node is None:
-            return
-        try:
-            async with asyncio.timeout(_DISCONNECT_TIMEOUT_S):
-                await self._node.wait_disconnected(client_id)
-        except TimeoutError:
-            what = f"{self.address} has not noticed in {_DISCONNECT_TIMEOUT_S:.0f} s that {client_id} is gone"
-            raise TargetError(what) from None

@@ -50,9 +50,6 @@ class NacosTarget:
             await self._server.close()
             self._server = None
 
-    async def client_gone(self, client_id: str) -> None:
-        """Nothing to wait for: real time passes while the server notices."""
-
 
 def _release_and_jars(text: str) -> tuple[Path | None, NacosRelease]:
     """A directory is known by its slash or by being there; its release by the name of the naming jar."""

@@ -50,10 +50,6 @@ class Target(Protocol):
         """Leaves nothing behind; safe to call twice, and after a start that failed."""
         ...
 
-    async def client_gone(self, client_id: str) -> None:
-        """Until the node has noticed that this client's connection ended, where the target can tell."""
-        ...
-
 
 class RealClock:
     """Milliseconds since it was made."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,25 +17,12 @@ import grpc
 import grpc.aio
 
 from distro_conformance.verdict import TargetError
-from distro_protos import (
-    REQUEST_METHOD,
-    REQUEST_SERVICE,
-    STREAM_METHOD,
-    STREAM_SERVICE,
-    Json,
-    Message,
-    Payload,
-    decode,
-    encode,
-)
+from distro_impl.transport.grpc_transport import GrpcTransport
+from distro_impl.transport.transport import Channel, ClientStream, Transport
+from distro_protos import Json, Message, Payload, decode, encode
 
 CALL_TIMEOUT_S = 5.0
-CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.use_local_subchannel_pool", 1),  # a TCP connection of its own
-    ("grpc.max_receive_message_length", 100 * 1024 * 1024),
-    ("grpc.enable_retries", 0),
-    ("grpc.enable_http_proxy", 0),  # a node is asked directly, whatever the environment says
-)
+TRANSPORT = GrpcTransport(max_receive_bytes=100 * 1024 * 1024)
 SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}
 
@@ -47,25 +34,20 @@ _STARTING = 300
 class Connection:
     """Use `await Connection.open(...)`. `id` is the connection id, which is also the client id in naming."""
 
-    def __init__(self, address: str, channel: grpc.aio.Channel, on_push: OnPush | None) -> None:
+    def __init__(self, address: str, channel: Channel, on_push: OnPush | None) -> None:
         self.address = address
         self.id = ""
         self.is_mute = False
         """Whether it hears what the server pushes without answering it."""
         self._channel = channel
         self._on_push = on_push
-        self._unary = channel.unary_unary(
-            f"/{REQUEST_SERVICE}/{REQUEST_METHOD}",
-            request_serializer=Payload.SerializeToString,
-            response_deserializer=Payload.FromString,
-        )
-        self._stream: grpc.aio.StreamStreamCall[Payload, Payload] | None = None
+        self._stream: ClientStream | None = None
         self._reader: asyncio.Task[None] | None = None
 
     @classmethod
     def bare(cls, address: str) -> Self:
         """A transport without stream and set-up: the server knows no connection behind it."""
-        return cls(address, grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS), None)
+        return cls(address, TRANSPORT.channel(address), None)
 
     @classmethod
     async def open(
@@ -75,15 +57,14 @@ class Connection:
         labels: Mapping[str, str],
         on_push: OnPush | None = None,
         on_id: Callable[[str], None] | None = None,
-        interceptors: Sequence[grpc.aio.ClientInterceptor] = (),
+        transport: Transport | None = None,
     ) -> Self:
         """Server check, stream, set-up; returns once the server treats the connection as registered.
 
         `address` is host:port of a gRPC port. `on_id` hears the connection id before the server has a client for it.
         Raises TargetError when the server does not get there in time.
         """
-        channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS, interceptors=list(interceptors))
-        connection = cls(address, channel, on_push)
+        connection = cls(address, (transport or TRANSPORT).channel(address), on_push)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 check = await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
@@ -111,14 +92,12 @@ class Connection:
 
     async def call(self, payload: Payload) -> Payload:
         """The same for a payload as it stands, also one that nobody would send."""
-        reply: Payload = await self._unary(payload, timeout=CALL_TIMEOUT_S)
-        return reply
+        return Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
 
     async def close(self) -> None:
         """Drop the transport, without a farewell: there is none in the protocol."""
         if self._stream is not None:
             self._stream.cancel()
-            self._stream = None  # gRPC keeps the transport open as long as somebody holds a call of it
         if self._reader is not None:
             await self._reader
         await self._channel.close()
@@ -135,34 +114,34 @@ class Connection:
         """Set-up has no reply below 2.3; a health check answers 301 until it has been handled."""
         while True:
             health = await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
-            if health.body.get("errorCode", 0) not in (_UNREGISTERED, _STARTING):
+            code = health.body.get("errorCode", 0)
+            if code not in (_UNREGISTERED, _STARTING):
                 return
-            await asyncio.sleep(0.001)
+            if code == _STARTING:
+                await asyncio.sleep(0.01)
 
     async def _set_up(self, labels: Mapping[str, str]) -> None:
-        open_stream: grpc.aio.StreamStreamMultiCallable[Payload, Payload] = self._channel.stream_stream(
-            f"/{STREAM_SERVICE}/{STREAM_METHOD}",
-            request_serializer=Payload.SerializeToString,
-            response_deserializer=Payload.FromString,
+        self._stream = stream = self._channel.open_stream()
+        await stream.write(
+            encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1").SerializeToString()
         )
-        self._stream = stream = open_stream()
-        await stream.write(encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1"))
         self._reader = asyncio.create_task(self._read(stream), name=f"stream from {self.address}")
 
-    async def _read(self, stream: grpc.aio.StreamStreamCall[Payload, Payload]) -> None:
+    async def _read(self, stream: ClientStream) -> None:
         """Until the stream ends, whoever ends it."""
         with contextlib.suppress(grpc.aio.AioRpcError, asyncio.CancelledError, asyncio.InvalidStateError):
-            while isinstance(payload := await stream.read(), Payload):
-                await self._react(stream, decode(payload))
+            while (message := await stream.read()) is not None:
+                await self._react(stream, decode(Payload.FromString(message)))
 
-    async def _react(self, stream: grpc.aio.StreamStreamCall[Payload, Payload], message: Message) -> None:
+    async def _react(self, stream: ClientStream, message: Message) -> None:
         if message.type == "SetupAckRequest":  # wants no answer (section 2.2)
             return
         if self._on_push is not None:
             self._on_push(message)
         answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
         if message.type.endswith("Request") and not self.is_mute:
-            await stream.write(encode(message.type.removesuffix("Request") + "Response", answer))
+            reply = encode(message.type.removesuffix("Request") + "Response", answer)
+            await stream.write(reply.SerializeToString())
 
 
 def _set_up_body(labels: Mapping[str, str]) -> Json:

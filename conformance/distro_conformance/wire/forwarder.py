@@ -19,7 +19,6 @@ import grpc
 import grpc.aio
 
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.connection import CHANNEL_OPTIONS
 from distro_conformance.wire.links import Link, LinkCutError
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
 
@@ -31,6 +30,12 @@ CALL_TIMEOUT_MAX_S = 60.0
 STREAMLESS_LANE_MAX_S = 10.0
 """A source that only asked (a server check that failed) and never opened its stream does not come back."""
 
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.use_local_subchannel_pool", 1),  # a TCP connection of its own
+    ("grpc.max_receive_message_length", 100 * 1024 * 1024),
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),  # a node is asked directly, whatever the environment says
+)
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # a port in use is an error, not a shared port
     ("grpc.max_receive_message_length", 100 * 1024 * 1024),

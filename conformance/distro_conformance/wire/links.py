@@ -1,7 +1,7 @@
 """A directed link between two members, and what may happen to a message on it.
 
 One class decides (deliver, hold, drop, swallow, cut) and reports; how a message gets to it is somebody else's
-matter: an interceptor on the channel of an embedded node, or a forwarder on a real socket in front of a real
+matter: an embedded node carries its requests over it, and a forwarder on a real socket stands in front of a real
 server. So a fault means the same on every target. Cut and hold concern everything that travels; drop and swallow the
 next Distro request only, since those are the ones whose loss the protocol must survive. A request meets them in this
 order: cut, drop or swallow, hold, delivery. design.md section 5.
@@ -10,21 +10,17 @@ order: cut, drop or swallow, hold, delivery. design.md section 5.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-import grpc
 import grpc.aio
 
 from distro_conformance.wire.messages import DISTRO_REQUEST, DISTRO_RESPONSE, DistroCall, outcome_of, read_request
+from distro_impl import Clock, SystemClock
+from distro_impl.clocks.clock import Waiting
+from distro_impl.transport.transport import Forward, PeerLink
 from distro_protos import Message, Payload, decode, encode
 from distro_traces.event import Outcome
-
-Forward = Callable[[Payload], Awaitable[Payload]]
-Parked = Callable[[], AbstractContextManager[None]]
 
 _ALWAYS_DELIVERED = frozenset({"ServerCheckRequest", "HealthCheckRequest"})
 """Set-up of a connection: a held link holds the traffic, a cut one lets nothing through at all."""
@@ -76,17 +72,17 @@ class _Armed:
         return self.operation in (None, call.operation) and self.client in (None, call.client)
 
 
-class Link:
+class Link(PeerLink):
     """The link source -> target, requests and their replies. Names are whatever the run calls its members."""
 
-    def __init__(self, source: str, target: str, journal: Journal, parked: Parked = contextlib.nullcontext) -> None:
+    def __init__(self, source: str, target: str, journal: Journal, clock: Clock | None = None) -> None:
         self.source = source
         self.target = target
         self.is_cut = False
         self.is_held = False
         self._journal = journal
-        self._parked = parked
-        self._waiting: list[tuple[asyncio.Future[None], bool]] = []  # and whether a release frees it
+        self._clock = clock or SystemClock()
+        self._waiting: list[tuple[Waiting[None], bool]] = []  # and whether a release frees it
         self._armed: list[_Armed] = []
         self._source_is_gone = False
         self._severed = asyncio.Event()
@@ -116,8 +112,7 @@ class Link:
         released = [waiting for waiting, held in self._waiting if held]
         self._waiting = [entry for entry in self._waiting if not entry[1]]
         for waiting in released:
-            if not waiting.done():
-                waiting.set_result(None)
+            waiting.give(None)
 
     def drop(self, operation: str | None = None, client: str | None = None) -> None:
         """The next Distro request (of that operation, about that client id) is lost; its sender hears nothing."""
@@ -139,24 +134,23 @@ class Link:
         """The connection is at its end, and with it everything that waits for a reply, lost requests too."""
         ended, self._waiting = self._waiting, []
         for waiting, _ in ended:
-            if not waiting.done():
-                waiting.set_exception(LinkCutError())
+            waiting.fail(LinkCutError("the link is cut"))
 
     async def until_cut(self) -> None:
         """Returns when the link is cut, at once when it is: a connection that goes over it ends with it."""
         await self._severed.wait()
 
-    def refuse_when_cut(self) -> None:
-        """Raises LinkCutError."""
+    def check_connect(self) -> None:
+        """No connection is opened over a cut link, nor tried: its packets would be lost. Raises LinkCutError."""
         if self.is_cut:
-            raise LinkCutError
+            raise LinkCutError("the link is cut")
 
     async def carry(self, request: Payload, forward: Forward) -> Payload:
         """Take one request over the link and bring back its reply. Raises LinkCutError when the link is cut."""
         type_name = request.metadata.type
         call = read_request(decode(request)) if type_name == DISTRO_REQUEST else None
         if call is None:
-            self.refuse_when_cut()
+            self.check_connect()
             if self.is_held and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(held=True)
             return await forward(request)
@@ -174,7 +168,7 @@ class Link:
         return reply
 
     async def _carry_distro(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
-        self.refuse_when_cut()
+        self.check_connect()
         fate = self._fate_of(carried.call)
         if fate == "drop":
             await self._wait()
@@ -203,36 +197,10 @@ class Link:
 
     async def _wait(self, *, held: bool = False) -> None:
         """Until the link is released (if held), the connection ends, or the sender gives up."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = Waiting[None](self._clock)
         self._waiting.append((waiting, held))
-        with self._parked():
-            await waiting
+        await waiting.taken()
 
     def _end(self, carried: Carried, outcome: Outcome) -> None:
         if not self._source_is_gone:
             self._journal.ended(carried, outcome)
-
-
-class LinkInterceptor(grpc.aio.UnaryUnaryClientInterceptor):
-    """Puts a link on the cluster channel of an embedded node; the call behind it stays a real one."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def check_connect(self) -> None:
-        """No connection is opened over a cut link, nor tried: its packets would be lost as well."""
-        self._link.refuse_when_cut()
-
-    async def intercept_unary_unary(
-        self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
-    ) -> Any:
-        async def forward(payload: Payload) -> Payload:
-            call = await continuation(client_call_details, payload)
-            reply: Payload = await call
-            return reply
-
-        try:
-            return await self._link.carry(request, forward)
-        except LinkCutError as error:
-            nothing = grpc.aio.Metadata()
-            raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, nothing, nothing, "the link is cut") from error

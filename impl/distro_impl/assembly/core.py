@@ -1,4 +1,4 @@
-"""What every part of a node needs: what it was told, its time, its events, and who watches."""
+"""What every part of a node needs: what it was told, its time, its wire, its events, and who watches."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from distro_impl.config import NodeConfig
 from distro_impl.events import Observer, Watch
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
+from distro_impl.transport.transport import Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Core:
     config: NodeConfig
     clock: Lifetime
+    transport: Transport
     notify_center: NotifyCenter
     watch: Watch
 
     @classmethod
-    def of(cls, config: NodeConfig, clock: Clock, observer: Observer | None) -> Self:
+    def of(cls, config: NodeConfig, clock: Clock, transport: Transport, observer: Observer | None) -> Self:
         lifetime = Lifetime(clock)
         watch = Watch(config.address, lifetime, observer, config.profile)
-        return cls(config=config, clock=lifetime, notify_center=NotifyCenter(), watch=watch)
+        return cls(config=config, clock=lifetime, transport=transport, notify_center=NotifyCenter(), watch=watch)
 
     @property
     def profile(self) -> Profile:

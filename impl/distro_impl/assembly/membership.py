@@ -8,10 +8,10 @@ from typing import Self
 
 from distro_impl.assembly.core import Core
 from distro_impl.config import NodeConfig
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy, PeerLinks
 from distro_impl.membership.lookup import POLL_MS, FileMemberLookup, MemberListError
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
-from distro_impl.remote.cluster_clients import ClusterRpcClientProxy, Interceptors
 from distro_impl.remote.http_client import HttpClient
 
 
@@ -25,12 +25,12 @@ class Membership:
     reports: MemberReportTask
 
     @classmethod
-    def of(cls, core: Core, interceptors: Interceptors | None) -> Self:
+    def of(cls, core: Core, links: PeerLinks | None) -> Self:
         """Raises MemberListError when the file with the members cannot be used."""
         config = core.config
         lookup = FileMemberLookup(config.member_list_file, config.port) if config.member_list_file else None
         members = ServerMemberManager(config, core.notify_center, _other_members(config, lookup))
-        peers = ClusterRpcClientProxy(config, core.clock, members, core.notify_center, interceptors)
+        peers = ClusterRpcClientProxy(config, core.clock, members, core.notify_center, core.transport, links)
         http_client = HttpClient()
         return cls(
             core=core,

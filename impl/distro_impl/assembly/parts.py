@@ -17,8 +17,9 @@ from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.events import Observer
 from distro_impl.http.filters import UP
 from distro_impl.http.server import HttpServer
+from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.remote.acceptor import RequestAcceptor
-from distro_impl.remote.cluster_clients import Interceptors
+from distro_impl.transport.transport import Transport
 
 Servers = tuple[RequestAcceptor | HttpServer, ...]
 
@@ -32,10 +33,17 @@ class Parts:
     remote: Remote
 
     @classmethod
-    def of(cls, config: NodeConfig, clock: Clock, observer: Observer | None, interceptors: Interceptors | None) -> Self:
+    def of(
+        cls,
+        config: NodeConfig,
+        clock: Clock,
+        transport: Transport,
+        observer: Observer | None,
+        links: PeerLinks | None,
+    ) -> Self:
         """Raises MemberListError when the file with the members cannot be used."""
-        core = Core.of(config, clock, observer)
-        membership = Membership.of(core, interceptors)
+        core = Core.of(config, clock, transport, observer)
+        membership = Membership.of(core, links)
         naming = Naming.of(core, membership)
         return cls(
             core=core,

@@ -13,6 +13,8 @@ from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
 from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.distro.transport_agent import DISTRO_DATA
 from distro_impl.events import NodeEventKind
+from distro_impl.membership.loader import ServerLoader
+from distro_impl.membership.report_handler import report_handlers
 from distro_impl.membership.upgrade import UpgradeJudgement
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.options import GrpcServerOptions
@@ -20,12 +22,11 @@ from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
-from distro_impl.remote.grpc_server import Health
-from distro_impl.remote.handlers import Handler, core_handlers
-from distro_impl.remote.loader import ServerLoader
+from distro_impl.remote.handlers import CORE_HANDLERS, Handler
 from distro_impl.security.inner_api import InnerApi
 from distro_impl.security.request_filter import RemoteRequestAuthFilter
 from distro_impl.security.tokens import TokenManager
+from distro_impl.transport.health import Health
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,6 +83,7 @@ def grpc_servers(
             port=core.config.port + offset,
             purpose=f"{purpose} gRPC of node {core.config.address}",
             options=options,
+            transport=core.transport,
             refuses_cluster_requests=refuses,
             clock=core.clock,
             profile=core.profile,
@@ -104,7 +106,8 @@ def _handlers(remote: Remote, membership: Membership, naming: Naming, distro: Di
     naming_handlers = NamingHandlers(profile, naming.clients, naming.storage, naming.instance_ids)
     distro_handler = DistroDataRequestHandler(profile, distro.processor, distro.log, lambda: distro.is_loaded)
     return {
-        **core_handlers(members, profile),
+        **CORE_HANDLERS,
+        **report_handlers(members, profile),
         **remote.loader.handlers(),
         **UpgradeJudgement(profile, members).guarded(naming_handlers.table()),
         DISTRO_DATA: distro_handler.handle,

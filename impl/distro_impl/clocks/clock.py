@@ -3,7 +3,9 @@
 Every delay, period and time-out of a node goes through a `Clock`, so that the same node runs against the system clock
 in `serve` and against a virtual one under test, where five seconds of verify interval cost nothing. The second thing
 that a clock knows is whether anything is still going on: what is spawned through it is *work* until it is done, and
-a virtual clock moves on only when no work is left. `VirtualClock` lives in `virtual_clock.py`.
+a virtual clock moves on only when no work is left. A message is work as well, from when it is sent until its receiver
+has consumed it (`Counted`); who waits for something that only the outside can give does not count until it is given
+(`Waiting`). `VirtualClock` lives in `virtual_clock.py`.
 
 All instants are absolute milliseconds since the epoch, all periods milliseconds.
 """
@@ -12,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from distro_impl.logs import logger
 
@@ -30,6 +32,20 @@ class TimerHandle(Protocol):
     """A timer that was set. Cancelling one that has fired or was cancelled does nothing."""
 
     def cancel(self) -> None: ...
+
+
+class Parking(AbstractContextManager["Parking", None], Protocol):
+    """While it is entered the piece of work that entered it does not count."""
+
+    def resume(self) -> None:
+        """Count again, already before it is left: what the work waited for is there, and the work only has to wake."""
+        ...
+
+
+class Counted(Protocol):
+    """Something that is work as long as it is set to be, without being a task: messages that are under way."""
+
+    def set(self, is_work: bool) -> None: ...
 
 
 class Clock(Protocol):
@@ -58,19 +74,16 @@ class Clock(Protocol):
         """The result of `awaitable`. When `timeout_ms` passes first: cancels it, waits for its end, TimeoutError."""
         ...
 
-    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
-        """Like `wait_for`, for the answer of a client, which lives in real time whatever clock the node has.
-
-        Where time is virtual it stands still until the client has had real time enough to answer.
-        """
-        ...
-
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Run `coroutine` as a piece of work. What it raises is a defect of the node and never gets lost."""
         ...
 
-    def parked(self) -> AbstractContextManager[None]:
+    def parked(self) -> Parking:
         """Inside, the current piece of work waits for something outside the nodes and does not count as work."""
+        ...
+
+    def counted(self, name: str) -> Counted:
+        """Something that counts as work while it is set to; `name` says what, where somebody waits for it in vain."""
         ...
 
 
@@ -99,17 +112,17 @@ class SystemClock:
     async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
         return await asyncio.wait_for(awaitable, timeout_ms / 1000)
 
-    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
-        return await self.wait_for(answer, timeout_ms)
-
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def parked(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def parked(self) -> Parking:
+        return _NOTHING
+
+    def counted(self, name: str) -> Counted:  # noqa: ARG002 - nobody waits
+        return _NOTHING
 
     def _fire(self, callback: TimerCallback, name: str) -> None:
         result = callback()
@@ -120,6 +133,77 @@ class SystemClock:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s failed", task.get_name(), exc_info=error)
+
+
+class _Nothing(nullcontext["Parking"]):
+    """In real time nobody asks what is work."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def resume(self) -> None: ...
+
+    def set(self, is_work: bool) -> None: ...
+
+
+_NOTHING = _Nothing()
+
+
+class Waiting(Generic[T]):
+    """What one piece of work waits for, and somebody else gives it: the answer of a client, the end of a hold.
+
+    The wait does not count; from the moment at which the result is given it does, although its task wakes up later.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._parking: Parking | None = None
+
+    def give(self, result: T) -> None:
+        """A second result, or one for a waiter that has given up, is ignored."""
+        if not self._result.done():
+            self._resume()
+            self._result.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Let the waiter raise this."""
+        if not self._result.done():
+            self._resume()
+            self._result.set_exception(error)
+
+    async def taken(self) -> T:
+        """Wait. Once only."""
+        if self._result.done():
+            return self._result.result()
+        with self._clock.parked() as self._parking:
+            return await self._result
+
+    def _resume(self) -> None:
+        if self._parking is not None:
+            self._parking.resume()
+
+
+async def side_by_side(clock: Clock, coroutines: Iterable[Coroutine[Any, Any, T]], name: str) -> list[T]:
+    """All results, in order. Each is a piece of work of its own, so that one that waits does not hide another that
+    works. Raises the first error; the others then go on."""
+    results: dict[int, T] = {}
+    done = Waiting[None](clock)
+
+    async def run(number: int, coroutine: Coroutine[Any, Any, T]) -> None:
+        try:
+            results[number] = await coroutine
+        except Exception as error:  # noqa: BLE001 - raised where the results are waited for
+            done.fail(error)
+        if len(results) == len(strands):
+            done.give(None)
+
+    strands = list(coroutines)
+    for number, coroutine in enumerate(strands):
+        clock.spawn(run(number, coroutine), name)
+    if strands:
+        await done.taken()
+    return [results[number] for number in range(len(strands))]
 
 
 class RepeatingTimer:

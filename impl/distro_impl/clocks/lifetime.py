@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
-from contextlib import AbstractContextManager
 from typing import Any
 
-from distro_impl.clocks.clock import Clock, RepeatingTimer, T, TimerCallback, TimerHandle
+from distro_impl.clocks.clock import Clock, Counted, Parking, RepeatingTimer, T, TimerCallback, TimerHandle
 
 
 class Lifetime:
@@ -50,9 +49,6 @@ class Lifetime:
     async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
         return await self._clock.wait_for(awaitable, timeout_ms)
 
-    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
-        return await self._clock.wait_for_client(answer, timeout_ms)
-
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = self._clock.spawn(coroutine, name)
         if self.over:
@@ -61,8 +57,11 @@ class Lifetime:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def parked(self) -> AbstractContextManager[None]:
+    def parked(self) -> Parking:
         return self._clock.parked()
+
+    def counted(self, name: str) -> Counted:
+        return self._clock.counted(name)
 
     async def end(self) -> None:
         """No timer fires after this call and none is set, and no work is left when it returns."""

@@ -1,26 +1,22 @@
 """Virtual time: it stands still until somebody advances it, and never moves while work is left.
 
-One virtual clock is shared by all the nodes of a cluster under test. gRPC stays real: a request between two nodes takes
-real microseconds, and no virtual time, because its sender counts as work until the reply is there. `settle` therefore
-needs no sleeps and no guesses; it is told when the last piece of work ends. Whoever waits for something that only the
-test can give (a reply that a link fault holds back, the acknowledgement of a mute client) says so with `parked`.
+One virtual clock is shared by all the nodes of a cluster under test. A request between two nodes takes no virtual time,
+because its sender counts as work until the reply is there; a message on a stream counts until its receiver asks for the
+next one, and so does the end of a stream. `settle` therefore needs no sleeps and no guesses; it is told when the last
+piece of work ends. Whoever waits for something that only the test can give (a reply that a link fault holds back, the
+acknowledgement of a mute client) says so with `parked`, or gets it through a `Waiting`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
-from contextlib import AbstractContextManager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Self
 
-from distro_impl.clocks.clock import RepeatingTimer, T, TimerCallback, TimerHandle, as_coroutine
-
-CALM_TURNS = 3
-"""Turns of the event loop without work before the clock believes it: somebody who was parked and has just been given
-what it waited for needs a turn to wake up, one more for each task in between."""
+from distro_impl.clocks.clock import Counted, Parking, RepeatingTimer, T, TimerCallback, TimerHandle, as_coroutine
 
 MAX_NAMES_IN_ERROR = 8
 
@@ -61,11 +57,10 @@ class VirtualClock:
         self,
         start_ms: int = 1_700_000_000_000,
         *,
-        client_patience_s: float = 1.0,
         settle_timeout_s: float = 30.0,
     ) -> None:
-        """Both in real time: what a client gets to answer where the node must know, and what `settle` may take."""
-        self._client_patience_s, self._settle_timeout_s = client_patience_s, settle_timeout_s
+        """`settle_timeout_s`: after so much real time with work left something hangs, and `settle` says what."""
+        self._settle_timeout_s = settle_timeout_s
         self._now_ms = start_ms
         self._last_unique_ms = 0
         self._timers: list[_Timer] = []
@@ -113,13 +108,6 @@ class VirtualClock:
             timer.cancel()
             self._end(expiry)
 
-    async def wait_for_client(self, answer: Awaitable[T], timeout_ms: int) -> T:
-        """Work until `client_patience_s` of real time has passed, then parked."""
-        future = asyncio.ensure_future(answer)
-        await asyncio.wait([future], timeout=self._client_patience_s)
-        with self.parked():
-            return await self.wait_for(future, timeout_ms)
-
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         work = _Work(name)
         self._busy.add(work)
@@ -135,8 +123,11 @@ class VirtualClock:
         task.add_done_callback(ended)
         return task
 
-    def parked(self) -> AbstractContextManager[None]:
+    def parked(self) -> Parking:
         return _Parked(self, _current.get())
+
+    def counted(self, name: str) -> Counted:
+        return _CountedWork(self, _Work(name))
 
     async def settle(self, real_timeout_s: float | None = None) -> None:
         """Return when no piece of work is left that is not parked.
@@ -146,13 +137,8 @@ class VirtualClock:
         """
         real_timeout_s = self._settle_timeout_s if real_timeout_s is None else real_timeout_s
         deadline_s = asyncio.get_running_loop().time() + real_timeout_s
-        calm = 0
-        while calm < CALM_TURNS:
-            if self._busy:
-                calm = 0
-                await self._until_idle(deadline_s, real_timeout_s)
-            await asyncio.sleep(0)
-            calm += 1
+        while self._busy:
+            await self._until_idle(deadline_s, real_timeout_s)
         if self._failure is not None:
             (name, error), self._failure = self._failure, None
             raise WorkFailedError(f"{name} failed: {error!r}") from error
@@ -212,14 +198,32 @@ class _Parked:
 
     def __init__(self, clock: VirtualClock, work: _Work | None) -> None:
         self._clock, self._work = clock, work
+        self._is_parked = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         if self._work is not None:
+            self._is_parked = True
             self._work.parked += 1
             self._clock._set_aside(self._work)
+        return self
 
     def __exit__(self, *_: object) -> None:
-        if self._work is not None:
+        self.resume()
+
+    def resume(self) -> None:
+        if self._is_parked and self._work is not None:
+            self._is_parked = False
             self._work.parked -= 1
             if not self._work.parked and not self._work.done:
                 self._clock._busy.add(self._work)
+
+
+class _CountedWork:
+    def __init__(self, clock: VirtualClock, work: _Work) -> None:
+        self._clock, self._work = clock, work
+
+    def set(self, is_work: bool) -> None:
+        if is_work:
+            self._clock._busy.add(self._work)
+        else:
+            self._clock._set_aside(self._work)

@@ -8,11 +8,10 @@ responsible for are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import NamedTuple
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.clock import Clock, side_by_side
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.mapper import DistroMapper
@@ -54,7 +53,7 @@ class DistroProtocol:
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
-        self._profile, self._members, self._mapper = profile, members, mapper
+        self._clock, self._profile, self._members, self._mapper = clock, profile, members, mapper
         self._clients, self._processor, self._agent = clients, processor, agent
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             clock, self._execute, lambda new, _: new, "distro delay tasks"
@@ -98,7 +97,8 @@ class DistroProtocol:
     async def flush(self) -> None:
         """Do now, and once, what is still waiting for its time."""
         waiting = self._delayed.take_all().items()
-        await asyncio.gather(*(self._sync(*task) for task in waiting if not self._is_others(*task)))
+        due = (self._sync(*task) for task in waiting if not self._is_others(*task))
+        await side_by_side(self._clock, due, "last sync")
 
     def _execute(self, key: DistroKey, operation: DataOperation) -> None:
         if not self._is_others(key, operation):

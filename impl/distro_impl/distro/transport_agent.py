@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
-from distro_impl.remote.cluster_client import PeerUnreachableError
-from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
+from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import Json, Message, UnreadableBodyError, read_json, write_json
 
 DISTRO_DATA = "DistroDataRequest"

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from distro_impl.http.parameters import WHOLE_NUMBER
 from distro_impl.http.replies import json_reply
-from distro_impl.remote.loader import ServerLoad, ServerLoader
+from distro_impl.membership.loader import ServerLoad, ServerLoader
 from distro_protos import Json
 
 DEFAULT_FACTOR = "0.1"

@@ -13,11 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 from distro_impl.config import NodeConfig
-from distro_impl.json_fields import FieldError, anything, enum, fields, flag, integer, map_of, read_field, text
+from distro_impl.json_fields import FieldError, read_field
 from distro_impl.logs import logger
 from distro_impl.notify_center import MembersChanged, NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
+from distro_impl.remote.request_fields import MEMBER
 from distro_protos import Json
 
 BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
@@ -25,19 +26,6 @@ BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgra
 
 
 ILLEGAL_NODE = "Node information is illegal"
-
-_ABILITY = map_of(anything)
-MEMBER = fields(
-    ip=text,
-    port=integer,
-    state=enum("STARTING", "UP", "SUSPICIOUS", "DOWN", "ISOLATION"),
-    extendInfo=map_of(anything),
-    address=text,
-    failAccessCnt=integer,
-    abilities=fields(remoteAbility=_ABILITY, configAbility=_ABILITY, namingAbility=_ABILITY),
-    grpcReportEnabled=flag,
-)
-"""The Member object, which is the same over gRPC and HTTP."""
 
 log = logger(__name__)
 

@@ -15,13 +15,13 @@ from typing import Any
 import aiohttp
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import Member, MemberState, ServerMemberManager, read_member
 from distro_impl.options import ServerIdentity
 from distro_impl.profiles import Profile, ReportTransport
-from distro_impl.remote.cluster_client import PeerUnreachableError
-from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_impl.remote.errors import NO_HANDLER
 from distro_impl.remote.http_client import HttpAnswer, HttpClient
+from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import UnreadableBodyError, read_json
 
 MEMBER_REPORT = "MemberReportRequest"

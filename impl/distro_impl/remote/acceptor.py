@@ -1,4 +1,4 @@
-"""The gRPC servers of a node and the order in which a call is checked.
+"""What a node does with what comes in at one of its two gRPC ports, and the order in which a call is checked.
 
 Two servers, for SDKs and for members, offer the same two methods; one acceptor serves one of them. Source:
 wire-protocol.md sections 1.2 (settings), 1.5 (order of checks for a unary request) and 2.3 (the stream).
@@ -6,18 +6,15 @@ wire-protocol.md sections 1.2 (settings), 1.5 (order of checks for a unary reque
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import grpc
 from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.json_fields import FieldError
 from distro_impl.logs import logger
 from distro_impl.options import GrpcServerOptions
-from distro_impl.ports import PortInUseError, is_free
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import CONNECT_RESET, ConnectionManager, PeerKey, peer_address
@@ -32,25 +29,15 @@ from distro_impl.remote.errors import (
     failure,
     success,
 )
-from distro_impl.remote.grpc_server import Health, add_port, grpc_server
 from distro_impl.remote.handlers import Handler, Reply, Request
 from distro_impl.remote.request_fields import read_body
 from distro_impl.security.callers import CLUSTER_ONLY
 from distro_impl.security.request_filter import RemoteRequestAuthFilter
-from distro_protos import (
-    REQUEST_METHOD,
-    REQUEST_SERVICE,
-    STREAM_METHOD,
-    STREAM_SERVICE,
-    Payload,
-    UnreadableBodyError,
-    decode,
-    encode,
-)
+from distro_impl.transport.health import Health
+from distro_impl.transport.transport import InvalidRequestError, Server, ServerStream, Transport
+from distro_protos import Payload, UnreadableBodyError, decode, encode
 
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
-
-ServicerContext = grpc.aio.ServicerContext[Any, Any]
 
 log = logger(__name__)
 
@@ -65,6 +52,7 @@ class RequestAcceptor:
         port: int,
         purpose: str,
         options: GrpcServerOptions,
+        transport: Transport,
         refuses_cluster_requests: bool,
         clock: Clock,
         profile: Profile,
@@ -75,50 +63,42 @@ class RequestAcceptor:
         is_started: Callable[[], bool],
     ) -> None:
         self._ip, self._port, self._purpose = ip, port, purpose
-        self._options, self._auth_filter, self._health = options, auth_filter, health
+        self._options, self._transport = options, transport
+        self._auth_filter, self._health = auth_filter, health
         self._refuses_cluster_requests = refuses_cluster_requests
         self._clock, self._profile = clock, profile
         self._connections, self._handlers, self._is_started = connections, handlers, is_started
-        self._server: grpc.aio.Server | None = None
-        self._open_streams: set[asyncio.Event] = set()
+        self._server: Server | None = None
 
     async def start(self) -> None:
         """Raises PortInUseError."""
-        if not is_free(self._ip, self._port):  # asked first, because gRPC writes its own complaint to stderr
-            raise PortInUseError(self._port, self._purpose)
-        server = grpc_server(self._options, self._health)
-        unary = grpc.unary_unary_rpc_method_handler(self._unary, _read_payload, Payload.SerializeToString)
-        stream = grpc.stream_stream_rpc_method_handler(self._bi_stream, _read_payload, Payload.SerializeToString)
-        server.add_generic_rpc_handlers(
-            (
-                grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
-                grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: stream}),
-            )
+        self._server = await self._transport.serve(
+            self._ip,
+            self._port,
+            purpose=self._purpose,
+            options=self._options,
+            health=self._health,
+            service=self,
+            clock=self._clock,
         )
-        try:
-            add_port(server, f"{self._ip}:{self._port}", self._options)
-        except RuntimeError as error:
-            raise PortInUseError(self._port, self._purpose) from error
-        await server.start()
-        self._server = server
 
     async def stop(self, grace_s: float | None = None) -> None:
         """With a grace the streams are completed first; without, every call is cut off."""
         server, self._server = self._server, None
-        if server is None:
-            return
-        if grace_s is not None:
-            for stream in self._open_streams:
-                stream.set()
-        await server.stop(grace_s)
+        if server is not None:
+            await server.stop(grace_s)
 
     # Unary
 
-    async def _unary(self, payload: Payload | None, context: ServicerContext) -> Payload:
+    def unary(self, request: bytes, peer: str) -> bytes:
+        payload = _payload(request)
         if payload is None:
-            await context.abort(grpc.StatusCode.INTERNAL, "Invalid protobuf byte sequence")
+            raise InvalidRequestError("Invalid protobuf byte sequence")
+        return self._answer(payload, (self._port, peer)).SerializeToString()
+
+    def _answer(self, payload: Payload, peer: PeerKey) -> Payload:
         try:
-            return encode(*self._reply(payload, (self._port, context.peer())))
+            return encode(*self._reply(payload, peer))
         except NacosError as error:
             return encode("ErrorResponse", error.to_json())
         except Exception as error:
@@ -157,39 +137,38 @@ class RequestAcceptor:
 
     # Stream
 
-    async def _bi_stream(self, _: object, context: ServicerContext) -> None:
-        """Lives as long as the transport; a client that only completes its half keeps its registration."""
-        peer = (self._port, context.peer())
+    async def stream(self, stream: ServerStream) -> None:
+        """Lives as long as the transport; a client that only completes its half keeps its registration.
+
+        A defect of ours ends the stream, so that the client connects anew: nobody would listen to it any more.
+        """
+        peer = (self._port, stream.peer)
         connection_id = self._connections.stream_opened(peer)
-        ended = asyncio.Event()
-        self._open_streams.add(ended)
-        reader = asyncio.create_task(self._read(context, peer, connection_id, ended.set))
         try:
-            await ended.wait()  # or cancelled by the end of the transport
+            while (message := await stream.read()) is not None:
+                await self._receive(stream, peer, connection_id, message)
+            await stream.ended()
+        except Exception:
+            log.exception("the stream of %s failed and is ended", connection_id)
         finally:
-            reader.cancel()
-            self._open_streams.discard(ended)
             self._connections.stream_ended(peer)
 
-    async def _read(
-        self, context: ServicerContext, peer: PeerKey, connection_id: str, close: Callable[[], None]
-    ) -> None:
-        while (payload := await context.read()) is not grpc.aio.EOF:
-            if payload is None:
-                log.warning("ignored on the stream of %s: no payload", connection_id)
-                continue
-            try:
-                message = decode(payload)
-                body = read_body(message.type, message.body)
-            except (UnreadableBodyError, FieldError) as error:
-                log.warning("ignored on the stream of %s: %s", connection_id, error)
-                continue
-            if message.type == "ConnectionSetupRequest":
-                connection = Connection(self._meta(peer, connection_id, body), self._clock, context.write, close)
-                await self._set_up(connection, body)
-            elif message.is_response:
-                succeeded = body.get("resultCode", SUCCESS) == SUCCESS
-                self._connections.acknowledge(connection_id, body.get("requestId"), succeeded)
+    async def _receive(self, stream: ServerStream, peer: PeerKey, connection_id: str, serialized: bytes) -> None:
+        payload = _payload(serialized)
+        if payload is None:
+            log.warning("ignored on the stream of %s: no payload", connection_id)
+            return
+        try:
+            message = decode(payload)
+            body = read_body(message.type, message.body)
+        except (UnreadableBodyError, FieldError) as error:
+            log.warning("ignored on the stream of %s: %s", connection_id, error)
+            return
+        if message.type == "ConnectionSetupRequest":
+            await self._set_up(Connection(self._meta(peer, connection_id, body), self._clock, stream), body)
+        elif message.is_response:
+            succeeded = body.get("resultCode", SUCCESS) == SUCCESS
+            self._connections.acknowledge(connection_id, body.get("requestId"), succeeded)
 
     def _meta(self, peer: PeerKey, connection_id: str, body: Mapping[str, Any]) -> ConnectionMeta:
         port, address = peer
@@ -224,8 +203,8 @@ class RequestAcceptor:
         connection.close()
 
 
-def _read_payload(serialized: bytes) -> Payload | None:
-    """None for what is no Payload: one call fails, and gRPC has nothing to write to the log."""
+def _payload(serialized: bytes) -> Payload | None:
+    """None for what is no Payload."""
     try:
         return Payload.FromString(serialized)
     except DecodeError:

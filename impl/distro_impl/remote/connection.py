@@ -1,21 +1,16 @@
-"""One registered connection: who it says it is, when it was last heard, and what waits to be written to it.
+"""One registered connection: who it says it is, when it was last heard, and the stream on which it is spoken to.
 
-A connection knows nothing of gRPC: it is given a way to write and a way to close. Writing is bounded. gRPC takes a
-message only when the peer has room for it, so what a peer does not read waits here; beyond 32 KiB a further push is
-refused at once, as Nacos does where `isReady` of a stream is false. Source: wire-protocol.md sections 2.2 and 2.4.
+Writing is bounded. What a peer does not read waits in the stream; beyond 32 KiB a further push is refused at once, as
+Nacos does where `isReady` of a stream is false. Source: wire-protocol.md sections 2.2 and 2.4.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import grpc
-
-from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.clock import Clock, Waiting
+from distro_impl.transport.transport import ServerStream
 from distro_protos import Json, Payload
 
 BUSY_ABOVE_BYTES = 32 * 1024
@@ -77,20 +72,14 @@ class ConnectionMeta:
 
 
 class Connection:
-    """A registered connection. `write` takes one message at a time; `close` completes its stream."""
+    """A registered connection."""
 
-    def __init__(
-        self, meta: ConnectionMeta, clock: Clock, write: Callable[[Payload], Awaitable[Any]], close: Callable[[], None]
-    ) -> None:
+    def __init__(self, meta: ConnectionMeta, clock: Clock, stream: ServerStream) -> None:
         self.meta = meta
         self.last_active_ms = meta.created_ms
-        self.acks: dict[str, asyncio.Future[bool]] = {}
-        self._clock, self._write, self._close = clock, write, close
-        self._outbox: deque[Payload] = deque()
-        self._outbox_bytes = 0
+        self.acks: dict[str, Waiting[bool]] = {}
+        self._clock, self._stream = clock, stream
         self._busy_since_ms: int | None = None
-        self._writer: asyncio.Task[None] | None = None
-        self._closed = False
 
     @property
     def id(self) -> str:
@@ -109,43 +98,20 @@ class Connection:
 
     def send(self, payload: Payload) -> None:
         """Queue a message. Raises ConnectionBusyError. What is queued when the connection closes is lost."""
-        if self._outbox_bytes > BUSY_ABOVE_BYTES:
+        unsent_bytes = self._stream.unsent_bytes
+        if unsent_bytes > BUSY_ABOVE_BYTES:
             if self._busy_since_ms is None:
                 self._busy_since_ms = self._clock.now_ms()
-            raise ConnectionBusyError(f"{self.id} has {self._outbox_bytes} bytes to read first")
+            raise ConnectionBusyError(f"{self.id} has {unsent_bytes} bytes to read first")
         self._busy_since_ms = None
-        if self._closed:
-            return
-        self._outbox.append(payload)
-        self._outbox_bytes += payload.ByteSize()
-        if self._writer is None:
-            self._writer = self._clock.spawn(self._drain(), f"writing to {self.id}")
+        self._stream.send(payload.SerializeToString())
 
     async def sent(self) -> None:
         """Until everything that was queued is written, or cannot be any more."""
-        if self._writer is not None:
-            await asyncio.wait([self._writer])
+        await self._stream.drained()
 
     def close(self) -> None:
         """Nobody waits for an answer any more, and the stream ends."""
-        self._closed = True
-        if self._writer is not None:
-            self._writer.cancel()
-        self._outbox.clear()
         for ack in self.acks.values():
-            if not ack.done():
-                ack.set_result(False)
-        self._close()
-
-    async def _drain(self) -> None:
-        """Waiting for a client to read is not work of the node."""
-        try:
-            with self._clock.parked():
-                while self._outbox:
-                    await self._write(self._outbox[0])
-                    self._outbox_bytes -= self._outbox.popleft().ByteSize()
-        except (asyncio.InvalidStateError, grpc.aio.UsageError, grpc.aio.InternalError):
-            self._outbox.clear()  # the stream has ended; its handler tells who must know
-            self._outbox_bytes = 0
-        finally:
-            self._writer = None
+            ack.give(False)
+        self._stream.close()

@@ -1,19 +1,18 @@
 """Connections to this node: their ids, their registration, and pushing to them.
 
-A connection is one transport, known by the peer's address. grpc.aio does not show transports, so the end of the last
+A connection is one transport, known by the peer's address. A server does not see transports, so the end of the last
 bidirectional stream stands for the end of the transport (the hint of wire-protocol.md section 2.1); the difference is
 visible only to a client that ends its stream and keeps its channel.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from urllib.parse import unquote
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.clock import Clock, Waiting
 from distro_impl.logs import logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionBusyError
@@ -59,7 +58,6 @@ class ConnectionManager:
         self._transports: dict[PeerKey, _Transport] = {}
         self._connections: dict[str, Connection] = {}
         self._sdks = SdkCounts()
-        self._gone: dict[str, asyncio.Event] = {}
         self._request_ids = count(1)
 
     # Transports
@@ -129,31 +127,27 @@ class ConnectionManager:
         self._sdks.remove(connection.meta)
         connection.close()
         self._disconnected(connection)
-        gone = self._gone.pop(connection.id, None)
-        if gone is not None:
-            gone.set()
-
-    async def wait_gone(self, connection_id: str) -> None:
-        """Until it is unregistered and that was handled; at once when it is not registered."""
-        if connection_id in self._connections:
-            await self._gone.setdefault(connection_id, asyncio.Event()).wait()
 
     # Pushing
 
     async def push(self, connection: Connection, type_name: str, body: Json, timeout_ms: int) -> bool:
         """Send a request on the stream and wait for its answer; False when there is none or it is no success.
 
-        Waiting for a client is not work of the node.
+        The message is work of the node until the client has it; waiting for the answer is not.
         """
-        with self._clock.parked():
-            return await self._push(connection, type_name, body, lambda ack: self._clock.wait_for(ack, timeout_ms))
+        request_id = str(next(self._request_ids))
+        ack = connection.acks[request_id] = Waiting[bool](self._clock)
+        try:
+            connection.send(encode(type_name, {"headers": {}, **body, "requestId": request_id}))
+            return await self._clock.wait_for(ack.taken(), timeout_ms)
+        except (ConnectionBusyError, TimeoutError):
+            return False
+        finally:
+            del connection.acks[request_id]
 
     async def detect(self, connection: Connection, timeout_ms: int) -> bool:
-        """Whether the client answers in time that it is alive. Much hangs on that, so it gets real time for it."""
-        body = {"module": "internal"}
-        return await self._push(
-            connection, CLIENT_DETECTION, body, lambda ack: self._clock.wait_for_client(ack, timeout_ms)
-        )
+        """Whether the client answers in time that it is alive."""
+        return await self.push(connection, CLIENT_DETECTION, {"module": "internal"}, timeout_ms)
 
     def reset(self, connection: Connection, redirect: str | None = None) -> None:
         """Ask a client to connect again, to `redirect` (`ip:P`) or wherever it likes (section 2.4)."""
@@ -175,21 +169,8 @@ class ConnectionManager:
             return
         connection.touch()
         ack = connection.acks.get(request_id or "")
-        if ack is not None and not ack.done():
-            ack.set_result(succeeded)
-
-    async def _push(
-        self, connection: Connection, type_name: str, body: Json, wait: Callable[[Awaitable[bool]], Awaitable[bool]]
-    ) -> bool:
-        request_id = str(next(self._request_ids))
-        ack = connection.acks[request_id] = asyncio.get_running_loop().create_future()
-        try:
-            connection.send(encode(type_name, {"headers": {}, **body, "requestId": request_id}))
-            return await wait(ack)
-        except (ConnectionBusyError, TimeoutError):
-            return False
-        finally:
-            del connection.acks[request_id]
+        if ack is not None:
+            ack.give(succeeded)
 
     def _new_id(self, peer: PeerKey) -> str:
         ip, port = peer_address(peer[1])

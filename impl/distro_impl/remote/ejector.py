@@ -7,9 +7,7 @@ does is a matter of the release. Source: wire-protocol.md section 2.4; RuntimeCo
 
 from __future__ import annotations
 
-import asyncio
-
-from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.clock import Clock, side_by_side
 from distro_impl.logs import logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection
@@ -83,7 +81,8 @@ class ConnectionEjector:
         idle = [
             connection for connection in self._connections if connection.idle_ms() >= self._profile.connection_idle_ms
         ]
-        answers = await asyncio.gather(*(self._connections.detect(connection, timeout_ms) for connection in idle))
+        asked = (self._connections.detect(connection, timeout_ms) for connection in idle)
+        answers = await side_by_side(self._clock, asked, "detection of an idle connection")
         for connection, is_alive in zip(idle, answers, strict=True):
             if not is_alive:
                 self._eject(connection, "it did not answer")

@@ -23,8 +23,20 @@ from distro_impl.json_fields import (
     real,
     text,
 )
-from distro_impl.membership.members import MEMBER
 from distro_protos import Json
+
+_ABILITY = map_of(anything)
+MEMBER = fields(
+    ip=text,
+    port=integer,
+    state=enum("STARTING", "UP", "SUSPICIOUS", "DOWN", "ISOLATION"),
+    extendInfo=map_of(anything),
+    address=text,
+    failAccessCnt=integer,
+    abilities=fields(remoteAbility=_ABILITY, configAbility=_ABILITY, namingAbility=_ABILITY),
+    grpcReportEnabled=flag,
+)
+"""The Member object, which is the same over gRPC and HTTP."""
 
 _OPERATION = enum("ADD", "CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY")
 _INSTANCE = fields(

@@ -7,23 +7,22 @@ ServerLoaderController.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.clock import Clock, side_by_side
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
-from distro_impl.remote.cluster_client import PeerUnreachableError
-from distro_impl.remote.cluster_clients import ClusterRpcClientProxy
 from distro_impl.remote.connection import APP_NAME_LABEL, Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.errors import success
 from distro_impl.remote.handlers import Handler, Reply, Request
+from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import Json, UnreadableBodyError
 
 T = TypeVar("T")
@@ -109,7 +108,7 @@ class ServerLoader:
     async def cluster_loads(self) -> list[ServerLoad]:
         """Of this node and of every other member that answers."""
         asked = (self._load_of(member) for member in self._members.other_addresses())
-        answers = await self._clock.spawn(_all(asked), "asking the members for their load")
+        answers = await self._side_by_side(asked, "asking the members for their load")
         return [self.own_load(), *(answer for answer in answers if answer is not None)]
 
     async def smart_reload(self, factor: float) -> bool:
@@ -123,7 +122,7 @@ class ServerLoader:
         low = [load for load in loads if load.sdk_count < average * (1 - factor)]
         high = [load for load in reversed(loads) if load.sdk_count > most]
         asked = (self._reload(above.address, most, below.address) for above, below in zip(high, low, strict=False))
-        return all(await self._clock.spawn(_all(asked), "smart reload"))
+        return all(await self._side_by_side(asked, "smart reload"))
 
     def _shown(self, connection: Connection) -> Json:
         meta = connection.meta
@@ -145,6 +144,9 @@ class ServerLoader:
             return True
         return await self._ask(member, RELOAD, {"reloadCount": count, "reloadServer": redirect}) is not None
 
+    async def _side_by_side(self, asked: Iterable[Coroutine[Any, Any, T]], what: str) -> list[T]:
+        return await self._clock.spawn(side_by_side(self._clock, asked, what), what)
+
     async def _ask(self, member: str, type_name: str, body: Json) -> Json | None:
         """The body of a successful reply."""
         try:
@@ -152,7 +154,3 @@ class ServerLoader:
         except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
             return None
         return reply.body if reply.succeeded and reply.type != "ErrorResponse" else None
-
-
-async def _all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
-    return await asyncio.gather(*awaitables)

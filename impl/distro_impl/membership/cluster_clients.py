@@ -10,17 +10,17 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import grpc
-
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.notify_center import MembersChanged, NotifyCenter
-from distro_impl.remote.cluster_client import ClusterClient, PeerUnreachableError
+from distro_impl.remote.cluster_client import ClusterClient
+from distro_impl.remote.peer_connection import PeerUnreachableError
+from distro_impl.transport.transport import PeerLink, Transport
 from distro_protos import Message
 
-Interceptors = Callable[[str], Sequence[grpc.aio.ClientInterceptor]]
-"""Address of a peer -> what is put on the cluster channel to it: the links of the kit (record, hold, drop, cut)."""
+PeerLinks = Callable[[str], PeerLink]
+"""Address of a peer -> what stands on the link to it: that of the kit can record, hold, drop and cut."""
 
 
 class ClusterRpcClientProxy:
@@ -30,10 +30,11 @@ class ClusterRpcClientProxy:
         clock: Clock,
         members: ServerMemberManager,
         notify_center: NotifyCenter,
-        interceptors: Interceptors | None = None,
+        transport: Transport,
+        links: PeerLinks | None = None,
     ) -> None:
         self._own, self._clock, self._members = own, clock, members
-        self._interceptors = interceptors
+        self._transport, self._links = transport, links
         self._clients: dict[str, ClusterClient] = {}
         self._leaving: list[tuple[str, ClusterClient]] = []  # retired, and perhaps still waiting for an answer
         self._follow(members.connectable_addresses())
@@ -46,10 +47,6 @@ class ClusterRpcClientProxy:
             raise PeerUnreachableError(f"{self._own.address} has no cluster client for {member}")
         return await client.request(type_name, body, timeout_ms)
 
-    async def wait_lost(self, member: str) -> None:
-        """Until the connections of this moment to that member, if there are any, are known to be gone."""
-        await asyncio.gather(*(client.wait_lost() for at, client in self._all() if at == member))
-
     async def close(self) -> None:
         """Close every connection at once, with whatever is under way on it."""
         await asyncio.gather(*(client.close() for _, client in self._all()))
@@ -59,11 +56,11 @@ class ClusterRpcClientProxy:
 
     def _follow(self, listed: Sequence[str]) -> None:
         self._leaving = [(member, client) for member, client in self._leaving if not client.is_closed]
-        for member in self._clients.keys() - set(listed):
+        for member in sorted(self._clients.keys() - set(listed)):
             client = self._clients.pop(member)
             client.retire()
             self._leaving.append((member, client))
         for member in listed:
             if member not in self._clients:
-                interceptors = self._interceptors(member) if self._interceptors else ()
-                self._clients[member] = ClusterClient(self._own, member, self._clock, interceptors)
+                link = self._links(member) if self._links else PeerLink()
+                self._clients[member] = ClusterClient(self._own, member, self._clock, self._transport, link)

@@ -17,21 +17,8 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from distro_impl.options import GrpcServerOptions
 from distro_impl.security.tls import server_credentials
+from distro_impl.transport.health import Health
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
-
-ALL_SERVICES = ""
-
-
-class Health:
-    """What the health services of a node say."""
-
-    def __init__(self) -> None:
-        self.servicer = health.aio.HealthServicer()
-
-    async def set_serving(self, is_serving: bool) -> None:
-        status = health_pb2.HealthCheckResponse.SERVING if is_serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in (ALL_SERVICES, REQUEST_SERVICE, STREAM_SERVICE):
-            await self.servicer.set(service, status)
 
 
 def grpc_server(options: GrpcServerOptions, health_of_node: Health) -> grpc.aio.Server:

@@ -1,0 +1,27 @@
+"""The other end of a report over gRPC: a member tells of itself and hears of us (wire-protocol.md section 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from distro_impl.membership.members import ILLEGAL_NODE, ServerMemberManager, is_legal
+from distro_impl.membership.report import MEMBER_REPORT
+from distro_impl.profiles import Profile, ReportTransport
+from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError, failure, success
+from distro_impl.remote.handlers import Handler, Reply, Request
+
+
+def report_handlers(members: ServerMemberManager, profile: Profile) -> Mapping[str, Handler]:
+    """None in a release that reports over HTTP only."""
+
+    def member_report(request: Request) -> Reply:
+        """The answer must carry our own member, or the sender does not count it."""
+        node = request.body.get("node")
+        if node is None:
+            raise NacosError(SERVER_ERROR, "the report is about no node")
+        if not is_legal(node):
+            return "MemberReportResponse", failure(SERVER_ERROR, INVALID_PARAM, ILLEGAL_NODE)
+        members.receive_report(node)
+        return "MemberReportResponse", success(node=members.self_member.to_json())
+
+    return {} if profile.report_transport is ReportTransport.HTTP else {MEMBER_REPORT: member_report}

@@ -1,0 +1,285 @@
+"""Real gRPC behind the seam.
+
+Every channel is a transport of its own, since servers know a client by its address (wire-protocol.md section 2.1), and
+gRPC's own reconnecting, retries and deadlines stay out of it: they run in real time. A server in this process says at
+which address it listens and on which clock; a channel to that address counts its streams on that clock, and a name in
+the metadata of a stream tells both ends that they are those of one stream. Nothing of this leaves the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from itertools import count
+from typing import Any
+
+import grpc
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
+from distro_impl.ports import PortInUseError, is_free
+from distro_impl.security.tls import channel_credentials
+from distro_impl.transport.counted_stream import CountedStream
+from distro_impl.transport.grpc_server import add_port, grpc_server
+from distro_impl.transport.health import Health
+from distro_impl.transport.transport import InvalidRequestError, Service
+from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.use_local_subchannel_pool", 1),  # two nodes in one process must not share a transport
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+)
+STREAM_NAME = "distrocheck-stream"
+"""The metadata key of a stream that is counted."""
+
+ServicerContext = grpc.aio.ServicerContext[Any, Any]
+
+_listening: dict[str, Clock] = {}
+"""Address -> clock of the servers of this process."""
+_streams: dict[str, CountedStream] = {}
+_numbers = count(1)
+
+
+class GrpcTransport:
+    """See the module. Holds nothing but how much its channels receive."""
+
+    def __init__(self, max_receive_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._options = (*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", max_receive_bytes))
+
+    async def serve(
+        self,
+        ip: str,
+        port: int,
+        *,
+        purpose: str,
+        options: GrpcServerOptions,
+        health: Health,
+        service: Service,
+        clock: Clock,
+    ) -> GrpcServer:
+        """A server that takes calls. Raises PortInUseError, SettingError when a certificate is unusable."""
+        if not is_free(ip, port):  # asked first, because gRPC writes its own complaint to stderr
+            raise PortInUseError(port, purpose)
+        server = GrpcServer(f"{ip}:{port}", grpc_server(options, health), service)
+        try:
+            await server.start(options, clock)
+        except RuntimeError as error:
+            raise PortInUseError(port, purpose) from error
+        return server
+
+    def channel(self, target: str, tls: TlsOptions | None = None) -> GrpcChannel:
+        return GrpcChannel(target, self._options, None if tls is None else channel_credentials(tls))
+
+
+class GrpcChannel:
+    """A client's transport to one server."""
+
+    def __init__(
+        self,
+        target: str,
+        options: tuple[tuple[str, int], ...] = CHANNEL_OPTIONS,
+        credentials: grpc.ChannelCredentials | None = None,
+    ) -> None:
+        self._target = target
+        self._channel = (
+            grpc.aio.insecure_channel(target, options)
+            if credentials is None
+            else grpc.aio.secure_channel(target, credentials, options)
+        )
+        self._unary: Any = self._channel.unary_unary(f"/{REQUEST_SERVICE}/{REQUEST_METHOD}")
+        self._bi_stream: Any = self._channel.stream_stream(f"/{STREAM_SERVICE}/{STREAM_METHOD}")
+        self._streams: list[_ClientStream] = []
+
+    async def knock(self) -> None:
+        """A channel takes ten times as long to find out that nobody listens."""
+        host, _, port = self._target.rpartition(":")
+        _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        writer.close()
+
+    async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:
+        reply: bytes = await self._unary(request, timeout=timeout_s)
+        return reply
+
+    def open_stream(self) -> _ClientStream:
+        clock = _listening.get(self._target)
+        if clock is None:
+            stream = _ClientStream(self._bi_stream(), None, None)
+        else:
+            name = str(next(_numbers))
+            counted = _streams[name] = CountedStream(clock, f"stream {name} to {self._target}")
+            stream = _ClientStream(self._bi_stream(metadata=((STREAM_NAME, name),)), name, counted)
+        self._streams.append(stream)
+        return stream
+
+    async def close(self) -> None:
+        for stream in self._streams:
+            stream.cancel()
+        self._streams.clear()
+        await self._channel.close()
+
+
+class _ClientStream:
+    def __init__(self, call: Any, name: str | None, counted: CountedStream | None) -> None:
+        self._call, self._name, self._counted = call, name, counted  # no call: cancelled
+
+    async def write(self, message: bytes) -> None:
+        if self._counted is not None:
+            self._counted.up.sent()
+        await self._open_call().write(message)
+
+    async def read(self) -> bytes | None:
+        if self._counted is not None:
+            self._counted.down.consumed()
+        try:
+            message = await self._open_call().read()
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            message = grpc.aio.EOF
+        except asyncio.CancelledError:
+            self._is_over()
+            if self._call is not None:  # it is the reader who was cancelled
+                raise
+            return None
+        if isinstance(message, bytes):
+            return message
+        self._is_over()
+        return None
+
+    def falls_mute(self, is_mute: bool = True) -> None:
+        if self._counted is not None:
+            self._counted.down.falls_mute(is_mute)
+
+    def cancel(self) -> None:
+        """gRPC keeps the transport open as long as somebody holds a call of it, so nobody does from here on."""
+        call, self._call = self._call, None
+        self._is_over()
+        if call is not None:
+            call.cancel()
+
+    async def done_writing(self) -> None:
+        await self._open_call().done_writing()
+
+    def _open_call(self) -> Any:
+        if self._call is None:
+            raise asyncio.InvalidStateError("the stream was cancelled")
+        return self._call
+
+    def _is_over(self) -> None:
+        counted, self._counted = self._counted, None
+        if counted is not None and not counted.client_gone() and self._name is not None:
+            _streams.pop(self._name, None)
+
+
+class GrpcServer:
+    def __init__(self, address: str, server: grpc.aio.Server, service: Service) -> None:
+        self._address, self._server, self._service = address, server, service
+        self._open: set[_ServerStream] = set()
+        unary: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self._unary)
+        stream: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(self._stream)
+        server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
+                grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: stream}),
+            )
+        )
+
+    async def start(self, options: GrpcServerOptions, clock: Clock) -> None:
+        """Raises RuntimeError when the port is taken, SettingError when a certificate is unusable."""
+        add_port(self._server, self._address, options)
+        await self._server.start()
+        _listening[self._address] = clock
+
+    async def stop(self, grace_s: float | None) -> None:
+        _listening.pop(self._address, None)
+        if grace_s is not None:
+            for stream in tuple(self._open):
+                stream.close()
+        await self._server.stop(grace_s)
+
+    async def _unary(self, request: bytes, context: ServicerContext) -> bytes:
+        try:
+            return self._service.unary(request, context.peer())
+        except InvalidRequestError as error:
+            await context.abort(grpc.StatusCode.INTERNAL, str(error))
+
+    async def _stream(self, _: object, context: ServicerContext) -> None:
+        """A stream that this end has closed is complete; one that ends otherwise was cancelled."""
+        stream = _ServerStream(context)
+        self._open.add(stream)
+        try:
+            await self._service.stream(stream)
+        except asyncio.CancelledError:
+            if not stream.is_closed:
+                raise
+        finally:
+            self._open.discard(stream)
+            stream.finish()
+
+
+class _ServerStream:
+    def __init__(self, context: ServicerContext) -> None:
+        self._context = context
+        self.peer: str = context.peer()
+        self._name = next((str(value) for key, value in context.invocation_metadata() or () if key == STREAM_NAME), "")
+        self._counted = _streams.get(self._name)
+        if self._counted is not None:
+            self._counted.accepted()
+        self._handler = asyncio.current_task()
+        self._outbox: deque[bytes] = deque()
+        self._writer: asyncio.Task[None] | None = None
+        self.unsent_bytes = 0
+        self.is_closed = False
+
+    async def read(self) -> bytes | None:
+        if self._counted is not None:
+            self._counted.up.consumed()
+        message: Any = None if self.is_closed else await self._context.read()
+        return message if isinstance(message, bytes) else None
+
+    def send(self, message: bytes) -> None:
+        if self.is_closed:
+            return
+        if self._counted is not None:
+            self._counted.down.sent()
+        self._outbox.append(message)
+        self.unsent_bytes += len(message)
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._drain(), name=f"writing to {self.peer}")
+
+    async def drained(self) -> None:
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+
+    def close(self) -> None:
+        """Whoever handles the stream is woken, unless it is itself who closes it."""
+        if not self.is_closed:
+            self.is_closed = True
+            if self._handler is not None and self._handler is not asyncio.current_task():
+                self._handler.cancel()
+
+    async def ended(self) -> None:
+        if not self.is_closed:
+            await asyncio.Event().wait()  # cancelled by `close`, or by gRPC
+
+    def finish(self) -> None:
+        """The handler is done."""
+        self.is_closed = True
+        if self._writer is not None:
+            self._writer.cancel()
+        self._outbox.clear()
+        if self._counted is not None:
+            self._counted.server_gone()
+            _streams.pop(self._name, None)
+
+    async def _drain(self) -> None:
+        """gRPC takes a message only when the client has room for it."""
+        try:
+            while self._outbox:
+                await self._context.write(self._outbox[0])
+                self.unsent_bytes -= len(self._outbox.popleft())
+        except (asyncio.InvalidStateError, grpc.aio.UsageError, grpc.aio.InternalError):
+            self._outbox.clear()  # the stream has ended; its handler tells who must know
+            self.unsent_bytes = 0
+        finally:
+            self._writer = None

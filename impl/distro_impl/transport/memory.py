@@ -1,0 +1,320 @@
+"""The wire in memory: the same encoded payloads to the same handlers, in an order that a seed chooses.
+
+What is under way waits in lanes. A lane keeps its order, as one direction of a stream does; a unary request or reply
+has a lane of its own, since calls on one connection overtake each other. One message arrives in each turn of the event
+loop, from a lane that is drawn among those that hold something. Nothing here takes real time or depends on it: one
+seed and the same things sent give the same run. Messages are work from the start, as the clock demands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from random import Random
+
+import grpc
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
+from distro_impl.ports import PortInUseError
+from distro_impl.transport.counted_stream import CountedStream
+from distro_impl.transport.health import Health
+from distro_impl.transport.transport import InvalidRequestError, Service, broken
+
+FIRST_CLIENT_PORT = 40_000
+
+Lane = deque[Callable[[], None]]
+
+
+class MemoryTransport:
+    """A network of its own: who listens where is known to the ends that share it."""
+
+    def __init__(self, clock: Clock, seed: int) -> None:
+        self._clock, self._random = clock, Random(seed)
+        self._lanes: list[Lane] = []  # those in which something waits
+        self._under_way = clock.counted("messages in memory")
+        self._client_ports = count(FIRST_CLIENT_PORT)
+        self.servers: dict[str, MemoryServer] = {}
+
+    async def serve(
+        self,
+        ip: str,
+        port: int,
+        *,
+        purpose: str,
+        options: GrpcServerOptions,
+        health: Health,  # noqa: ARG002 - nobody can ask
+        service: Service,
+        clock: Clock,  # noqa: ARG002 - all share one
+    ) -> MemoryServer:
+        """Raises PortInUseError."""
+        address = f"{ip}:{port}"
+        if address in self.servers:
+            raise PortInUseError(port, purpose)
+        server = self.servers[address] = MemoryServer(self, address, service, options.max_inbound_bytes)
+        return server
+
+    def channel(self, target: str, tls: TlsOptions | None = None) -> MemoryChannel:  # noqa: ARG002 - nobody listens in
+        return MemoryChannel(self, target, self._clock, f"ipv4:127.0.0.1:{next(self._client_ports)}")
+
+    def post(self, lane: Lane, arrive: Callable[[], None]) -> None:
+        """Let it arrive in a later turn of the event loop."""
+        lane.append(arrive)
+        if len(lane) > 1:
+            return
+        self._lanes.append(lane)
+        if len(self._lanes) == 1:
+            self._under_way.set(True)
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        """The next message arrives. It counts until what it has started counts itself."""
+        index = self._random.randrange(len(self._lanes))
+        lane = self._lanes[index]
+        arrive = lane.popleft()
+        if not lane:
+            self._lanes[index] = self._lanes[-1]
+            self._lanes.pop()
+        try:
+            arrive()
+        finally:
+            if self._lanes:
+                asyncio.get_running_loop().call_soon(self._next)
+            else:
+                self._under_way.set(False)
+
+
+class MemoryChannel:
+    """A client's transport to one server; it knows the server that listened when it was first used."""
+
+    def __init__(self, network: MemoryTransport, target: str, clock: Clock, peer: str) -> None:
+        self._network, self._target, self._clock, self._peer = network, target, clock, peer
+        self._connected: MemoryServer | None = None
+        self._streams: list[_Stream] = []
+        self._waiting: dict[asyncio.Future[bytes], None] = {}
+        self._is_closed = False
+
+    async def knock(self) -> None:
+        if self._target not in self._network.servers:
+            raise ConnectionRefusedError(f"nobody listens at {self._target}")
+
+    async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:  # noqa: ARG002 - nothing takes time
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[reply] = None
+        self._network.post(Lane(), lambda: self._arrived(request, reply))
+        try:
+            return await reply
+        finally:
+            del self._waiting[reply]
+
+    def open_stream(self) -> _ClientEnd:
+        stream = _Stream(self._network, CountedStream(self._clock, f"stream of {self._peer} to {self._target}"))
+        self._streams.append(stream)
+        self._network.post(stream.up, lambda: self._opened(stream))
+        return _ClientEnd(stream)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        for stream in self._streams:
+            stream.client_ends()
+        self._streams.clear()
+        for reply in self._waiting:
+            reply.cancel()
+
+    def _server(self) -> MemoryServer | None:
+        if self._connected is None:
+            self._connected = self._network.servers.get(self._target)
+        return self._connected if self._connected is not None and self._connected.is_running else None
+
+    def _arrived(self, request: bytes, reply: asyncio.Future[bytes]) -> None:
+        if reply.done():  # the caller has given up
+            return
+        server = self._server()
+        answer: bytes | grpc.aio.AioRpcError
+        if server is None:
+            answer = broken(grpc.StatusCode.UNAVAILABLE, f"nobody listens at {self._target}")
+        else:
+            answer = server.unary(request, self._peer)
+        self._network.post(Lane(), lambda: _give(reply, answer))
+
+    def _opened(self, stream: _Stream) -> None:
+        server = self._server()
+        if stream.is_over:
+            return
+        if server is None:
+            stream.server_ends()
+        else:
+            server.accept(stream, self._peer)
+
+
+def _give(reply: asyncio.Future[bytes], answer: bytes | grpc.aio.AioRpcError) -> None:
+    if reply.done():
+        return
+    if isinstance(answer, bytes):
+        reply.set_result(answer)
+    else:
+        reply.set_exception(answer)
+
+
+class MemoryServer:
+    def __init__(self, network: MemoryTransport, address: str, service: Service, max_inbound_bytes: int) -> None:
+        self._network, self._address, self._service = network, address, service
+        self._max_inbound_bytes = max_inbound_bytes
+        self._handlers: dict[asyncio.Task[None], _ServerEnd] = {}
+        self.is_running = True
+
+    def unary(self, request: bytes, peer: str) -> bytes | grpc.aio.AioRpcError:
+        try:
+            reply = self._service.unary(request, peer)
+        except InvalidRequestError as error:
+            return broken(grpc.StatusCode.INTERNAL, str(error))
+        if max(len(request) - self._max_inbound_bytes, len(reply) - MAX_MESSAGE_BYTES) > 0:
+            return broken(grpc.StatusCode.RESOURCE_EXHAUSTED, "a message is larger than its receiver allows")
+        return reply
+
+    def accept(self, stream: _Stream, peer: str) -> None:
+        stream.counted.accepted()
+        end = _ServerEnd(stream, peer)
+        end.handler = handler = asyncio.get_running_loop().create_task(self._service.stream(end))
+        stream.cancel_handler = handler.cancel
+        self._handlers[handler] = end
+        handler.add_done_callback(lambda _: self._ended(stream, end, handler))
+
+    async def stop(self, grace_s: float | None) -> None:
+        """Nothing here takes time, so there is nothing to be graceful about but the streams: those are completed."""
+        self.is_running = False
+        self._network.servers.pop(self._address, None)
+        handlers = tuple(self._handlers.items())
+        for handler, end in handlers:
+            if grace_s is None:
+                handler.cancel()
+            else:
+                end.close()
+        if handlers:
+            await asyncio.wait([handler for handler, _ in handlers])
+
+    def _ended(self, stream: _Stream, end: _ServerEnd, handler: asyncio.Task[None]) -> None:
+        """Cancelled where the client is gone or the server stops; what else a handler raises it has told itself."""
+        end.is_closed = True
+        del self._handlers[handler]
+        stream.server_ends()
+        if not handler.cancelled():
+            handler.exception()
+
+
+class _Stream:
+    """One stream between its two ends."""
+
+    def __init__(self, network: MemoryTransport, counted: CountedStream) -> None:
+        self.network, self.counted = network, counted
+        self.up, self.down = Lane(), Lane()
+        self.to_server, self.to_client = _Inbox(), _Inbox()
+        self.cancel_handler: Callable[[], object] = lambda: None
+        self.is_over = False
+
+    def to(self, inbox: _Inbox, message: bytes | None) -> None:
+        lane = self.up if inbox is self.to_server else self.down
+        self.network.post(lane, lambda: inbox.put(message))
+
+    def client_ends(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self.to_client.put(None)
+            if self.counted.client_gone():
+                self.network.post(self.up, self._cancel_handler)
+
+    def _cancel_handler(self) -> None:
+        self.cancel_handler()
+
+    def server_ends(self) -> None:
+        self.counted.server_gone()
+        self.cancel_handler = lambda: None
+        self.to(self.to_client, None)
+
+
+class _Inbox:
+    """What has arrived at one end and was not read yet; None is the end of it."""
+
+    def __init__(self) -> None:
+        self._messages: deque[bytes | None] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self.unread_bytes = 0
+
+    def put(self, message: bytes | None) -> None:
+        self._messages.append(message)
+        self.unread_bytes += len(message or b"")
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def get(self) -> bytes | None:
+        while not self._messages:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        message = self._messages[0]
+        if message is not None:  # the end stays
+            self._messages.popleft()
+            self.unread_bytes -= len(message)
+        return message
+
+
+class _ClientEnd:
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    async def write(self, message: bytes) -> None:
+        if self._stream.is_over:
+            raise asyncio.InvalidStateError("the stream has ended")
+        self._stream.counted.up.sent()
+        self._stream.to(self._stream.to_server, message)
+
+    async def read(self) -> bytes | None:
+        self._stream.counted.down.consumed()
+        message = await self._stream.to_client.get()
+        if message is None:
+            self._stream.client_ends()
+        return message
+
+    def falls_mute(self, is_mute: bool = True) -> None:
+        self._stream.counted.down.falls_mute(is_mute)
+
+    def cancel(self) -> None:
+        self._stream.client_ends()
+
+    async def done_writing(self) -> None:
+        self._stream.counted.up.sent()
+        self._stream.to(self._stream.to_server, None)
+
+
+class _ServerEnd:
+    def __init__(self, stream: _Stream, peer: str) -> None:
+        self._stream, self.peer = stream, peer
+        self.handler: asyncio.Task[None] | None = None
+        self.is_closed = False
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._stream.to_client.unread_bytes
+
+    async def read(self) -> bytes | None:
+        self._stream.counted.up.consumed()
+        return None if self.is_closed else await self._stream.to_server.get()
+
+    def send(self, message: bytes) -> None:
+        if not self.is_closed:
+            self._stream.counted.down.sent()
+            self._stream.to(self._stream.to_client, message)
+
+    async def drained(self) -> None:
+        """What was sent arrives before the end of the stream."""
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            if self.handler is not None and self.handler is not asyncio.current_task():
+                self.handler.cancel()
+
+    async def ended(self) -> None:
+        if not self.is_closed:
+            await asyncio.Event().wait()  # cancelled by `close`, or by the end of the client
