@@ -63,11 +63,9 @@ class Loaded:
 def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     """Load the traces at `paths` (files or directories). Lazy; raises the TraceError family before any job runs."""
     sources = discover(paths)
-    headers = [source.header for source in sources]
+    profiles = {source.header.run: source.header.profile for source in sources}
     # As an Arrow table: no Python worker is started for it.
-    runs = session.createDataFrame(
-        pa.table({"run": [header.run for header in headers], "profile": [header.profile for header in headers]})
-    )
+    runs = session.createDataFrame(pa.table({"run": list(profiles), "profile": list(profiles.values())}))
     recordings = [_literal_path(source.path) for source in sources if source.is_ndjson]
     at_rest = [_literal_path(source.path) for source in sources if not source.is_ndjson]
     lines = _lines(session, recordings)

@@ -24,7 +24,7 @@ class SameRunTwiceError(TraceError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file with the rows of one run."""
+    """One file with rows of one run; a large run lies in several, its segments."""
 
     path: Path
     header: Header
@@ -42,9 +42,9 @@ def discover(paths: Iterable[Path | str]) -> tuple[Source, ...]:
     """
     files = [file for path in paths for file in _files(Path(path))]
     sources = [_source(file) for file in dict.fromkeys(files)]
-    by_run: dict[str, Source] = {}
+    by_run: dict[tuple[str, int], Source] = {}
     for source in sources:
-        other = by_run.setdefault(source.header.run, source)
+        other = by_run.setdefault((source.header.run, source.header.segment), source)
         if other is not source:
             raise SameRunTwiceError(
                 f"run {source.header.run} is in two files, {other.path} and {source.path}; check one of them"

@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from distro_spark.check import UnknownInvariantError, check
 from distro_spark.result import CutFile, Misfit
+from distro_traces.compact import compact
 from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
-from distro_traces.parquet import compact
 
 pytestmark = pytest.mark.spark
 

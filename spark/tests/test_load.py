@@ -10,10 +10,11 @@ from pyspark.sql import SparkSession
 
 from distro_spark.load import load
 from distro_spark.sources import SameRunTwiceError
+from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, NewerTraceError, NotATraceError, TraceError
 from distro_traces.event import COLUMNS, Kind, Outcome
 from distro_traces.ndjson import Recorder, read_ndjson
-from distro_traces.parquet import compact, read_parquet
+from distro_traces.parquet import read_parquet
 
 pytestmark = pytest.mark.spark
 

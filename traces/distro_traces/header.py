@@ -21,7 +21,10 @@ Clock = Literal["virtual", "wall"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a run was. `clock` says whether `at_ms` counts simulated or real milliseconds."""
+    """What a run was. `clock` says whether `at_ms` counts simulated or real milliseconds.
+
+    A long run lies in several files, each with the same header but for its `segment`, from 1.
+    """
 
     run: str
     profile: str  # nacos-2.2.4, strict, …
@@ -29,6 +32,7 @@ class Header:
     clock: Clock
     nodes: tuple[str, ...]
     observed: Observed = EVERYTHING
+    segment: int = 1
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -37,6 +41,7 @@ class Header:
             **{name: getattr(self, name) for name in _TEXTS},
             "nodes": list(self.nodes),
             "observed": self.observed.to_json(),
+            "segment": self.segment,
         }
 
 
@@ -61,6 +66,7 @@ def parse_header(text: str | bytes, path: Path | str) -> Header:
         raise NewerTraceError(path, version, SCHEMA_VERSION)
     if version == 1:
         found = {**found, "observed": EVERYTHING.to_json()}
+    found = {"segment": 1, **found}
     missing = [field.name for field in fields(Header) if field.name not in found]
     if missing:
         raise NotATraceError(f"{path}: the header lacks {', '.join(missing)}; record the run again")
@@ -69,4 +75,4 @@ def parse_header(text: str | bytes, path: Path | str) -> Header:
     except ValueError as error:
         raise NotATraceError(f"{path}: the header is damaged, {error}; record the run again") from None
     texts = {name: found[name] for name in _TEXTS}
-    return Header(**texts, nodes=tuple(found["nodes"]), observed=observed)
+    return Header(**texts, nodes=tuple(found["nodes"]), observed=observed, segment=int(found["segment"]))

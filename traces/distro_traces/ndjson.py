@@ -1,17 +1,19 @@
 """A trace while it is being recorded: append-only NDJSON, and the reader of such files.
 
 The header is the first line, every further line is one event, each written and handed to the system before `record`
-returns: when the recording process dies, at most the line it was writing is incomplete. The reader takes such a file
-up to the cut and says so, and sets aside every line that does not fit, with the reason, instead of losing it.
-`distro_spark.load` reads the same files with the same reasons, without passing them through one process.
+returns: when the recording process dies, at most the line it was writing is incomplete. A long run goes on in a further
+file, a segment with the same header, before one grows too large. The reader takes a file up to the cut and says so, and
+sets aside every line that does not fit, with the reason, instead of losing it. `distro_spark.load` reads the same files
+with the same reasons, without passing them through one process.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
@@ -26,6 +28,9 @@ SUFFIX = ".ndjson"
 NOT_JSON = "not JSON"
 KINDS = frozenset(kind.value for kind in Kind)
 OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+SEGMENT_BYTES = 256 * 1024 * 1024
+LINE_BYTES_MAX = 1024 * 1024
+TOO_LONG = "longer than 1 MiB"
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -44,7 +49,10 @@ class EventFields(TypedDict, total=False):
 
 
 class Recorder:
-    """Writes one run. `path` is the file, or the directory in which `<run>.ndjson` is made; one thread at a time."""
+    """Writes one run. `path` is the file, or the directory in which `<run>.ndjson` is made; one thread at a time.
+
+    A file that has reached `segment_bytes` is closed and `<run>.2.ndjson` goes on, then 3.
+    """
 
     def __init__(
         self,
@@ -56,6 +64,7 @@ class Recorder:
         clock: Clock = "virtual",
         nodes: Sequence[str] = (),
         observed: Observed = EVERYTHING,
+        segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         """Raises RunExistsError when the file is there already, UnreadableTraceError when it cannot be made."""
         path = Path(path)
@@ -66,16 +75,8 @@ class Recorder:
         self.events = 0
         self._seq: Counter[str] = Counter()
         self._messages = 0
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("xb")
-        except FileExistsError as error:
-            raise RunExistsError(
-                f"{self.path}: holds a recording already; record into another directory or under another run name"
-            ) from error
-        except OSError as error:
-            raise UnreadableTraceError(self.path, error) from error
-        self._write(self.header.to_json())
+        self._segment_bytes = segment_bytes
+        self._open(self.path, self.header)
 
     def record(self, node: str, kind: Kind, *, at_ms: int, **fields: Unpack[EventFields]) -> Event:
         """Append one event and give it the next `seq` of its node. `at_ms`: milliseconds since the run began."""
@@ -93,8 +94,32 @@ class Recorder:
     def close(self) -> None:
         self._file.close()
 
+    def _open(self, path: Path, header: Header) -> None:
+        """Begin a file, which appears with its header, so that a process killed here leaves none that is no trace."""
+        hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = hidden.open("wb")
+            self._bytes = 0
+            self._segment = header.segment
+            self._write(header.to_json())
+            os.link(hidden, path)
+        except FileExistsError as error:
+            self._file.close()
+            raise RunExistsError(
+                f"{path}: holds a recording already; record into another directory or under another run name"
+            ) from error
+        except OSError as error:
+            raise UnreadableTraceError(path, error) from error
+        finally:
+            hidden.unlink(missing_ok=True)
+
     def _write(self, row: dict[str, Any]) -> None:
-        self._file.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
+        if self._bytes >= self._segment_bytes:
+            self._file.close()
+            number = self._segment + 1
+            self._open(segment_path(self.path, number), replace(self.header, segment=number))
+        self._bytes += self._file.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
         self._file.flush()
 
     def __enter__(self) -> Self:
@@ -131,24 +156,46 @@ class TraceFile:
     rejected: tuple[Rejected, ...]
 
 
+def segment_path(first: Path, number: int) -> Path:
+    """Where the segment of that number of the recording `first` is written."""
+    return first if number == 1 else first.with_name(f"{first.name.removesuffix(SUFFIX)}.{number}{SUFFIX}")
+
+
 def read_ndjson(path: Path | str) -> TraceFile:
-    """Read one recording into memory. Raises the TraceError family when the file as a whole cannot be used."""
-    lines = _lines(path)
-    header = parse_header(_first(lines, path), path)
+    """Read one file of a recording into memory. Raises the TraceError family when it as a whole cannot be used."""
     events: list[Event] = []
     rejected: list[Rejected] = []
-    last = 1
-    for last, line in lines:
+    cut = None
+    for row in stream_ndjson(path):
+        match row:
+            case Event():
+                events.append(row)
+            case Rejected():
+                rejected.append(row)
+            case Cut():
+                cut = row
+    return TraceFile(read_header(path), tuple(events), cut, tuple(rejected))
+
+
+def stream_ndjson(path: Path | str) -> Iterator[Event | Rejected | Cut]:
+    """The rows of one file in their order, never more than one line in memory. Raises the TraceError family."""
+    lines = _lines(path)
+    header = parse_header(_first(lines, path), path)
+    waiting: Rejected | None = None  # the last line may be a cut, which only its successor shows
+    for number, line in lines:
+        if waiting is not None:
+            yield waiting
+            waiting = None
         if not line.strip():
             continue
         try:
-            events.append(parse_event(line, header.run))
+            if len(line) > LINE_BYTES_MAX:
+                raise ValueError(TOO_LONG)
+            yield parse_event(line, header.run)
         except ValueError as reason:
-            rejected.append(Rejected(last, str(reason), line.decode("utf-8", "replace")))
-    cut = None
-    if rejected and rejected[-1].line == last and rejected[-1].reason == NOT_JSON:
-        cut = Cut(last, rejected.pop().text)
-    return TraceFile(header, tuple(events), cut, tuple(rejected))
+            waiting = Rejected(number, str(reason), line[:LINE_BYTES_MAX].decode("utf-8", "replace"))
+    if waiting is not None:
+        yield Cut(waiting.line, waiting.text) if waiting.reason == NOT_JSON else waiting
 
 
 def read_header(path: Path | str) -> Header:
@@ -192,10 +239,15 @@ def _has_its_type(name: str, value: object) -> bool:
 
 
 def _lines(path: Path | str) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers from 1. Only a line feed ends a line."""
+    """The lines with their numbers from 1; of one that is too long only the beginning. Only a line feed ends a line."""
     try:
         with Path(path).open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            number = 0
+            while line := file.readline(LINE_BYTES_MAX + 1):
+                number += 1
+                end = line
+                while len(end) > LINE_BYTES_MAX and not end.endswith(b"\n"):
+                    end = file.readline(LINE_BYTES_MAX + 1)
                 yield number, line.rstrip(b"\n")
     except FileNotFoundError as error:
         raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error

@@ -1,17 +1,14 @@
-"""A trace at rest: one Parquet file per run, sorted by node and sequence number.
+"""A trace at rest: Parquet files of one run, sorted by node and sequence number, below `run=<run>`.
 
-`compact` turns recordings into `<directory>/run=<run>/part-0.parquet`. The columns derive from `Event`; `run` is a
+`<directory>/run=<run>/part-0.parquet` and, of a large run, further parts. The columns derive from `Event`; `run` is a
 column too, so that a file moved elsewhere still says what it is. The header, and the cut of a recording that ended in
-mid-line, are kept in the file's metadata. A file appears whole or not at all: it is written beside its place under a
-hidden name, which readers skip, and then renamed. A run must fit in memory to be compacted.
+mid-line, are kept in each file's metadata. `compact` and `run_writer` write them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,14 +16,14 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distro_traces.errors import EmptyTraceError, MisfitError, NotATraceError, RunExistsError, UnreadableTraceError
+from distro_traces.errors import EmptyTraceError, NotATraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Header, parse_header
-from distro_traces.ndjson import Cut, TraceFile, read_ndjson
+from distro_traces.ndjson import Cut, TraceFile
 
 SUFFIX = ".parquet"
-_HEADER_KEY = b"distrocheck.header"
-_CUT_KEY = b"distrocheck.cut"
+HEADER_KEY = b"distrocheck.header"
+CUT_KEY = b"distrocheck.cut"
 
 
 def _column_type(name: str) -> pa.DataType:
@@ -38,34 +35,42 @@ def _column_type(name: str) -> pa.DataType:
 SCHEMA = pa.schema([pa.field(name, _column_type(name), nullable=name not in REQUIRED_COLUMNS) for name in COLUMNS])
 
 
-def compact(recordings: Iterable[Path | str], directory: Path | str) -> tuple[Path, ...]:
-    """Write each NDJSON recording as Parquet below `directory` and return the files made; the recordings stay.
-
-    Raises MisfitError when a recording has lines that do not fit: at rest there is no place for them, and they must
-    not get lost. Raises RunExistsError when the run is there already, and the TraceError family of `read_ndjson`.
-    """
-    return tuple(_write(read_whole(path), Path(directory)) for path in recordings)
+def run_directory(directory: Path, run: str) -> Path:
+    """Where a run lies below a directory of runs."""
+    return directory / f"run={quote(run, safe=' ')}"
 
 
-def read_whole(path: Path | str) -> TraceFile:
-    """`read_ndjson`, but a line that does not fit is an error (a cut last line is none)."""
-    trace = read_ndjson(path)
-    if trace.rejected:
-        first = trace.rejected[0]
-        raise MisfitError(
-            f"{path}: lines that do not fit: {len(trace.rejected)} (the first: line {first.line}, {first.reason}); "
-            "`distrocheck check` lists them, remove them before compacting"
-        )
-    return trace
+def part_name(number: int) -> str:
+    """The name of a file of a run, from 0."""
+    return f"part-{number}{SUFFIX}"
+
+
+def parts_of(run: Path) -> tuple[Path, ...]:
+    """The files of the directory of a run, in their order. A file stands for itself."""
+    if not run.is_dir():
+        return (run,)
+    return tuple(sorted(run.glob(f"*{SUFFIX}"), key=lambda path: read_footer(path)[0].segment))
 
 
 def read_parquet(path: Path | str) -> TraceFile:
-    """Read one run back into memory, as `read_ndjson` would have read its recording. Raises the TraceError family."""
-    header, cut = read_footer(path)
+    """Read one run, its directory or its only file, into memory, as `read_ndjson` would have read its recording.
+
+    Raises the TraceError family.
+    """
+    parts = parts_of(Path(path))
+    if not parts:
+        raise EmptyTraceError(f"{path}: no *{SUFFIX} in it; name the directory of a run, or one of its files")
+    header, cut = read_footer(parts[0])
+    return TraceFile(header, tuple(event for part in parts for event in stream_parquet(part)), cut, ())
+
+
+def stream_parquet(path: Path) -> Iterator[Event]:
+    """The events of one file in their order, a batch of them in memory."""
     # ParquetFile and not read_table, which would take `run=…` in the path for a second column of that name.
     with pq.ParquetFile(path) as file:
-        rows = file.read(columns=list(COLUMNS)).to_pylist()  # version 1 has one more
-    return TraceFile(header, tuple(_event(row) for row in rows), cut, ())
+        for batch in file.iter_batches(columns=list(COLUMNS)):  # version 1 has one column more
+            for row in batch.to_pylist():
+                yield _event(row)
 
 
 def read_footer(path: Path | str) -> tuple[Header, Cut | None]:
@@ -82,7 +87,7 @@ def read_footer(path: Path | str) -> tuple[Header, Cut | None]:
     except OSError as error:
         raise UnreadableTraceError(path, error) from error
     metadata = schema.metadata or {}
-    header = parse_header(metadata.get(_HEADER_KEY, b""), path)
+    header = parse_header(metadata.get(HEADER_KEY, b""), path)
     for expected in SCHEMA:
         index = schema.get_field_index(expected.name)
         found = schema.field(index).type if index >= 0 else "missing"
@@ -90,42 +95,8 @@ def read_footer(path: Path | str) -> tuple[Header, Cut | None]:
             raise NotATraceError(
                 f"{path}: column {expected.name} is {found} instead of {expected.type}; compact the recording again"
             )
-    cut = metadata.get(_CUT_KEY)
+    cut = metadata.get(CUT_KEY)
     return header, Cut(*json.loads(cut)) if cut else None
-
-
-def place_of(directory: Path, run: str) -> Path:
-    """Where a run lies below a directory of runs. Raises RunExistsError when it is there already."""
-    place = directory / f"run={quote(run, safe=' ')}" / f"part-0{SUFFIX}"
-    if place.exists():
-        raise RunExistsError(f"{place}: the run is there already; write into another directory")
-    return place
-
-
-def write_rows(place: Path, header: Header, rows: pa.Table, cut: Cut | None = None) -> Path:
-    """Write the sorted rows of a run: whole, or not at all. Returns `place`. Raises UnreadableTraceError."""
-    metadata = {_HEADER_KEY: json.dumps(header.to_json())}
-    if cut is not None:
-        metadata[_CUT_KEY] = json.dumps(cut)
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows.replace_schema_metadata(metadata), unfinished, compression="zstd")
-        unfinished.replace(place)
-    except OSError as error:
-        raise UnreadableTraceError(place, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        if not place.exists() and place.parent.is_dir():
-            place.parent.rmdir()
-    return place
-
-
-def _write(trace: TraceFile, directory: Path) -> Path:
-    place = place_of(directory, trace.header.run)
-    rows = [event.to_json() for event in sorted(trace.events, key=lambda event: (event.node, event.seq))]
-    return write_rows(place, trace.header, pa.Table.from_pylist(rows, schema=SCHEMA), trace.cut)
 
 
 def _event(row: dict[str, Any]) -> Event:

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from distro_traces.compact import compact
 from distro_traces.errors import NotATraceError
 from distro_traces.event import Kind
 from distro_traces.header import parse_header
 from distro_traces.ndjson import Recorder, read_ndjson
 from distro_traces.observed import EVERYTHING, Observed
-from distro_traces.parquet import SCHEMA, compact, read_parquet
+from distro_traces.parquet import SCHEMA, read_parquet
 
 ONE_LOG = Observed(
     reported=("b",),

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, MisfitError, NewerTraceError, NotATraceError, RunExistsError
 from distro_traces.event import COLUMNS, Kind, Outcome
 from distro_traces.ndjson import Recorder, read_ndjson
-from distro_traces.parquet import SCHEMA, compact, read_parquet
+from distro_traces.parquet import SCHEMA, read_parquet
 
 
 @pytest.fixture
@@ -57,9 +58,9 @@ def test_a_cut_recording_stays_known_as_cut(recording: Path, tmp_path: Path) -> 
 def test_lines_that_do_not_fit_are_not_lost_in_compaction(recording: Path, tmp_path: Path) -> None:
     lines = recording.read_text().splitlines()
     recording.write_text("\n".join([*lines[:5], "{}", *lines[5:], ""]))
-    with pytest.raises(MisfitError, match=r"lines that do not fit: 1 \(the first: line 6, missing field run\)"):
+    with pytest.raises(MisfitError, match=r"lines that do not fit: 1 \(the first: line 6 of .*, missing field run\)"):
         compact([recording], tmp_path / "rest")
-    assert not (tmp_path / "rest").exists()
+    assert list(tmp_path.rglob("*.parquet")) == []
 
 
 def test_a_run_at_rest_is_not_overwritten(recording: Path, tmp_path: Path) -> None:
@@ -69,11 +70,10 @@ def test_a_run_at_rest_is_not_overwritten(recording: Path, tmp_path: Path) -> No
 
 
 def test_nothing_half_written_is_left_behind(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails_in_the_middle(table: pa.Table, where: Path, **_: object) -> None:
-        where.write_bytes(b"PAR1 and then the power went")
+    def fails_in_the_middle(writer: pq.ParquetWriter, _: pa.Table) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pq, "write_table", fails_in_the_middle)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fails_in_the_middle)
     with pytest.raises(KeyboardInterrupt):
         compact([recording], tmp_path / "rest")
     assert list((tmp_path / "rest").iterdir()) == []

@@ -6,11 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from distro_traces import run_writer
+from distro_traces.compact import compact
 from distro_traces.errors import RunExistsError, UnreadableTraceError
 from distro_traces.event import COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Header
 from distro_traces.ndjson import Recorder
-from distro_traces.parquet import compact, read_footer, read_parquet
+from distro_traces.parquet import read_footer, read_parquet
 from distro_traces.run_writer import Row, RunWriter
 
 HEADER = Header(run="r 1", profile="strict", target="model", clock="virtual", nodes=("b", "a"))
@@ -26,7 +27,8 @@ def written(directory: Path) -> Path:
     writer = RunWriter(directory, HEADER)
     for node, row in ROWS:
         writer.add(node, row)
-    return writer.close()
+    (path,) = writer.close()
+    return path
 
 
 @pytest.mark.parametrize("batch_rows", [1, 100])
@@ -44,7 +46,7 @@ def test_a_run_is_what_its_recording_would_be(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_run_without_rows_is_a_file_too(tmp_path: Path) -> None:
-    path = RunWriter(tmp_path, HEADER).close()
+    (path,) = RunWriter(tmp_path, HEADER).close()
     assert read_footer(path)[0] == HEADER
     assert read_parquet(path).events == ()
 

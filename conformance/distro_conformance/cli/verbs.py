@@ -28,6 +28,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "explore": ("explore", "Search all that can happen in a bounded cluster of the model."),
             "simulate": ("simulate", "Run the model at random through time, as long as you like, into traces."),
             "check": ("check", "Evaluate the invariants over recorded traces."),
+            "compact": ("compacting", "Write recordings as Parquet by run, sorted and packed, with a manifest."),
             "import": ("", "Read what others recorded into a trace: the logs of real servers."),
             "mutants": ("mutants", "List the mutants, named changes that the kit must find, or put them to the test."),
             "serve": ("serve", "Start reference nodes in the foreground."),

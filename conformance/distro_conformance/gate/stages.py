@@ -23,7 +23,7 @@ from distro_conformance.verdict import TargetError, Verdict, worst
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_spark.check import check
 from distro_spark.result import CheckResult, InvariantResult
-from distro_traces.parquet import compact
+from distro_traces.compact import by_run, compact
 
 REAL_CLUSTER_RUN = "real-cluster"
 LOCKSTEP_RUN = "lockstep-"
@@ -220,10 +220,11 @@ def _invariant_row(judged: InvariantResult, rows: Sequence[ViolationRow]) -> Inv
 
 
 def _put_at_rest(traces: Path) -> None:
-    """From the recordings, one line an event, to one Parquet file a run; a recording goes when its file is whole."""
-    for recording in sorted(traces.glob("*.ndjson")):
-        compact([recording], traces)
-        recording.unlink()
+    """From the recordings, one line an event, to Parquet by run; a recording goes when its run is whole."""
+    for recordings in by_run(sorted(traces.glob("*.ndjson"))):
+        compact(recordings, traces)
+        for recording in recordings:
+            recording.unlink()
 
 
 def _violation_rows(result: CheckResult, profile: str) -> tuple[ViolationRow, ...]:

@@ -134,8 +134,8 @@ class _Run:
     def lived_ms(self) -> int:
         return self.agenda.now_ms - self._begins_ms
 
-    def live(self, for_ms: int) -> Path:
-        """Until a checkpoint after so long, or with so many events; returns the file."""
+    def live(self, for_ms: int) -> None:
+        """Until a checkpoint after so long, or with so many events; then the run is written."""
         self._start()
         while self.lived_ms < for_ms and self.writer.rows < RUN_EVENTS:
             season_ms = min(self.random.randrange(*SEASON_MS), for_ms - self.lived_ms)
@@ -145,7 +145,7 @@ class _Run:
             self._let_pass(calm_ms)
             self.cluster.checkpoint()
             self.checkpoints += 1
-        return self.writer.close()
+        self.writer.close()
 
     def _start(self) -> None:
         """All nodes, and nobody else yet: one that starts first finds nobody to load from, and tries again later.

@@ -1,0 +1,138 @@
+"""Recordings into Parquet: partitioned by run, sorted, packed, with a manifest; a stream, never a run in memory.
+
+A recording may lie in several files, its segments; they become one run. `_manifest.jsonl` beside the runs has a line
+for each, with its header and its files, so that a reader of a hundred thousand runs need not open them to know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from distro_traces import ndjson
+from distro_traces.errors import EmptyTraceError, MisfitError, NotATraceError, UnreadableTraceError
+from distro_traces.event import Event
+from distro_traces.header import Header
+from distro_traces.ndjson import Cut, Rejected, read_header, stream_ndjson
+from distro_traces.run_writer import PART_BYTES, Row, RunWriter
+
+MANIFEST = "_manifest.jsonl"
+
+
+def compact(
+    recordings: Iterable[Path | str], directory: Path | str, *, part_bytes: int = PART_BYTES
+) -> tuple[Path, ...]:
+    """Write NDJSON recordings as Parquet below `directory` and return the files made; the recordings stay.
+
+    Raises MisfitError when a recording has lines that do not fit: at rest there is no place for them, and they must
+    not get lost. Raises RunExistsError when the run is there already, and the TraceError family of `stream_ndjson`.
+    """
+    directory = Path(directory)
+    made: list[Path] = []
+    for segments in by_run(Path(path) for path in recordings):
+        parts = _compact_run(segments, directory, part_bytes)
+        made += parts
+        _note(directory, read_header(segments[0]), parts)
+    return tuple(made)
+
+
+def recordings_at(path: Path) -> tuple[Path, ...]:
+    """The NDJSON files at `path`: of a recording all its segments, of a directory all below it."""
+    if path.is_dir():
+        found = tuple(
+            file
+            for file in sorted(path.rglob(f"*{ndjson.SUFFIX}"))
+            if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        )
+        if not found:
+            raise EmptyTraceError(f"{path}: no *{ndjson.SUFFIX} below; name a recording or a directory of them")
+        return found
+    run = read_header(path).run
+    stem = path.name.removesuffix(ndjson.SUFFIX)
+    others = [
+        other for other in path.parent.glob(f"*{ndjson.SUFFIX}") if other != path and other.name.startswith(f"{stem}.")
+    ]
+    return (path, *(other for other in sorted(others) if read_header(other).run == run))
+
+
+def by_run(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
+    """The segments of each run in their order. Raises NotATraceError when one of them is missing or there twice."""
+    runs: defaultdict[str, list[tuple[int, Path]]] = defaultdict(list)
+    for path in paths:
+        header = read_header(path)
+        runs[header.run].append((header.segment, path))
+    for run, segments in runs.items():
+        segments.sort()
+        numbers = [number for number, _ in segments]
+        if numbers != list(range(1, len(numbers) + 1)):
+            files = ", ".join(str(path) for _, path in segments)
+            raise NotATraceError(f"run {run}: segments {numbers} instead of 1 to {max(numbers)}, in {files}")
+        yield tuple(path for _, path in segments)
+
+
+def _compact_run(segments: tuple[Path, ...], directory: Path, part_bytes: int) -> tuple[Path, ...]:
+    writer = RunWriter(directory, read_header(segments[0]), part_bytes=part_bytes)
+    misfits, first, cut = 0, "", None
+    try:
+        for path in segments:
+            for row in stream_ndjson(path):
+                if isinstance(row, Event):
+                    if not misfits:
+                        writer.add(row.node, _values(row), row.seq)
+                elif isinstance(row, Cut):
+                    cut = row
+                else:
+                    first = first or _where(path, row)
+                    misfits += 1
+        if misfits:
+            raise MisfitError(
+                f"{segments[0]}: lines that do not fit: {misfits} (the first: {first}); `distrocheck check` lists "
+                "them, remove them before compacting"
+            )
+        return writer.close(cut)
+    finally:
+        writer.abandon()
+
+
+def _where(path: Path, row: Rejected) -> str:
+    return f"line {row.line} of {path.name}, {row.reason}"
+
+
+def _values(event: Event) -> Any:
+    return tuple(getattr(event, name) for name in Row._fields)
+
+
+def _note(directory: Path, header: Header, parts: tuple[Path, ...]) -> None:
+    """Add a run to the manifest."""
+    path = directory / MANIFEST
+    try:
+        files = [_file(part, directory) for part in parts]
+        line = {
+            "run": header.run,
+            "events": sum(file["events"] for file in files),
+            "header": header.to_json(),
+            "files": files,
+        }
+        with path.open("a") as manifest:
+            manifest.write(json.dumps(line, separators=(",", ":")) + "\n")
+    except OSError as error:
+        raise UnreadableTraceError(path, error) from error
+
+
+def read_manifest(directory: Path) -> list[dict[str, Any]]:
+    """What `compact` has written into `directory`: run, events, header, files (path, events, bytes) of each run."""
+    return [json.loads(line) for line in (directory / MANIFEST).read_text().splitlines()]
+
+
+def _file(part: Path, directory: Path) -> dict[str, Any]:
+    metadata = pq.read_metadata(part)
+    return {
+        "path": part.relative_to(directory).as_posix(),
+        "events": metadata.num_rows,
+        "bytes": part.stat().st_size,
+    }
