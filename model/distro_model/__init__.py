@@ -11,10 +11,10 @@ With a clock
     every order within one instant; `possible` the set of states that agree with what was seen.
 
 With choices instead of a clock
-    `bounded/` the cluster as a system of columns, and who makes which transitions; `transitions` their names;
-    `search/` what is done with the reachable states of such a system, whatever the protocol is;
-    `properties` what must hold and what must be reachable; `explorer` the search told in the words of the protocol;
-    `clockwork` choices done on a clock; `timing` a counterexample as actions on it, `walks` any other walk.
+    `cluster/` what can happen in a cluster, each transition said once; `transitions` their names; `bounded/` who
+    chooses among them within bounds; `search/` what is done with the reachable states of such a system, whatever the
+    protocol is; `properties/` what must hold and what must be reachable; `explorer` the search told in the words of the
+    protocol; `clockwork` choices done on a clock; `timing` a counterexample as actions, `walks` any other walk.
 
 Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """

@@ -20,11 +20,11 @@ from itertools import count
 
 from distro_model.actions import Action, Advance, Crash
 from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.values import Phase
 from distro_model.bounded.view import situation_of
 from distro_model.clock.cluster import ClusterState, IllegalActionError
 from distro_model.clock.network import Call
 from distro_model.clockwork import LostWayError, NoTimesError, Walker, unsayable
+from distro_model.cluster.values import Phase
 from distro_model.messages import Operation, Request
 from distro_model.node import NodeState
 from distro_model.profiles import Profile

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from distro_model import Bounds, explore, property_named
-from distro_model.bounded.alarms import giver, left_out
-from distro_model.bounded.checks import misrevised, misrevised_above_0, settled, unloaded
-from distro_model.bounded.step_alarms import alarm, spoken_for
-from distro_model.bounded.values import Connection, Life
 from distro_model.clock import Plan
+from distro_model.cluster.alarms import giver, left_out
+from distro_model.cluster.values import Connection, Life
 from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue, VerifyDue
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.properties.checks import misrevised, misrevised_above_0, settled, unloaded
+from distro_model.properties.steps import alarm, spoken_for
 
 SINGLE = (("web", "10.0.0.1:80 v=1"),)
 LIFE = Life("c1", "a", ((), SINGLE), 0, "10.0.0.1:80", Connection.OPEN)
@@ -52,9 +52,8 @@ class TestRenewal:
 
 class TestLoad:
     def found(self, asked, loader, life=LIFE, answer=SUCCESS):
-        ((gave,),) = giver(CallEnded(0, asked.name, Snapshot(), answer), asked)
-        ((found,),) = left_out(gave, loader, life)
-        return found
+        (gave,) = giver(CallEnded(0, asked.name, Snapshot(), answer), asked)
+        return left_out(gave, loader, life)
 
     def test_a_client_that_the_giver_holds_is_missed(self):
         found = self.found(node("b", copy()), node("c"))

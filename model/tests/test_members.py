@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from distro_model import Bounds, explore, with_mutant
-from distro_model.bounded.step_alarms import task_alarm
 from distro_model.events import (
     BeatCheckDue,
     CallEnded,
@@ -24,6 +23,7 @@ from distro_model.messages import FAIL, SUCCESS, UNREACHABLE, Change, Report, Ve
 from distro_model.mutants.members import MEMBERS
 from distro_model.node import Action, Client, Member, MemberState, Superseded, Task, fresh_node
 from distro_model.profiles import STRICT, OwnerRing
+from distro_model.properties.steps import task_alarm
 from distro_model.rules.ip_clients import UNHEALTHY
 from distro_model.rules.owners import java_hash, owner_of, place
 from distro_model.step import step

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from distro_conformance.scenario.exploration import Explored
 from distro_conformance.verdict import UsageError
-from distro_model.bounded.values import Budget, Clock, Life, Link
 from distro_model.bounded.view import call_line, node_lines
+from distro_model.cluster.budget import Budget, Clock
+from distro_model.cluster.values import Life, Link
 from distro_model.node import NodeState
 from distro_model.search.drawing import dot, graphml
 from distro_model.search.graph import NoGraphError, StateGraph, state_graph

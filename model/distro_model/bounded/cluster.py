@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from distro_model.bounded.accidents import accident_chains
 from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.clients import client_chains
-from distro_model.bounded.clock import clock_chains
-from distro_model.bounded.connections import connection_chains
-from distro_model.bounded.draft import BUDGET, CLOCK, STALE, Layout, client_column, ip_column, link_column, node_column
-from distro_model.bounded.half_open import half_open_chains
-from distro_model.bounded.inside import inside_chains
-from distro_model.bounded.ip_clients import ip_client_chains
-from distro_model.bounded.links import link_chains
-from distro_model.bounded.members import member_chains
-from distro_model.bounded.nodes import node_chains
-from distro_model.bounded.operator import operator_chains
+from distro_model.bounded.chains import Chains
+from distro_model.bounded.layout import BUDGET, CLOCK, STALE, Layout, client_column, ip_column, link_column, node_column
+from distro_model.bounded.placed import placed
 from distro_model.bounded.symmetry import symmetry_of
-from distro_model.bounded.torn import torn_chains
-from distro_model.bounded.values import Budget, Clock, IpLife, Life, Link
+from distro_model.cluster.budget import Budget, Clock
+from distro_model.cluster.values import IpLife, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
@@ -64,24 +55,11 @@ def bounded_cluster(
         **{ip_column(name): IpLife(name, bounds.changes) for name in layout.ip_clients},
         **({STALE: ()} if bounds.watches_members else {}),
     }
-    chains = (
-        *client_chains(layout),
-        *inside_chains(layout),
-        *connection_chains(layout),
-        *node_chains(layout),
-        *link_chains(layout),
-        *half_open_chains(layout),
-        *operator_chains(layout),
-        *torn_chains(layout),
-        *accident_chains(layout),
-        *clock_chains(layout),
-        *ip_client_chains(layout),
-        *member_chains(layout),
-    )
+    chains = Chains(layout)
     return System(
         tuple(beginning),
         tuple(beginning.values()),
-        chains,
+        tuple(chains.chain(transition, place) for transition, place in placed(layout)),
         tuple(
             Check(each.id, each.kind, lookups, "found")
             for each in properties

@@ -15,8 +15,9 @@ from enum import Enum
 from itertools import permutations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.draft import client_column, link_column, node_column
-from distro_model.bounded.values import Clock, address_of
+from distro_model.bounded.layout import client_column, link_column, node_column
+from distro_model.cluster.budget import Clock
+from distro_model.cluster.values import address_of
 from distro_model.messages import Answer
 from distro_model.node import NodeState
 from distro_model.search.system import Symmetry, Value

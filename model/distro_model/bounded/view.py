@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.values import Call, Life, Link, Phase
 from distro_model.clock.cluster import View
+from distro_model.cluster.values import Call, Life, Link, Phase
 from distro_model.messages import text_of
 from distro_model.node import MemberState, NodeState
 from distro_model.profiles import Profile

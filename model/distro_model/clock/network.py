@@ -2,7 +2,7 @@
 
 A link is directed and carries requests; a reply belongs to the link of its request. Requests on one link are
 delivered in the order in which they were sent. That is narrower than reality, where the receiver's thread pool may
-reorder two requests (D3, B26): such runs are those of the bounded cluster, whose links can (`bounded/links.py`).
+reorder two requests (D3, B26): such runs are those of the bounded cluster, whose links can (`cluster/calls.py`).
 """
 
 from __future__ import annotations

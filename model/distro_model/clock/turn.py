@@ -2,8 +2,7 @@
 
 Cluster states are immutable; a turn is the short-lived mutable copy of their columns (one entry per node, one per
 link) in which an action and everything that follows from it at once are worked out: a request that nothing holds is
-delivered and answered at once. The bounded cluster uses it where links are perfect (`bounded/checks.py`); there, what
-becomes of a request is otherwise a choice of its own.
+delivered and answered at once. The bounded cluster uses it where links are perfect (`properties/checks.py`).
 """
 
 from __future__ import annotations

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 
-from distro_model.bounded.checks import Looks, Nodes, before_settled, settled_looks, stable, together
-from distro_model.bounded.draft import STALE, Function, Layout, ip_column, node_column
-from distro_model.bounded.ghosts import Stale
-from distro_model.bounded.values import IpLife
+from distro_model.bounded.layout import STALE, Layout, ip_column, node_column
+from distro_model.cluster.crashes import Pairs
+from distro_model.cluster.values import IpLife
 from distro_model.events import BeatCheckDue
 from distro_model.messages import Content, text_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
+from distro_model.properties.checks import Function, Looks, Nodes, before_settled, settled_looks, stable, together
 from distro_model.rules.owners import is_responsible, owner_of
 from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.step import step
@@ -46,7 +46,7 @@ def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
 def _misowned(profile: Profile) -> Function:
     """Somebody owns it once nobody can still believe a stopped node alive; just one does when all beliefs are fresh."""
 
-    def found(nodes: Nodes, life: IpLife, stale: Stale) -> Sequence[Alternative]:
+    def found(nodes: Nodes, life: IpLife, stale: Pairs) -> Sequence[Alternative]:
         running = [node for node in nodes if node is not None]
         lists = {tuple(sorted((node.name, *node.others))) for node in running}
         names = {node.name for node in running}

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from distro_model.bounded.clock import has_work, is_empty
-from distro_model.bounded.draft import Function, Layout, client_column, link_column, node_column
-from distro_model.bounded.values import STRAY_CONTENT, Connection, Life, Link
+from distro_model.bounded.layout import Layout, client_column, link_column, node_column
+from distro_model.bounded.periods import has_work
 from distro_model.clock.network import Link as TimedLink
 from distro_model.clock.turn import Plan, Turn
+from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
 from distro_model.node import MemberState, NodeState
@@ -33,6 +33,8 @@ ROUNDS_UNTIL_RESTLESS = 20
 """A verify round is followed for so many executions of all queued tasks; one that goes on has not settled."""
 
 Nodes = tuple[NodeState | None, ...]
+
+Function = Callable[..., Sequence[Alternative]]
 
 
 Looks = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
@@ -80,6 +82,10 @@ def before_settled(layout: Layout) -> Iterator[Lookup]:
         yield Lookup(f"{node} is not idle", is_idle, (node_column(node),))
     for link in layout.links:
         yield Lookup("a link is not empty", is_empty, (link_column(*link),))
+
+
+def is_empty(link: Link) -> Sequence[Alternative]:
+    return () if link.calls else ((),)
 
 
 def together(nodes: tuple[str, ...]) -> Iterator[Lookup]:

@@ -1,16 +1,15 @@
-"""What the columns of a bounded cluster hold, besides the states of the nodes.
+"""What the columns of a cluster hold, besides the states of the nodes: links with the calls on them, and clients.
 
-`Link` is one direction between two nodes, `Life` one client as the environment and the properties see it (ghost state
-that no rule can read), `Budget` what the environment may still do, `Clock` how many periods have passed.
+A `Life` is one client as the environment and the properties see it. Of what is in it, rules can read nothing; a search
+keeps all of it, a clock only who is connected where (`statement.Does.RECORDS`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
-from distro_model.messages import Answer, Content, Request
+from distro_model.messages import Answer, Content, Operation, Request
 
 STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of somebody else"),)
 STRAY_REVISION = 99
@@ -34,30 +33,51 @@ class Call:
     phase: Phase = Phase.SENT
     answer: Answer | None = None
     sent_as: Content | None = None
-    """Ghost, for INV-VERIFY: what the sender's client published when a VERIFY was sent."""
+    """History, for INV-VERIFY: what the sender's client published when a VERIFY was sent."""
+    deadline_ms: int = 0
+    """When its sender gives it up; 0 where no clock runs."""
+
+    @property
+    def is_report(self) -> bool:
+        return self.request.operation is Operation.REPORT
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Calls from one node to another, in the order in which they were sent. `down`: the target does not run.
+    """Calls from one node to another, in the order in which they were sent; reports stay behind everything else.
 
-    `half_open`: the connection is broken and its sender has not noticed, so that every call on it is lost. A crash at
-    either end makes an end of that connection.
+    `down`: the target does not run. `cut`: nothing passes. `half_open`: the connection is broken and its sender has not
+    noticed, so that every call on it is lost. A crash at either end makes an end of that connection.
     """
 
     down: bool = False
     calls: tuple[Call, ...] = ()
     half_open: bool = False
+    cut: bool = False
 
     def with_call(self, call: Call) -> Link:
-        phase = Phase.REFUSED if self.down else Phase.LOST if self.half_open else call.phase
-        return replace(self, calls=(*self.calls, replace(call, phase=phase)))
+        phase = Phase.REFUSED if self.down or self.cut else Phase.LOST if self.half_open else call.phase
+        call = call if phase is call.phase else replace(call, phase=phase)
+        if call.is_report or not (self.calls and self.calls[-1].is_report):
+            return replace(self, calls=(*self.calls, call))
+        first = next(at for at, each in enumerate(self.calls) if each.is_report)
+        return replace(self, calls=(*self.calls[:first], call, *self.calls[first:]))
 
     def without(self, position: int) -> Link:
         return replace(self, calls=(*self.calls[:position], *self.calls[position + 1 :]))
 
-    def changed(self, position: int, call: Call) -> Link:
-        return replace(self, calls=(*self.calls[:position], call, *self.calls[position + 1 :]))
+    def with_phase(self, call: Call, phase: Phase, answer: Answer | None = None) -> Link:
+        """The first of the calls that equal this one has got so far."""
+        at = self.calls.index(call)
+        after = replace(call, phase=phase, answer=answer)
+        return replace(self, calls=(*self.calls[:at], after, *self.calls[at + 1 :]))
+
+    def refused(self) -> Link:
+        """The connection ends: every call on it fails, and what was given up never arrives."""
+        calls = tuple(
+            replace(each, phase=Phase.REFUSED, answer=None) for each in self.calls if each.phase is not Phase.ABANDONED
+        )
+        return replace(self, calls=calls, half_open=False)
 
 
 class Connection(StrEnum):
@@ -119,62 +139,6 @@ class IpLife:
     """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
     left_to_lease: bool = False
     """Something was lost that nothing but the lease could make good, or an owner began to count its silence anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What the environment may still do; the fields are those of `Bounds`."""
-
-    crashes: int = 0
-    drops: int = 0
-    lost_replies: int = 0
-    swallows: int = 0
-    late_replies: int = 0
-    reorders: int = 0
-    duplicates: int = 0
-    delays: int = 0
-    garbles: int = 0
-    raises: int = 0
-    strays: int = 0
-    pauses: int = 0
-    batches: int = 0
-    silences: int = 0
-    idle_spells: int = 0
-    half_open: int = 0
-    operator_changes: int = 0
-    lost_events: int = 0
-    slow_requests: int = 0
-    slow_setups: int = 0
-    flips: int = 0
-    leaves: int = 0
-    joins: int = 0
-    refreshes: int = 0
-    lapses: int = 0
-    races: int = 0
-
-    def less(self, name: str) -> Budget | None:
-        """One less of `name`; None when there is none left."""
-        left: int = getattr(self, name)
-        return replace(self, **{name: left - 1}) if left else None
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Periods passed, and who has fired which timer in this one (positions of nodes). Constant without periods."""
-
-    period: int = 0
-    verified: tuple[str, ...] = ()
-    checked: tuple[str, ...] = ()
-    done: tuple[str, ...] = ()  # by clients
-    loaded: tuple[str, ...] = ()
-    slept: tuple[str, ...] = ()
-    """Who has slept since its last lease check."""
-
-    def fired(self, timer: str, who: str) -> Clock | None:
-        """After `who` has fired this timer, the name of a field above; None when it had before in this period."""
-        already: tuple[str, ...] = getattr(self, timer)
-        after: dict[str, Any] = {timer: tuple(sorted((*already, who)))}
-        return None if who in already else replace(self, **after)
 
 
 def address_of(client: str) -> str:

@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from distro_model.bounded.checks import before_settled, settled_looks
-from distro_model.bounded.draft import BUDGET, Function, Layout, client_column, node_column
-from distro_model.bounded.values import Budget, Connection, Life
+from distro_model.bounded.layout import BUDGET, Layout, client_column, node_column
+from distro_model.cluster.budget import Budget
+from distro_model.cluster.values import Connection, Life
 from distro_model.messages import text_of
 from distro_model.node import NodeState
+from distro_model.properties.checks import Function, before_settled, settled_looks
 from distro_model.rules.index import projection
 from distro_model.search.system import Alternative, Finding, Lookup
 
 
 def of_homes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-CLIENTACK: each client at the node that it is connected to."""
-    for number, client in enumerate(layout.clients):
-        reads = (node_column(layout.bounds.home(number)), client_column(client))
+    for client in layout.clients:
+        reads = (node_column(layout.home(client)), client_column(client))
         yield (Lookup("as it should be", disappointed, reads, ("found",)),)
 
 

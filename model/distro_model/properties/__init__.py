@@ -1,9 +1,10 @@
 """Properties: what must hold, and what must be reachable, in every bounded cluster.
 
 A property has an id (those of `known-bugs.md` where one exists), a kind and a sentence. Where it is seen in states,
-`looks` gives the chains that look (`bounded/checks.py`, which also says what *settled* means); where it is seen in a
-transition, it is an alarm of that transition's chain (`bounded/draft.py`, `bounded/alarms.py`) and `looks` is empty. A
-`sometimes` that is never found does not hold, so that nothing passes because nothing happened.
+`looks` gives the chains that look (`checks.py`, which also says what *settled* means). Where it is seen in a
+transition, `looks` is empty: a step of that transition watches it (`cluster/alarms.py`), or it is one of the alarms of
+every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that nothing passes because
+nothing happened.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from itertools import chain
 from types import MappingProxyType
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.bounded.checks import (
+from distro_model.bounded.layout import Layout
+from distro_model.properties.checks import (
     Looks,
     at_second_revision,
     diverged,
@@ -27,11 +29,9 @@ from distro_model.bounded.checks import (
     restless,
     undeleted,
 )
-from distro_model.bounded.connections import of_silence, of_silent_connections
-from distro_model.bounded.draft import Layout
-from distro_model.bounded.half_open import of_half_open_links
-from distro_model.bounded.inside_checks import of_homes, of_indexes
-from distro_model.bounded.ip_checks import (
+from distro_model.properties.connection_checks import of_half_open_links, of_silence, of_silent_connections
+from distro_model.properties.inside_checks import of_homes, of_indexes
+from distro_model.properties.ip_checks import (
     ip_diverged,
     of_equal_revisions,
     of_ownership,

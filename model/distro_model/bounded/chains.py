@@ -1,0 +1,273 @@
+"""From statements to the chains of look-ups that a search takes: one chain for each transition at each place.
+
+What a search adds as a chooser stands before the steps: a budget that is spent, a timer that fires once a period. Time
+is derived from the period just before a step first reads it, so that everything before it shares its look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+
+from distro_model.bounded.layout import BUDGET, CLOCK, Layout, link_column, node_column
+from distro_model.cluster.budget import Budget, Clock
+from distro_model.cluster.statement import (
+    Does,
+    Function,
+    Member,
+    Place,
+    StatementError,
+    Step,
+    Transition,
+    alternatives,
+    events,
+    reads_of,
+    written_by,
+)
+from distro_model.cluster.values import Call, Link
+from distro_model.events import Event, Reply, Send
+from distro_model.messages import Verify
+from distro_model.node import NodeState
+from distro_model.properties.steps import alarm
+from distro_model.search.system import NO_GUARD, Alternative, Chain, Lookup, Registers, Value
+from distro_model.step import step
+
+Look = Callable[..., Sequence[Alternative]]
+Constants = tuple[tuple[str, Hashable], ...]
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Makes the chains of one bounded cluster; what they share (one object each, hence one table) is here."""
+
+    layout: Layout
+
+    def chain(self, transition: Transition, place: Place) -> Chain:
+        draft = _Draft(self, transition, place)
+        draft.open()
+        for each in transition.steps:
+            draft.add(each)
+        return draft.chain()
+
+    @cached_property
+    def constants(self) -> Mapping[str, Hashable]:
+        bounds = self.layout.bounds
+        always = {
+            "profile": self.layout.profile,
+            "services": bounds.services,
+            "periods": bounds.periods,
+            "lease_periods": bounds.lease_periods,
+            "slept_ms": self.slept_ms,
+        }
+        timeless = {} if bounds.periods else {"now": 0, "period": 0}
+        return {**always, **timeless, **({} if bounds.pauses else {"last_ms": None})}
+
+    @cached_property
+    def tell(self) -> Look:
+        """(node, event) -> the node after it, the calls that it sent, its answer, what was wrong about it."""
+
+        def told(node: NodeState | None, event: Event) -> Sequence[Alternative]:
+            if node is None:
+                return ()
+            result = step(node, event, self.layout.profile)
+            calls = tuple((out.target, _call(result.node, out)) for out in result.outputs if isinstance(out, Send))
+            answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
+            sent = tuple((target, call.request) for target, call in calls)
+            return ((result.node, calls, answer, alarm(node, event, result.node, answer, sent)),)
+
+        return told
+
+    @cached_property
+    def push(self) -> Mapping[str, Look]:
+        """For each target: (link, calls of one step) -> the link with those calls that go there, within the bound."""
+        return {target: self._push_to(target) for target in self.layout.nodes}
+
+    def _push_to(self, target: str) -> Look:
+        def pushed(link: Link, calls: Sequence[tuple[str, Call]]) -> Sequence[Alternative]:
+            for to, call in calls:
+                if to == target:
+                    link = link.with_call(call)
+            return ((link,),) if len(link.calls) <= self.layout.bounds.in_flight else ()
+
+        return pushed
+
+    @cached_property
+    def time(self) -> Look:
+        interval_ms = self.layout.profile.verify_interval_ms
+        return lambda clock: ((clock.period * interval_ms, clock.period),)
+
+    @cached_property
+    def slept_ms(self) -> int:
+        return (self.layout.bounds.lease_periods + 1) * self.layout.profile.verify_interval_ms
+
+    def once(self, timer: str, who: str) -> tuple[Look, tuple[str, ...]]:
+        """(clock) -> the clock after `who` has fired this timer; None when it had before in this period."""
+        if timer == "checked" and self.layout.bounds.pauses:
+            return partial(_checked, who, self.layout.profile.verify_interval_ms, self.slept_ms), (CLOCK, "last_ms")
+        return _once(timer, who), (CLOCK,)
+
+
+def _call(node: NodeState, send: Send) -> Call:
+    request = send.request
+    client = node.client(request.client) if isinstance(request, Verify) else None
+    return Call(request, sent_as=None if client is None else client.content)
+
+
+@cache
+def _spent(name: str) -> Look:
+    """One less of a budget; the same function for the same name, so that one table serves all places."""
+
+    def less(budget: Budget) -> Sequence[Alternative]:
+        after = budget.less(name)
+        return () if after is None else ((after,),)
+
+    return less
+
+
+@cache
+def _once(timer: str, who: str) -> Look:
+    def after(clock: Clock) -> Sequence[Alternative]:
+        fired = clock.fired(timer, who)
+        return () if fired is None else ((fired,),)
+
+    return after
+
+
+def _checked(node: str, interval_ms: int, slept_ms: int, clock: Clock) -> Sequence[Alternative]:
+    """A node that has slept since its last check can know it: that check is long ago (B23)."""
+    fired = clock.fired("checked", node)
+    last_ms = None if node not in clock.slept else (clock.period - 1) * interval_ms - slept_ms
+    return () if fired is None else ((fired.woken(node), last_ms),)
+
+
+@cache
+def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, tells: bool, watches: bool) -> Look:
+    """A look-up of the values of `names`: the same function and constants are the same object."""
+    given = dict(constants)
+
+    def look(*values: Value) -> Sequence[Alternative]:
+        found = function(**dict(zip(names, values, strict=True)), **given)
+        if watches:
+            return ((found,),)
+        return events(found) if tells else alternatives(found)
+
+    look.__qualname__ = function.__qualname__
+    return look
+
+
+@cache
+def _constant(function: Function, constants: Constants, *, tells: bool) -> Look:
+    """A look-up of what depends on nothing."""
+    found = function(**dict(constants))
+    result = events(found) if tells else alternatives(found)
+    return lambda _: result
+
+
+@dataclass
+class _Draft:
+    """One chain in the making. `latest`: column or other name -> the register with its latest value."""
+
+    chains: Chains
+    transition: Transition
+    place: Place
+    lookups: list[Lookup] = field(default_factory=list)
+    latest: dict[str, str] = field(default_factory=dict)
+    alarms: list[str] = field(default_factory=list)
+
+    def look(self, guard: str, function: Look, reads: Sequence[str], writes: Sequence[str]) -> None:
+        registers = tuple(f"{name}#{len(self.lookups)}" for name in writes)
+        self.lookups.append(Lookup(guard, function, tuple(map(self.register, reads)), registers))
+        self.latest.update(zip(writes, registers, strict=True))
+
+    def register(self, name: str) -> str:
+        return self.latest.get(name, name)
+
+    def open(self) -> None:
+        """What a search asks first: is there a budget left, was it not yet done in this period?"""
+        once, cost = self.transition.once, self.transition.cost
+        if once is not None and self.chains.layout.bounds.periods:
+            who = self.place.constants.get("node_name") or f"beat {self.place.constants['client']}"
+            function, writes = self.chains.once(once, str(who))
+            self.look(f"{once} in this period", function, (CLOCK,), writes)
+        if cost is not None:
+            self.look(f"no {cost} are left", _spent(cost), (BUDGET,), (BUDGET,))
+
+    def add(self, each: Step) -> None:
+        told = (each.told,) if each.told else ()
+        written = () if each.does in (Does.TELLS, Does.WATCHES) else tuple(written_by(each.function))
+        for member in self.place.members((*reads_of(each.function), *written, *told)):
+            self.add_at(each, member, written)
+
+    def add_at(self, each: Step, member: Member, written: tuple[str, ...]) -> None:
+        columns = {**self.place.columns, **member.columns}
+        constants = {**self.chains.constants, **self.place.constants, **member.constants}
+        names = reads_of(each.function)
+        given = tuple((name, constants[name]) for name in names if name in constants)
+        read = tuple(name for name in names if name not in constants)
+        self.derive_time(read)
+        for name in read:
+            if name not in columns and name not in self.latest:
+                where = f"{self.transition.kind} {self.place.name}"
+                raise StatementError(f"{where}: {each.name} reads {name}, which nothing writes")
+        guard = each.unless.format(**constants) if each.unless != NO_GUARD else NO_GUARD
+        tells, watches = each.does is Does.TELLS, each.does is Does.WATCHES
+        if read:
+            function, reads = _bound(each.function, read, given, tells=tells, watches=watches), read
+        else:
+            function, reads = _constant(each.function, given, tells=tells), (BUDGET,)
+        registers = [columns.get(name, name) for name in reads]
+        if tells:
+            self.look(guard, function, registers, ("event",))
+            self.tell(columns[each.told])
+        elif watches:
+            self.look(guard, function, registers, (f"alarm {len(self.alarms)}",))
+            self.alarms.append(self.register(f"alarm {len(self.alarms)}"))
+        else:
+            self.look(guard, function, registers, [columns.get(name, name) for name in written])
+
+    def derive_time(self, names: Sequence[str]) -> None:
+        if any(name in ("now", "period") and name not in self.latest for name in names):
+            self.look(NO_GUARD, self.chains.time, (CLOCK,), ("now", "period"))
+
+    def tell(self, column: str) -> None:
+        alarm_name, node = f"alarm {len(self.alarms)}", column.removeprefix(node_column(""))
+        self.look(f"{node} is down", self.chains.tell, (column, "event"), (column, "calls", "answer", alarm_name))
+        self.alarms.append(self.register(alarm_name))
+        for other in self.chains.layout.others(node):
+            link = link_column(node, other)
+            self.look(f"in flight on {node}->{other}", self.chains.push[other], (link, "calls"), (link,))
+
+    def chain(self) -> Chain:
+        transition, place = self.transition, self.place
+        constants = {**self.chains.constants, **place.constants}
+        names = reads_of(transition.says)
+        where = {name: self.register(place.columns.get(name, name)) for name in names if name not in constants}
+
+        def label(registers: Registers) -> object:
+            return transition.says(
+                **{name: constants[name] if name in constants else registers[where[name]] for name in names}
+            )
+
+        result = {name: register for name, register in self.latest.items() if name in self.chains.layout.columns}
+        kind = transition.kind.format(**constants)
+        needed = {*result.values(), *self.alarms, *where.values()}
+        return Chain(
+            f"{kind} {place.name}".strip(),
+            kind,
+            _without_unused(self.lookups, needed),
+            result,
+            label,
+            tuple(self.alarms),
+            transition.fair,
+        )
+
+
+def _without_unused(lookups: Sequence[Lookup], needed: set[str]) -> tuple[Lookup, ...]:
+    """Without what is written for nobody: no guard, and no register that anything reads."""
+    kept: list[Lookup] = []
+    for lookup in reversed(lookups):
+        if lookup.guard != NO_GUARD or needed.intersection(lookup.writes):
+            kept.append(lookup)
+            needed.update(lookup.reads)
+    return tuple(reversed(kept))

@@ -1,0 +1,150 @@
+"""The columns of a bounded cluster, and the places in it where transitions happen.
+
+Columns are nodes, links, clients, the budget, the clock of periods, clients of the HTTP API, and, where members are
+watched, whose beliefs may be out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.cluster.statement import Member, Place
+from distro_model.profiles import Profile
+
+BUDGET = "budget"
+CLOCK = "clock"
+STALE = "stale beliefs"
+
+
+def node_column(node: str) -> str:
+    return f"node {node}"
+
+
+def link_column(source: str, target: str) -> str:
+    return f"link {source}->{target}"
+
+
+def client_column(client: str) -> str:
+    return f"client {client}"
+
+
+def ip_column(client: str) -> str:
+    return f"ip client {client}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    bounds: Bounds
+    profile: Profile  # without time, except for the lease when periods pass
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        return self.bounds.node_names
+
+    @cached_property
+    def clients(self) -> tuple[str, ...]:
+        return self.bounds.client_names
+
+    @cached_property
+    def ip_clients(self) -> tuple[str, ...]:
+        return self.bounds.ip_client_names
+
+    @cached_property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        return tuple((source, target) for source in self.nodes for target in self.nodes if source != target)
+
+    def others(self, node: str) -> tuple[str, ...]:
+        return tuple(other for other in self.nodes if other != node)
+
+    def home(self, client: str) -> str:
+        return self.bounds.home(self.clients.index(client))
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        links = (link_column(*link) for link in self.links)
+        clients = (*map(client_column, self.clients), *map(ip_column, self.ip_clients))
+        return frozenset((*map(node_column, self.nodes), *links, *clients, BUDGET, CLOCK, *self._optional.values()))
+
+    # Places
+
+    @cached_property
+    def _optional(self) -> Mapping[str, str]:
+        return {"stale": STALE} if self.bounds.watches_members else {}
+
+    @cached_property
+    def _chooser(self) -> Mapping[str, str]:
+        """What only a search has."""
+        return {"budget": BUDGET, "clock": CLOCK, **self._optional}
+
+    @cached_property
+    def _everybody(self) -> tuple[tuple[Member, ...], ...]:
+        return (
+            tuple(Member({"life": client_column(client)}) for client in self.clients),
+            tuple(Member({"ip_life": ip_column(client)}) for client in self.ip_clients),
+            tuple(Member({"every_node": node_column(node)}) for node in self.nodes),
+        )
+
+    def node(self, node: str) -> Place:
+        others = self.others(node)
+        return Place(
+            node,
+            {"node": node_column(node), **self._chooser},
+            {"node_name": node, "others": others},
+            (
+                *self._everybody,
+                tuple(Member({"outgoing": link_column(node, other)}) for other in others),
+                tuple(Member({"incoming": link_column(other, node)}) for other in others),
+                tuple(Member({"guest": client_column(each)}) for each in self.clients if self.home(each) == node),
+                tuple(Member({"peer": node_column(other)}, {"peer_name": other}) for other in others),
+            ),
+        )
+
+    def link(self, source: str, target: str, **constants: str) -> Place:
+        columns = {"link": link_column(source, target), "source": node_column(source), "target": node_column(target)}
+        names = {"source_name": source, "target_name": target, **constants}
+        return Place(f"{source}->{target}", {**columns, **self._chooser}, names, self._everybody)
+
+    def client(self, client: str) -> Place:
+        columns = {"life": client_column(client), "home": node_column(self.home(client)), **self._chooser}
+        return Place(client, columns, {"client": client}, self._everybody)
+
+    def stranger(self, client: str, node: str) -> Place:
+        """A client, and some node that gets a request about it."""
+        columns = {"life": client_column(client), "node": node_column(node), **self._chooser}
+        claimant = next(iter(self.others(node)), "nobody")
+        return Place(f"{client} at {node}", columns, {"client": client, "node_name": node, "claimant": claimant})
+
+    def ip_client(self, client: str) -> Place:
+        return Place(client, {"ip_life": ip_column(client), **self._chooser}, {"client": client}, self._everybody)
+
+    def ip_client_at(self, client: str, node: str) -> Place:
+        columns = {"ip_life": ip_column(client), "node": node_column(node), **self._chooser}
+        return Place(f"{client} {node}", columns, {"client": client, "node_name": node})
+
+    def routes(self, client: str) -> Iterator[Place]:
+        """A request of the client arrives at one node, and is handled by one."""
+        for asked in self.nodes:
+            for handling in self.nodes:
+                nodes = {"asked": node_column(asked), "handling": node_column(handling)}
+                columns = {"ip_life": ip_column(client), **nodes, **self._chooser}
+                names = {"client": client, "asked_name": asked, "handling_name": handling}
+                yield Place(f"{client} {asked} {handling}", columns, names)
+
+    def everywhere(self) -> Place:
+        """The whole cluster at once."""
+        links = tuple(
+            Member(
+                {"any_link": link_column(*ends), "any_source": node_column(ends[0])},
+                {"any_source_name": ends[0], "any_target_name": ends[1]},
+            )
+            for ends in self.links
+        )
+        held = tuple(
+            Member({"holder": node_column(node), "held": client_column(client)})
+            for node in self.nodes
+            for client in self.clients
+        )
+        return Place("", self._chooser, {}, (*self._everybody, links, held))

@@ -1,0 +1,187 @@
+"""Which transitions a bounded cluster has, and where: everything that its bounds allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from distro_model.bounded import periods
+from distro_model.bounded.layout import Layout
+from distro_model.cluster import (
+    accidents,
+    calls,
+    clients,
+    connections,
+    crashes,
+    half_open,
+    http_clients,
+    inside,
+    members,
+    nodes,
+    operator,
+    torn,
+)
+from distro_model.cluster.statement import Place, Transition
+from distro_model.messages import Operation
+from distro_model.search.system import Fairness
+
+Placed = Iterator[tuple[Transition, Place]]
+
+
+def placed(layout: Layout) -> Placed:
+    """Every transition at every place, in the order in which a search tries them."""
+    yield from _of_clients(layout)
+    yield from _inside(layout)
+    yield from _of_connections(layout)
+    yield from _of_nodes(layout)
+    yield from _of_links(layout)
+    yield from _of_half_open_links(layout)
+    yield from _of_operators(layout)
+    yield from _in_parts(layout)
+    yield from _accidents(layout)
+    if layout.bounds.periods:
+        yield (periods.PERIOD if layout.bounds.half_open else periods.NOT_TESTED), layout.everywhere()
+    yield from _of_ip_clients(layout)
+    yield from _of_members(layout)
+
+
+def _of_clients(layout: Layout) -> Placed:
+    for client in layout.clients:
+        here = layout.client(client)
+        yield from ((each, here) for each in (clients.CONNECT, clients.CHANGE, clients.DISCONNECT))
+        if layout.bounds.batches:
+            yield clients.REGISTER_BATCH, here
+
+
+def _inside(layout: Layout) -> Placed:
+    bounds = layout.bounds
+    for node in layout.nodes:
+        if bounds.event_queue:
+            yield inside.HANDLE_EVENT, layout.node(node)
+        if bounds.lost_events:
+            yield inside.LOSE_EVENT, layout.node(node)
+    for client in layout.clients:
+        here = layout.client(client)
+        if bounds.slow_setups:
+            yield from ((each, here) for each in (inside.START_SETUP, inside.EARLY_REQUEST, inside.FINISH_SETUP))
+        if bounds.slow_requests:
+            yield from ((each, here) for each in (inside.START_REQUEST, inside.FINISH_REQUEST))
+
+
+def _of_connections(layout: Layout) -> Placed:
+    bounds = layout.bounds
+    if not bounds.silences and not bounds.idle_spells:
+        return
+    for client in layout.clients:
+        here = layout.client(client)
+        if bounds.silences:
+            yield connections.FALL_SILENT, here
+        yield from ((each, here) for each in (connections.ANSWER, connections.HANDLE_ANSWER))
+    for node in layout.nodes:
+        yield from ((each, layout.node(node)) for each in (periods.CHECK_CONNECTIONS, connections.END_CHECK))
+
+
+def _of_nodes(layout: Layout) -> Placed:
+    bounds = layout.bounds
+    for node in layout.nodes:
+        here = layout.node(node)
+        yield from ((each, here) for each in (nodes.RUN_TASK, nodes.VERIFY_ROUND))
+        if bounds.periods:
+            yield (nodes.LEASE_AND_BEAT_CHECK if layout.ip_clients else nodes.LEASE_CHECK), here
+        if bounds.crashes:
+            yield from ((each, here) for each in (nodes.LOAD, crashes.CRASH))
+            yield replace(crashes.RESTART, fair=Fairness.NONE if bounds.stays_down else Fairness.STRONG), here
+        if bounds.pauses:
+            yield periods.PAUSE, here
+
+
+def _of_links(layout: Layout) -> Placed:
+    bounds = layout.bounds
+    for source, target in layout.links:
+        here = layout.link(source, target)
+        for operation in (Operation.CHANGE, Operation.DELETE, Operation.VERIFY, Operation.SNAPSHOT):
+            deliver = {Operation.VERIFY: calls.DELIVER_VERIFY, Operation.SNAPSHOT: calls.DELIVER_SNAPSHOT}
+            if operation is not Operation.SNAPSHOT or bounds.crashes:
+                yield deliver.get(operation, calls.DELIVER), layout.link(source, target, operation=operation)
+        if bounds.crashes:
+            yield calls.FAIL, here
+        if bounds.drops or bounds.lost_replies or bounds.half_open:
+            yield calls.TIME_OUT, here
+        for fault in (calls.LOSE, calls.LOSE_REPLY, calls.SWALLOW, calls.OVERTAKE, calls.DUPLICATE):
+            if getattr(bounds, fault.cost or ""):
+                yield fault, here
+        if bounds.late_replies:
+            yield from ((each, here) for each in (calls.REPLY_LATE, calls.REPLY_ARRIVES))
+        if bounds.delays:
+            yield from ((each, here) for each in (calls.ABANDON, calls.ARRIVE))
+        for fault in (calls.GARBLE, calls.RAISE):
+            if getattr(bounds, fault.cost or ""):
+                yield fault, here
+
+
+def _of_half_open_links(layout: Layout) -> Placed:
+    for ends in layout.links if layout.bounds.half_open else ():
+        yield from ((each, layout.link(*ends)) for each in (half_open.BREAK, half_open.RECONNECT))
+
+
+def _of_operators(layout: Layout) -> Placed:
+    if layout.bounds.operator_changes:
+        yield from ((operator.OPERATOR_SETS, layout.client(client)) for client in layout.clients)
+        yield from ((operator.DELETE_METADATA, layout.node(node)) for node in layout.nodes)
+
+
+def _in_parts(layout: Layout) -> Placed:
+    if not layout.profile.applies_atomically:
+        for ends in layout.links:
+            yield from ((each, layout.link(*ends)) for each in (torn.BEGIN, torn.APPLY_PART, torn.APPLY_LAST))
+    if not layout.profile.reads_atomically:
+        yield from ((torn.READ_REVISION, layout.node(node)) for node in layout.nodes)
+
+
+def _accidents(layout: Layout) -> Placed:
+    if layout.bounds.raises and layout.bounds.crashes:
+        for ends in layout.links:
+            yield accidents.INTERRUPT_LOAD, layout.link(*ends, operation=Operation.SNAPSHOT)
+    if layout.bounds.strays:
+        for node in layout.nodes:
+            yield from ((accidents.STRAY, layout.stranger(client, node)) for client in layout.clients)
+
+
+def _of_ip_clients(layout: Layout) -> Placed:
+    bounds = layout.bounds
+    for client in layout.ip_clients:
+        for route in layout.routes(client):
+            yield http_clients.HTTP_CHANGE, route
+            if bounds.periods:
+                yield http_clients.HTTP_BEAT_IN_PERIOD, route
+            elif bounds.lapses:
+                yield http_clients.HTTP_BEAT, route
+        if bounds.races:
+            yield from ((http_clients.ENTER, layout.ip_client_at(client, node)) for node in layout.nodes)
+        if bounds.lapses:
+            yield periods.LAPSE, layout.ip_client(client)
+    for node in layout.nodes if bounds.ip_clients else ():
+        here = layout.node(node)
+        if not layout.profile.hands_over:
+            yield http_clients.ANNOUNCE, here
+        if not bounds.periods:
+            yield nodes.BEAT_CHECK, here
+        if bounds.races:
+            yield http_clients.FINISH, here
+
+
+def _of_members(layout: Layout) -> Placed:
+    bounds = layout.bounds
+    if not bounds.watches_members:
+        return
+    for ends in layout.links:
+        here = layout.link(*ends)
+        yield members.NEWS, here
+        if bounds.crashes:
+            yield members.BAD_NEWS, here
+        if bounds.flips:
+            yield members.FALSE_ALARM, here
+    for node in layout.nodes:
+        for listed in (members.LIST_LEAVES, members.LIST_JOINS, members.REREAD_LIST):
+            if getattr(bounds, listed.cost or ""):
+                yield listed, layout.node(node)

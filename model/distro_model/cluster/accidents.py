@@ -1,0 +1,44 @@
+"""What nobody in the cluster meant to happen: a load that is interrupted, and requests that no owner sent.
+
+A *stray* request claims a client for somebody else: connection ids are `millis_ip_port`, and collide after a step of a
+clock or behind a proxy (B41). It comes with a revision that the owner never reaches and with content of its own. Nobody
+hears its answer. At a client's home it may also be a DELETE.
+"""
+
+from __future__ import annotations
+
+from distro_model.cluster.calls import take
+from distro_model.cluster.statement import Transition, chooses, said, tells
+from distro_model.cluster.values import STRAY_CONTENT, STRAY_REVISION, Connection, Life
+from distro_model.events import LoadInterrupted, RequestReceived
+from distro_model.messages import Change, Delete
+from distro_model.transitions import LoadIsInterrupted, Strays
+
+
+def interruption(now: int) -> LoadInterrupted:
+    return LoadInterrupted(now)
+
+
+INTERRUPT_LOAD = Transition(
+    "interrupt load",
+    (chooses(take, "no such call"), tells("source", interruption)),
+    said(LoadIsInterrupted, "source_name"),
+    cost="raises",
+)
+"""The loader is interrupted while it waits for a snapshot."""
+
+
+def strays(life: Life, node_name: str, claimant: str, now: int) -> list[RequestReceived]:
+    if life.connection is Connection.ENDED:
+        return []
+    change = RequestReceived(now, claimant, Change(life.client, STRAY_REVISION, STRAY_CONTENT))
+    delete = RequestReceived(now, claimant, Delete(life.client))
+    return [change, delete] if life.home == node_name and life.connection is Connection.OPEN else [change]
+
+
+STRAY = Transition(
+    "stray",
+    (tells("node", strays, "{client} is gone"),),
+    lambda node_name, event: Strays(node_name, event.request),
+    cost="strays",
+)

@@ -1,0 +1,140 @@
+"""What clients do on their connections: connect, register, deregister, go away. What exactly is a choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
+from distro_model.cluster.registers import Lived
+from distro_model.cluster.statement import Transition, chooses, records, said, tells, writes
+from distro_model.cluster.values import Connection, Life
+from distro_model.events import (
+    BatchRegistered,
+    ClientConnected,
+    ClientDisconnected,
+    InstanceDeregistered,
+    InstanceRegistered,
+    InstanceRequest,
+)
+from distro_model.messages import Answer, CallResult, Content, batch_of
+from distro_model.transitions import ClientActs
+
+SERVICES = ("web", "db", "cache")
+SERVICE = SERVICES[0]
+
+Change = Register | Deregister | RegisterBatch
+
+
+class Asked(NamedTuple):
+    action: Change
+
+
+def request_of(action: Change, at_ms: int) -> InstanceRequest:
+    match action:
+        case Register(client, service, instance):
+            return InstanceRegistered(at_ms, client, service, instance)
+        case Deregister(client, service):
+            return InstanceDeregistered(at_ms, client, service)
+        case RegisterBatch(client, service, instances):
+            return BatchRegistered(at_ms, client, service, instances)
+
+
+def after_request(content: Content, request: InstanceRequest) -> Content:
+    """What a client publishes when this request of it is carried out."""
+    kept = {service: instance for service, instance in content if service != request.service}
+    match request:
+        case InstanceRegistered():
+            kept[request.service] = request.instance
+        case BatchRegistered():
+            kept[request.service] = batch_of(request.instances)
+    return tuple(sorted(kept.items()))
+
+
+def heard(life: Life, request: InstanceRequest, answer: Answer | None) -> Life:
+    """The client hears how its request ended, and from then on counts on what was answered with success."""
+    if answer is None or answer.result is not CallResult.SUCCESS or not life.is_up:
+        return life
+    return replace(life, acknowledged=after_request(life.acknowledged, request))
+
+
+# Connections
+
+
+def open_connection(life: Life) -> Lived | None:
+    return Lived(replace(life, connection=Connection.OPEN)) if life.connection is Connection.NEW else None
+
+
+def connected(life: Life, now: int) -> ClientConnected:
+    return ClientConnected(now, life.client)
+
+
+CONNECT = Transition(
+    "connect",
+    (writes(open_connection, "{client} cannot connect now"), tells("home", connected)),
+    lambda life: ClientActs(Connect(life.client, life.home)),
+)
+
+
+def end_connection(life: Life, period: int) -> Lived | None:
+    return Lived(life.ended(period)) if life.is_up and not life.silent else None
+
+
+def disconnected(life: Life, now: int) -> ClientDisconnected:
+    return ClientDisconnected(now, life.client)
+
+
+DISCONNECT = Transition(
+    "disconnect",
+    (writes(end_connection, "{client} cannot disconnect now"), tells("home", disconnected)),
+    lambda life: ClientActs(Disconnect(life.client)),
+)
+
+
+# Requests
+
+
+def ask(life: Life, services: int) -> list[Asked]:
+    """At one of its services: a registration that differs from all before it, or a deregistration."""
+    if not life.acts or not life.changes_left:
+        return []
+    published, instance = dict(life.contents[-1]), f"{life.address} v={len(life.contents)}"
+    asked: list[Asked] = []
+    for service in SERVICES[:services]:
+        asked.append(Asked(Register(life.client, service, instance)))
+        if service in published:
+            asked.append(Asked(Deregister(life.client, service)))
+    return asked
+
+
+def ask_batch(life: Life) -> Asked | None:
+    """Two instances at once, which differ from all before them."""
+    if not life.acts:
+        return None
+    version = len(life.contents)
+    instances = tuple(f"{address} v={version}" for address in (life.address, f"{life.address}81"))
+    return Asked(RegisterBatch(life.client, SERVICE, instances))
+
+
+def request(action: Change, now: int) -> InstanceRequest:
+    return request_of(action, now)
+
+
+def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
+    """What it publishes from now on, and what it was told of that."""
+    left = life.changes_left - (not isinstance(event, BatchRegistered))  # batches have a budget of their own
+    contents = (*life.contents, after_request(life.contents[-1], event))
+    return Lived(heard(replace(life, contents=contents, changes_left=left), event, answer))
+
+
+CHANGE = Transition(
+    "change",
+    (chooses(ask, "{client} cannot change now"), tells("home", request), records(remember)),
+    said(ClientActs, "action"),
+)
+REGISTER_BATCH = replace(
+    CHANGE,
+    kind="register a batch",
+    steps=(chooses(ask_batch, "{client} is not connected"), *CHANGE.steps[1:]),
+    cost="batches",
+)

@@ -1,0 +1,140 @@
+"""Connections that are open and quiet: clients fall silent, servers ask for a sign of life and close what gives none.
+
+Which connections are idle is a choice: a search may find any silent client idle, a living one costs it a budget each
+time; a clock says whose time is up. A living client answers before the wait is over; a silent one never does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from distro_model.cluster.registers import Before, Lived
+from distro_model.cluster.statement import Transition, chooses, said, tells, watches, writes
+from distro_model.cluster.values import Life
+from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
+from distro_model.node import NodeState
+from distro_model.search.system import Fairness, Finding
+from distro_model.transitions import AnswerIsHandled, Answers, ChecksConnections, EndsConnectionCheck, FallsSilent
+
+Names = tuple[str, ...]
+
+
+class Idle(NamedTuple):
+    idle: Names
+
+
+class Guest(NamedTuple):
+    guest: Life
+
+
+class Ejected(NamedTuple):
+    ejected: Names
+
+
+def silence(life: Life) -> Lived | None:
+    return Lived(replace(life, silent=True)) if life.acts else None
+
+
+FALL_SILENT = Transition(
+    "fall silent",
+    (writes(silence, "{client} is not connected"),),
+    lambda life: FallsSilent(life.client),
+    cost="silences",
+)
+
+
+def nobody_yet(node: NodeState | None) -> Idle | None:
+    return None if node is None or node.detections else Idle(())
+
+
+def check_of(idle: Names, now: int) -> ConnectionCheckDue | None:
+    return ConnectionCheckDue(now, idle) if idle else None
+
+
+CHECK_CONNECTIONS = Transition(
+    "connection check",
+    (
+        chooses(nobody_yet, "{node_name} is down, or waits for answers"),
+        tells("node", check_of, "no connection is idle"),
+    ),
+    said(ChecksConnections, "node_name", "idle"),
+    fair=Fairness.STRONG,
+)
+
+
+def answered(home: NodeState | None, life: Life, now: int) -> DetectionAnswered | None:
+    asked = None if home is None else home.detection(life.client)
+    if asked is None or asked.recorded or asked.counted or not life.acts:
+        return None
+    return DetectionAnswered(now, life.client)
+
+
+ANSWER = Transition(
+    "answer",
+    (tells("home", answered, "{client} was not asked"),),
+    lambda life: Answers(life.client),
+    fair=Fairness.STRONG,
+)
+
+
+def handled(home: NodeState | None, life: Life, now: int) -> DetectionHandled | None:
+    asked = None if home is None else home.detection(life.client)
+    return None if asked is None or asked.recorded == asked.counted else DetectionHandled(now, life.client)
+
+
+HANDLE_ANSWER = Transition(
+    "answer handled",
+    (tells("home", handled, "{client} has not answered"),),
+    lambda life: AnswerIsHandled(life.home, life.client),
+    fair=Fairness.STRONG,
+)
+
+
+def is_under_way(node: NodeState | None) -> bool:
+    return node is not None and bool(node.detections)
+
+
+def no_more_to_wait_for(node: NodeState | None, guest: Life) -> bool:
+    asked = None if node is None else node.detection(guest.client)
+    return asked is None or asked.counted or not guest.acts
+
+
+def remember(node: NodeState | None) -> Before:
+    return Before(node)
+
+
+def check_ends(now: int) -> ConnectionCheckEnds:
+    return ConnectionCheckEnds(now)
+
+
+def ejected(before: NodeState | None, node: NodeState) -> Ejected:
+    held = () if before is None else before.clients
+    return Ejected(tuple(client.name for client in held if node.client(client.name) is None))
+
+
+def wrongly_ejected(ejected: Names, guest: Life, node_name: str) -> Finding | None:
+    if guest.client not in ejected or not guest.acts:
+        return None
+    return Finding("INV-LIVE", f"{node_name} closed the connection of {guest.client}, which had answered")
+
+
+def close(ejected: Names, guest: Life, period: int) -> Guest:
+    return Guest(guest.ended(period) if guest.client in ejected else guest)
+
+
+END_CHECK = Transition(
+    "connection check ends",
+    (
+        writes(is_under_way, "{node_name} checks nothing"),
+        writes(no_more_to_wait_for, "a client is about to answer"),
+        writes(remember),
+        tells("node", check_ends),
+        writes(ejected),
+        watches(wrongly_ejected),
+        writes(close),
+    ),
+    said(EndsConnectionCheck, "node_name"),
+    fair=Fairness.STRONG,
+)
+"""As soon as every answer was counted; else when the wait is over, which is not before all the living answered."""

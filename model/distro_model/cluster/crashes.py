@@ -1,0 +1,102 @@
+"""How nodes fail and start again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from distro_model.actions import Crash, Restart
+from distro_model.cluster.registers import IpLived, Lived, Node, Stale
+from distro_model.cluster.statement import Transition, records, tells, writes
+from distro_model.cluster.values import Connection, IpLife, Life, Link
+from distro_model.events import LoadDue
+from distro_model.node import NodeState, fresh_node
+from distro_model.search.system import Fairness
+from distro_model.transitions import NodeFails
+
+Pairs = tuple[tuple[str, str], ...]
+"""(node, other): what the node believes of the other may rightly be out of date."""
+
+
+class Outgoing(NamedTuple):
+    outgoing: Link
+
+
+class Incoming(NamedTuple):
+    incoming: Link
+
+
+def stop(node: NodeState | None) -> Node | None:
+    return None if node is None else Node(None)
+
+
+def vanish(outgoing: Link) -> Outgoing:
+    return Outgoing(replace(outgoing, calls=(), half_open=False))
+
+
+def refuse(incoming: Link) -> Incoming:
+    return Incoming(replace(incoming.refused(), down=True))
+
+
+def disconnect(life: Life, node_name: str, period: int) -> Lived:
+    """Its own node has crashed, and its connection with it; copies of others may stay where nobody removes them."""
+    if life.home != node_name or not life.is_up:
+        return Lived(replace(life, left_cleanly=False))
+    return Lived(replace(life, connection=Connection.ENDED, silent=False, ended_period=period))
+
+
+def shaken(ip_life: IpLife) -> IpLived:
+    """A node has crashed, or left: what it alone knew is gone, or copies stay where nobody tells them to go."""
+    return IpLived(replace(ip_life, sure=False, left_to_lease=True))
+
+
+def with_pairs(stale: Pairs, *pairs: tuple[str, str]) -> Pairs:
+    return tuple(sorted({*stale, *pairs}))
+
+
+def unheard_of(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
+    """Nobody has heard yet that it has stopped, not even those who believed it DOWN before."""
+    kept = tuple(pair for pair in stale if pair[0] != node_name)
+    return Stale(with_pairs(kept, *((other, node_name) for other in others)))
+
+
+CRASH = Transition(
+    "crash",
+    (
+        writes(stop, "{node_name} is down"),
+        writes(vanish),
+        writes(refuse),
+        writes(disconnect),
+        records(shaken),
+        records(unheard_of),
+    ),
+    lambda node_name: NodeFails(Crash(node_name)),
+    cost="crashes",
+)
+"""The node is gone with all its memory; what waits for it fails, what it waited for vanishes."""
+
+
+def start(node: NodeState | None, node_name: str, others: tuple[str, ...], now: int) -> Node | None:
+    return None if node is not None else Node(fresh_node(node_name, others, now))
+
+
+def mend(incoming: Link) -> Incoming:
+    return Incoming(replace(incoming, down=False, half_open=False))
+
+
+def heard_of_by_nobody(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
+    """It believes everybody UP, and the others have not heard that it runs again."""
+    return Stale(with_pairs(stale, *((node_name, each) for each in others), *((each, node_name) for each in others)))
+
+
+def first_load(now: int) -> LoadDue:
+    return LoadDue(now)
+
+
+RESTART = Transition(
+    "restart",
+    (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), tells("node", first_load)),
+    lambda node_name: NodeFails(Restart(node_name)),
+    fair=Fairness.STRONG,
+)
+"""The node starts empty and loads at once. Calls that were waiting for the old one still fail."""

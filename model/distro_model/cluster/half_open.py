@@ -1,0 +1,59 @@
+"""Connections between nodes that break without a word, and the health check that replaces them.
+
+What was on its way is lost and so is all that is sent later; its sender sees time-outs and nothing else. A check of a
+connection that works changes nothing, so only the checks that find one broken are transitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.cluster.nodes import next_on
+from distro_model.cluster.registers import OneLink
+from distro_model.cluster.statement import Transition, said, writes
+from distro_model.cluster.values import Link, Phase
+from distro_model.node import NodeState
+from distro_model.profiles import Profile
+from distro_model.rules.health import is_tested
+from distro_model.search.system import Fairness
+from distro_model.transitions import BreaksSilently, Reconnects
+
+
+def break_silently(link: Link) -> OneLink | None:
+    if link.down or link.cut or link.half_open:
+        return None
+    calls = tuple(
+        call if call.phase is Phase.REFUSED else replace(call, phase=Phase.LOST, answer=None)
+        for call in link.calls
+        if call.phase is not Phase.ABANDONED
+    )
+    return OneLink(replace(link, calls=calls, half_open=True))
+
+
+BREAK = Transition(
+    "break silently",
+    (writes(break_silently, "there is no connection"),),
+    said(BreaksSilently, "source_name", "target_name"),
+    cost="half_open",
+)
+
+
+def reconnect(link: Link) -> OneLink | None:
+    return OneLink(replace(link, half_open=False)) if link.half_open else None
+
+
+def tests(source: NodeState | None, now: int, target_name: str, profile: Profile) -> bool:
+    return source is not None and is_tested(source, target_name, now, profile)
+
+
+def next_health_check(node: NodeState, after_ms: int, profile: Profile) -> int:
+    return next_on(node.started_ms, max(after_ms, node.started_ms) + 1, profile.health_check_ms)
+
+
+RECONNECT = Transition(
+    "reconnect",
+    (writes(reconnect, "the connection works"), writes(tests, "it is not tested")),
+    said(Reconnects, "source_name", "target_name"),
+    fair=Fairness.STRONG,
+    due=next_health_check,
+)

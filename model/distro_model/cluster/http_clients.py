@@ -1,0 +1,205 @@
+"""Clients of the HTTP API: what they ask, of whom, and who handles it.
+
+A request goes to any node and, where that one says so, on to another, all in one transition. Which request it is and
+who is asked are choices; how long a client is silent belongs to the chooser (`bounded/periods.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from distro_model.cluster.clients import SERVICE
+from distro_model.cluster.registers import Before, IpLived
+from distro_model.cluster.statement import Transition, chooses, records, said, tells, watches, writes
+from distro_model.cluster.values import IpLife
+from distro_model.events import AnnounceDue, Forward, HttpAction, HttpEntered, HttpFinished, HttpReceived, Reply
+from distro_model.messages import Answer, CallResult
+from distro_model.node import NodeState
+from distro_model.profiles import Profile
+from distro_model.rules.ip_clients import UNHEALTHY
+from distro_model.search.system import Fairness, Finding
+from distro_model.step import step
+from distro_model.transitions import AnnounceRuns, HttpAsks, HttpEnds, HttpEnters
+
+
+class Wanted(NamedTuple):
+    wanted: IpLife
+    """The client as it is once its request was carried out."""
+    asking: HttpReceived
+
+
+class Outcome(NamedTuple):
+    outcome: IpLife
+
+
+class Asking(NamedTuple):
+    asking: HttpReceived
+
+
+def ask(ip_life: IpLife) -> list[Wanted]:
+    """A registration that differs from all before it, or a deregistration of what is registered."""
+    if not ip_life.changes_left:
+        return []
+    left, number = ip_life.changes_left - 1, ip_life.registrations + 1
+    instance = f"{ip_life.client.partition('#')[0]} v={number}"
+    said = replace(ip_life, changes_left=left, earlier=ip_life.published, silence=0)
+    new = replace(said, registrations=number, published=((SERVICE, instance),))
+    asked = [Wanted(new, HttpReceived(0, ip_life.client, HttpAction.REGISTER, SERVICE, instance))]
+    if ip_life.published:
+        gone = HttpReceived(0, ip_life.client, HttpAction.DEREGISTER, SERVICE, "")
+        asked.append(Wanted(replace(said, published=()), gone))
+    return asked
+
+
+def beat_again(ip_life: IpLife) -> Wanted | None:
+    """Without periods a beat matters only after a silence."""
+    if not ip_life.silence or not ip_life.published:
+        return None
+    return Wanted(replace(ip_life, silence=0, earlier=ip_life.published), _beat(ip_life))
+
+
+def beat_in_period(ip_life: IpLife) -> Wanted | None:
+    return Wanted(replace(ip_life, earlier=ip_life.published), _beat(ip_life)) if ip_life.published else None
+
+
+def _beat(ip_life: IpLife) -> HttpReceived:
+    return HttpReceived(0, ip_life.client, HttpAction.BEAT, SERVICE, ip_life.published[0][1])
+
+
+def route(
+    asked: NodeState | None, asking: HttpReceived, asked_name: str, handling_name: str, profile: Profile
+) -> Asking | None:
+    """The node that is asked answers, or it forwards the request to the one that it believes to be the owner."""
+    outputs = () if asked is None else step(asked, asking, profile).outputs
+    if asked_name == handling_name:
+        return Asking(asking) if any(isinstance(each, Reply) for each in outputs) else None
+    return Asking(replace(asking, forwarded=True)) if outputs == (Forward(handling_name),) else None
+
+
+def remember(handling: NodeState | None) -> Before:
+    return Before(handling)
+
+
+def http_request(asking: HttpReceived, now: int) -> HttpReceived:
+    return replace(asking, at_ms=now) if now else asking
+
+
+def hear(ip_life: IpLife, wanted: IpLife, answer: Answer | None, periods: int) -> Outcome | None:
+    """What is refused is tried again; in a period the try itself counts."""
+    if answer is not None and answer.result is CallResult.SUCCESS:
+        return Outcome(wanted)
+    return Outcome(ip_life) if periods and wanted.published == ip_life.published else None
+
+
+def accepted(outcome: IpLife, before: NodeState | None) -> IpLived:
+    """Two nodes that accept different changes, neither knowing of the other's, fork the client: see INV-CLIENTACK."""
+    held = None if before is None else before.client(outcome.client)
+    content = () if held is None else tuple((service, text.removesuffix(UNHEALTHY)) for service, text in held.content)
+    return IpLived(outcome if content == outcome.earlier else replace(outcome, sure=False))
+
+
+def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> Finding | None:
+    """A request that was answered with SUCCESS shows at once where it was handled."""
+    if answer is None or answer.result is not CallResult.SUCCESS:
+        return None
+    held = handling.client(event.client)
+    shown = None if held is None else dict(held.content).get(event.service)
+    wanted = None if event.action is HttpAction.DEREGISTER else event.instance
+    if shown == wanted or (shown is not None and event.action is HttpAction.BEAT):
+        return None
+    what = f"{handling.name} answered {event.client}, which {event.action}, and shows {shown}"
+    return Finding("INV-CLIENTACK", what)
+
+
+_HANDLED = (
+    writes(route, "it is not handled there"),
+    writes(remember),
+    tells("handling", http_request),
+    records(hear, "nothing comes of it"),
+    records(accepted),
+    watches(dropped),
+)
+
+HTTP_CHANGE = Transition(
+    "http change",
+    (chooses(ask, "{client} cannot change now"), *_HANDLED),
+    said(HttpAsks, "asked_name", "handling_name", "event", "answer"),
+)
+HTTP_BEAT = replace(
+    HTTP_CHANGE,
+    kind="http beat",
+    steps=(chooses(beat_again, "{client} cannot beat now"), *_HANDLED),
+    fair=Fairness.STRONG,
+)
+HTTP_BEAT_IN_PERIOD = replace(
+    HTTP_BEAT, steps=(chooses(beat_in_period, "{client} cannot beat now"), *_HANDLED), once="done"
+)
+
+
+# First requests that are overtaken by another inside their owner (B30)
+
+
+def would_wait(node: NodeState | None, asking: HttpReceived, profile: Profile) -> bool:
+    return node is not None and step(node, HttpEntered(0, asking), profile).node != node
+
+
+def entered(asking: HttpReceived, now: int) -> HttpEntered:
+    return HttpEntered(now, asking)
+
+
+def as_wanted(wanted: IpLife) -> IpLived:
+    return IpLived(wanted)
+
+
+ENTER = Transition(
+    "http enter",
+    (
+        chooses(ask, "{client} cannot change now"),
+        writes(would_wait, "it would not wait there"),
+        records(as_wanted),
+        tells("node", entered),
+    ),
+    said(HttpEnters, "node_name", "asking"),
+    cost="races",
+)
+"""The first request of a client is inside its owner, which has not created the client yet."""
+
+
+def inside(node: NodeState | None) -> list[Asking]:
+    return [] if node is None else [Asking(each) for each in node.entered]
+
+
+def finished(asking: HttpReceived, now: int) -> HttpFinished:
+    return HttpFinished(now, asking)
+
+
+def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
+    """Of two first requests at once, which is the client's last word is anybody's guess: nothing is claimed of it."""
+    return IpLived(replace(ip_life, sure=False, silence=0) if asking.client == ip_life.client else ip_life)
+
+
+FINISH = Transition(
+    "http finish",
+    (chooses(inside, "no request is inside"), tells("node", finished), records(raced)),
+    said(HttpEnds, "node_name", "asking"),
+    fair=Fairness.STRONG,
+)
+
+
+def first_unannounced(node: NodeState | None, now: int) -> AnnounceDue | None:
+    """They are handled in the order in which they were raised."""
+    return None if node is None or not node.unannounced else AnnounceDue(now, node.unannounced[0])
+
+
+def at_once_announced(node: NodeState) -> int | None:
+    return 0 if node.unannounced else None
+
+
+ANNOUNCE = Transition(
+    "announce",
+    (tells("node", first_unannounced, "no event waits"),),
+    lambda node_name, event: AnnounceRuns(node_name, event.client),
+    fair=Fairness.STRONG,
+    due=at_once_announced,
+)

@@ -1,0 +1,159 @@
+"""Who is a member, and who is believed alive: member lists, and without a clock the news that reports bring.
+
+`stale` is history that no rule can read: the pairs (node, other) of which the node's belief may rightly be out of date.
+A crash, a restart, a false alarm or a new member makes pairs stale; a report between the two, whatever its end, makes
+them fresh. INV-OWNER speaks about what is fresh.
+
+Reports differ between choosers on purpose. A clock sends each when it is due (`nodes.REPORT`), and counts failures; for
+a search all that matters of a report is its news, at once, and one failure is enough for DOWN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from distro_model.cluster.crashes import Pairs, shaken, with_pairs
+from distro_model.cluster.registers import IpLived, Lived, Stale
+from distro_model.cluster.statement import Transition, chooses, records, said, tells, writes
+from distro_model.cluster.values import IpLife, Life
+from distro_model.events import CallEnded, MembersListed, RequestReceived
+from distro_model.messages import SUCCESS, UNREACHABLE, Report
+from distro_model.node import MemberState, NodeState
+from distro_model.search.system import Fairness
+from distro_model.transitions import FalseAlarm, ListRead, ReportEnds
+
+
+def _is_up(node: NodeState, other: str) -> bool:
+    return other in node.others and node.member(other).state is MemberState.UP
+
+
+def brings_news(
+    source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
+) -> Stale | None:
+    if source is None or target is None or target_name not in source.others:
+        return None
+    fresh = tuple(pair for pair in stale if pair not in {(source_name, target_name), (target_name, source_name)})
+    known = _is_up(source, target_name) and (_is_up(target, source_name) or source_name not in target.others)
+    return None if fresh == stale and known else Stale(fresh)
+
+
+def report_arrives(source_name: str, now: int) -> RequestReceived:
+    return RequestReceived(now, source_name, Report())
+
+
+def report_succeeds(target_name: str, now: int) -> CallEnded:
+    return CallEnded(now, target_name, Report(), SUCCESS)
+
+
+NEWS = Transition(
+    "report",
+    (
+        writes(brings_news, "it would bring no news"),
+        tells("target", report_arrives),
+        tells("source", report_succeeds),
+    ),
+    lambda source_name, target_name: ReportEnds(source_name, target_name, answered=True),
+    fair=Fairness.STRONG,
+)
+"""Of searches only. A report between two that run makes both UP for each other."""
+
+
+def brings_bad_news(
+    source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
+) -> Stale | None:
+    if source is None or target is not None or target_name not in source.others:
+        return None
+    fresh = tuple(pair for pair in stale if pair != (source_name, target_name))
+    known = source.member(target_name).state is MemberState.DOWN
+    return None if fresh == stale and known else Stale(fresh)
+
+
+def report_fails(target_name: str, now: int) -> CallEnded:
+    return CallEnded(now, target_name, Report(), UNREACHABLE)
+
+
+BAD_NEWS = Transition(
+    "report in vain",
+    (writes(brings_bad_news, "it would bring no news"), tells("source", report_fails)),
+    lambda source_name, target_name: ReportEnds(source_name, target_name, answered=False),
+    fair=Fairness.STRONG,
+)
+"""Of searches only. A report to a node that does not run makes that DOWN."""
+
+
+def fails_to_reach(
+    source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
+) -> Stale | None:
+    if source is None or target is None or not _is_up(source, target_name):
+        return None
+    return Stale(with_pairs(stale, (source_name, target_name)))
+
+
+def handed_over(ip_life: IpLife) -> IpLived:
+    """Whoever takes a client over, or back, counts its silence from then on: when it must be gone is left open."""
+    return IpLived(replace(ip_life, left_to_lease=True))
+
+
+FALSE_ALARM = Transition(
+    "false alarm",
+    (
+        writes(fails_to_reach, "one of them is down, or believed so"),
+        records(handed_over),
+        tells("source", report_fails),
+    ),
+    said(FalseAlarm, "source_name", "target_name"),
+    cost="flips",
+)
+"""Of searches only. A report fails although the other node runs: a link is broken for a while, one way (D16)."""
+
+
+class Listed(NamedTuple):
+    listed: tuple[str, ...]
+    """All members but the reader."""
+    changed: str | None
+    """Who is new in the list, or in it no more."""
+
+
+def leaving(node: NodeState | None) -> list[Listed]:
+    others = () if node is None else node.others
+    return [Listed(tuple(other for other in others if other != gone), gone) for gone in others]
+
+
+def joining(node: NodeState | None, others: tuple[str, ...]) -> list[Listed]:
+    if node is None:
+        return []
+    return [Listed(tuple(sorted((*node.others, new))), new) for new in others if new not in node.others]
+
+
+def rereading(node: NodeState | None) -> Listed | None:
+    return None if node is None else Listed(node.others, None)
+
+
+def relist(stale: Pairs, changed: str | None, peer: NodeState | None, node_name: str, peer_name: str) -> Stale:
+    """Of a new member that runs there is no news yet. Of one that does not, nothing good was ever heard."""
+    if changed != peer_name:
+        return Stale(stale)
+    fresh = tuple(pair for pair in stale if pair != (node_name, peer_name))
+    return Stale(fresh if peer is None else with_pairs(fresh, (node_name, peer_name)))
+
+
+def unsettled(life: Life) -> Lived:
+    return Lived(replace(life, left_cleanly=False))
+
+
+def members_listed(listed: tuple[str, ...], now: int) -> MembersListed:
+    return MembersListed(now, listed)
+
+
+NO_LIST = "there is no such list"
+REREAD_LIST = Transition(
+    "list refreshes",
+    (chooses(rereading, NO_LIST), records(relist), tells("node", members_listed)),
+    said(ListRead, "node_name", "listed"),
+    cost="refreshes",
+)
+_CHANGED = (records(relist), records(unsettled), records(shaken), tells("node", members_listed))
+LIST_LEAVES = replace(REREAD_LIST, kind="list leaves", steps=(chooses(leaving, NO_LIST), *_CHANGED), cost="leaves")
+LIST_JOINS = replace(REREAD_LIST, kind="list joins", steps=(chooses(joining, NO_LIST), *_CHANGED), cost="joins")
+"""A node reads its member list anew. Where the list changes, what clients left behind may stay there."""

@@ -1,0 +1,224 @@
+"""What nodes do by themselves: queued tasks and timers. `due` is when a clock lets it happen.
+
+A timer is judged when it fires, not when its instant begins: another timer of the same instant may change its guard.
+Every timer of a node is in phase with the node's start (wire-protocol.md 6.2, 6.5, 6.7, 4.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from distro_model.cluster.alarms import forgotten
+from distro_model.cluster.registers import Before
+from distro_model.cluster.statement import Transition, chooses, said, tells, watches, writes
+from distro_model.cluster.values import Connection, IpLife, Life
+from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
+from distro_model.node import MemberState, NodeState, Task
+from distro_model.profiles import Profile
+from distro_model.rules.index import corrections
+from distro_model.rules.owners import is_ip_client, is_responsible
+from distro_model.search.system import Fairness, Finding
+from distro_model.step import step
+from distro_model.transitions import BeatCheckRuns, LeaseCheckRuns, LoadRuns, TaskRuns, VerifyRuns
+
+
+def next_on(phase_ms: int, from_ms: int, period_ms: int) -> int:
+    """The first time not before `from_ms` that is a whole number of periods after the phase."""
+    return from_ms + (phase_ms - from_ms) % period_ms
+
+
+# Tasks
+
+
+class Queued(NamedTuple):
+    task: Task
+
+
+def queued(node: NodeState | None) -> list[Queued]:
+    tasks = () if node is None else node.tasks
+    return [Queued(task) for task in tasks if node is not None and not is_being_read(node, task)]
+
+
+def is_being_read(node: NodeState, task: Task) -> bool:
+    """Tasks of one client and target are executed one after the other (`rules/torn.py` has one with a pause in it)."""
+    return any((read.client, read.target) == (task.client, task.target) for read in node.reads)
+
+
+def execution(task: Task, now: int) -> TaskDue:
+    return TaskDue(now, task.client, task.target)
+
+
+def next_tick(node: NodeState, after_ms: int, profile: Profile) -> int | None:
+    if not node.tasks:
+        return None
+    due_ms = max(min([task.since_ms + task.delay_ms for task in node.tasks]), after_ms + 1)
+    return next_on(node.started_ms, due_ms, profile.tick_ms)
+
+
+RUN_TASK = Transition(
+    "task",
+    (chooses(queued, "no task is queued"), tells("node", execution)),
+    lambda node_name, task: TaskRuns(node_name, task.target, task.client, task.action),
+    fair=Fairness.STRONG,
+    due=next_tick,
+)
+
+
+# Verify
+
+
+def verify_rounds(node: NodeState | None, now: int, profile: Profile) -> list[VerifyDue]:
+    """Without anything to verify a round does nothing. One that asks one member alone may ask any (m-verify-to-one)."""
+    if node is None or not has_round(node, profile):
+        return []
+    return [VerifyDue(now)] if profile.verifies_everybody else [VerifyDue(now, only=other) for other in node.others]
+
+
+def has_round(node: NodeState, profile: Profile) -> bool:
+    if profile.keeps_index and profile.audits_index and not node.local.events and corrections(node):
+        return True  # a node without clients of its own has its index to look after
+    return node.loaded and has_something_to_verify(node, profile)
+
+
+def has_something_to_verify(node: NodeState, profile: Profile) -> bool:
+    owns = any(is_responsible(node, client, profile) for client in node.clients)
+    return owns or (profile.verify_lists_owned and bool(node.others))
+
+
+def next_round(node: NodeState, after_ms: int, profile: Profile) -> int:
+    period_ms = profile.verify_interval_ms
+    return next_on(node.started_ms, max(after_ms + 1, node.started_ms + period_ms), period_ms)
+
+
+VERIFY_ROUND = Transition(
+    "verify round",
+    (tells("node", verify_rounds, "not loaded, or nothing to verify"),),
+    said(VerifyRuns, "node_name"),
+    once="verified",
+    fair=Fairness.WEAK,
+    due=next_round,
+)
+
+
+# Leases and beats
+
+
+def remember(node: NodeState | None) -> Before:
+    return Before(node)
+
+
+def lease_check(now: int, last_ms: int | None) -> LeaseCheckDue:
+    return LeaseCheckDue(now, last_ms)
+
+
+def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | None:
+    """A lease check removed the copy of a client whose connection is open (INV-LIVE)."""
+    gone = before is not None and before.client(life.client) is not None and node.client(life.client) is None
+    if not gone or life.connection is not Connection.OPEN:
+        return None
+    return Finding("INV-LIVE", f"{node.name} let {life.client} expire, which is connected to {life.home}")
+
+
+def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
+    """Every lease that a check may end starts to run when it was renewed: copies, tombstones, and with the mutant that
+    lets them expire natives too."""
+    starts = [each.renewed_ms for each in node.clients if not each.native or profile.natives_expire]
+    starts += [since_ms for _, since_ms in node.gone]
+    if not starts:
+        return None
+    return next_on(node.started_ms, max(min(starts) + profile.lease_ms, after_ms) + 1, profile.lease_check_ms)
+
+
+LEASE_CHECK = Transition(
+    "lease check",
+    (writes(remember), tells("node", lease_check), watches(expired)),
+    said(LeaseCheckRuns, "node_name"),
+    once="checked",
+    fair=Fairness.WEAK,
+    due=next_lease_check,
+)
+
+
+def finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
+    return node is not None and step(node, BeatCheckDue(now), profile).node != node
+
+
+def beat_check(now: int) -> BeatCheckDue:
+    return BeatCheckDue(now)
+
+
+def forgotten_by_check(before: NodeState | None, node: NodeState, ip_life: IpLife) -> Finding | None:
+    return forgotten(before, node, ip_life)
+
+
+def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
+    if not any(is_ip_client(client.name) for client in node.clients):
+        return None
+    return next_on(node.started_ms, max(after_ms, node.started_ms) + 1, profile.lease_check_ms)
+
+
+BEAT_CHECK = Transition(
+    "beat check",
+    (writes(finds_something, "it would find nothing"), tells("node", beat_check)),
+    said(BeatCheckRuns, "node_name"),
+    fair=Fairness.STRONG,
+    due=next_beat_check,
+)
+LEASE_AND_BEAT_CHECK = replace(
+    LEASE_CHECK,
+    steps=(*LEASE_CHECK.steps, writes(remember), tells("node", beat_check), watches(forgotten_by_check)),
+)
+"""With periods both come once in each."""
+
+
+# The first load
+
+
+def load(node: NodeState | None, now: int) -> LoadDue | None:
+    return None if node is None or node.load_at_ms is None else LoadDue(now)
+
+
+def next_load(node: NodeState) -> int | None:
+    return node.load_at_ms
+
+
+LOAD = Transition(
+    "load",
+    (tells("node", load, "no load is due"),),
+    said(LoadRuns, "node_name"),
+    once="loaded",  # time presses here too: a load that is due is tried in every period
+    fair=Fairness.WEAK,
+    due=next_load,
+)
+
+
+# Reports: of clocks only. Without time, who is down is found out all at once (`bounded/news.py`).
+
+
+def report(node: NodeState | None, now: int) -> ReportDue | None:
+    return None if node is None or not node.others else ReportDue(now)
+
+
+def next_report(node: NodeState, after_ms: int, profile: Profile) -> int | None:
+    first_ms = node.started_ms + profile.report_first_ms
+    return next_on(first_ms, max(after_ms + 1, first_ms), profile.report_interval_ms) if node.others else None
+
+
+REPORT = Transition("report", (tells("node", report, "nobody to report to"),), str, due=next_report)
+
+
+def report_to_not_up(node: NodeState | None, now: int) -> ReportToNotUpDue | None:
+    all_up = node is None or all(each.state is MemberState.UP for each in node.members)
+    return None if all_up else ReportToNotUpDue(now)
+
+
+def next_report_to_not_up(node: NodeState, after_ms: int, profile: Profile) -> int | None:
+    if not profile.reports_to_members_not_up:
+        return None
+    return next_on(node.started_ms, max(after_ms, node.started_ms) + 1, profile.report_not_up_interval_ms)
+
+
+REPORT_TO_NOT_UP = Transition(
+    "report to members not up", (tells("node", report_to_not_up, "all are up"),), str, due=next_report_to_not_up
+)

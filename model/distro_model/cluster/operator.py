@@ -1,0 +1,71 @@
+"""An operator sets the weight of an instance, and nodes have it deleted when they believe that the instance is gone.
+
+Both are agreed on by all nodes at once. A mark may stay for any time before its minute is over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from distro_model.cluster.budget import Budget
+from distro_model.cluster.statement import Transition, chooses, said, tells, watches
+from distro_model.cluster.values import Life
+from distro_model.events import MetadataDeleted, OperatorSet
+from distro_model.messages import addresses_of
+from distro_model.node import NodeState
+from distro_model.rules.metadata import publishers
+from distro_model.search.system import Fairness, Finding
+from distro_model.transitions import DeletesMetadata, OperatorSets
+
+
+class Wish(NamedTuple):
+    address: str
+    value: str
+
+
+class Expired(NamedTuple):
+    address: str
+
+
+def set_something(life: Life, budget: Budget) -> Wish | None:
+    """Another value each time."""
+    if life.address not in addresses_of(life.contents[-1]) or not life.acts:
+        return None
+    return Wish(life.address, f"weight {budget.operator_changes + 1}")
+
+
+def operator_set(address: str, value: str, now: int) -> OperatorSet:
+    return OperatorSet(now, address, value)
+
+
+OPERATOR_SETS = Transition(
+    "operator sets",
+    (chooses(set_something, "nothing to set"), tells("every_node", operator_set)),
+    said(OperatorSets, "address", "value"),
+    cost="operator_changes",
+)
+
+
+def expired(node: NodeState | None) -> list[Expired]:
+    return [] if node is None else [Expired(address) for address in node.expiring]
+
+
+def published_still(node: NodeState | None, address: str) -> Finding | None:
+    """INV-METADATA. It asks the node itself: of a publisher elsewhere it may not have heard yet."""
+    names = [] if node is None else sorted(client.name for client in publishers(node, address))
+    if node is None or not names:
+        return None
+    what = f"{node.name} has what an operator set of {address} deleted, which {' and '.join(names)} publishes"
+    return Finding("INV-METADATA", what)
+
+
+def metadata_deleted(address: str, now: int) -> MetadataDeleted:
+    return MetadataDeleted(now, address)
+
+
+DELETE_METADATA = Transition(
+    "delete metadata",
+    (chooses(expired, "no metadata is marked"), watches(published_still), tells("every_node", metadata_deleted)),
+    said(DeletesMetadata, "node_name", "address"),
+    fair=Fairness.STRONG,
+)

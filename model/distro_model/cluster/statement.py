@@ -1,0 +1,182 @@
+"""How a transition is stated: functions in a row, whose parameter names are the registers that they read.
+
+A parameter is what an earlier step of the transition wrote, or a column of the place where it happens ("source",
+"link"), or a constant of that place ("source_name", "profile"). Where a parameter belongs to a family ("life": one for
+each client), the step happens once for each member. A step writes the fields of the NamedTuple that it returns; a list
+of those is a choice, None (or False) is its guard being false. `fitting.py` proves that names and types fit.
+
+Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock a plain function
+(`clock/executor.py`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from distro_model.search.system import NO_GUARD, Fairness
+
+Function = Callable[..., Any]
+
+
+class StatementError(TypeError):
+    """A transition does not fit together; the message says which step, which name, and where."""
+
+
+class Does(Enum):
+    WRITES = auto()
+    CHOOSES = auto()
+    """A search tries all alternatives; any other chooser says which, by giving the registers that this would write."""
+    RECORDS = auto()
+    """It writes what no rule can read: history that properties look at. Only a search keeps it."""
+    TELLS = auto()
+    """A node gets the event that it returns, and sends what it sends; its answer is in the register `answer`."""
+    WATCHES = auto()
+    """A property of this transition: it returns a `Finding` or None, and writes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    function: Function
+    does: Does
+    unless: str
+    """What it means that there is no alternative, as a clause, with names of constants of the place in braces."""
+    told: str = ""
+    """The parameter name of the node that is told."""
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+
+def writes(function: Function, unless: str = NO_GUARD) -> Step:
+    return Step(function, Does.WRITES, unless)
+
+
+def chooses(function: Function, unless: str) -> Step:
+    return Step(function, Does.CHOOSES, unless)
+
+
+def records(function: Function, unless: str = NO_GUARD) -> Step:
+    return Step(function, Does.RECORDS, unless)
+
+
+def tells(node: str, function: Function, unless: str = NO_GUARD) -> Step:
+    return Step(function, Does.TELLS, unless, node)
+
+
+def watches(function: Function) -> Step:
+    return Step(function, Does.WATCHES, NO_GUARD)
+
+
+def said(label: Function, *names: str) -> Function:
+    """The label of a transition, made of these registers."""
+
+    def says(**registers: object) -> object:
+        return label(*(registers[name] for name in names))
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    setattr(says, "__signature__", inspect.Signature(parameters))  # noqa: B010 - functions have no such attribute
+    return says
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One kind of thing that can happen, wherever it happens. `says` makes its label, from registers too."""
+
+    kind: str
+    """With names of constants of the place in braces."""
+    steps: tuple[Step, ...]
+    says: Function
+    cost: str | None = None
+    """The budget of which a search spends one: a field of `Bounds`."""
+    once: str | None = None
+    """A search with periods lets it happen once in each: the field of its `Clock` that has who did."""
+    fair: Fairness = Fairness.NONE
+    due: Function | None = None
+    """When a clock lets it happen, in ms, or None for not as things are; a search does not ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of a family: what its parameter names stand for."""
+
+    columns: Mapping[str, str]
+    constants: Mapping[str, Hashable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something happens: what the parameter names stand for there."""
+
+    name: str
+    columns: Mapping[str, str]
+    constants: Mapping[str, Hashable] = field(default_factory=dict)
+    families: tuple[tuple[Member, ...], ...] = ()
+
+    def members(self, names: Sequence[str]) -> Sequence[Member]:
+        """Of the family to which one of these names belongs; none of a family that is empty here."""
+        foreign = {name for name in names if name not in self.columns}
+        if foreign & OPTIONAL:
+            return ()
+        if not foreign & FAMILIES:
+            return (Member({}),)
+        return next((each for each in self.families if each and foreign & {*each[0].columns, *each[0].constants}), ())
+
+
+FAMILIES = frozenset(
+    {"outgoing", "incoming", "life", "ip_life", "guest", "peer", "peer_name", "every_node", "holder", "held"}
+    | {"any_link", "any_source", "any_source_name", "any_target_name"}
+)
+"""Parameter names of families; which members they have is said by a place, and it may be none."""
+
+OPTIONAL = frozenset({"stale"})
+"""Parameter names of columns that some clusters do without, and with them the steps that touch them."""
+
+
+@cache
+def reads_of(function: Function) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+@cache
+def hints_of(function: Function) -> Mapping[str, Any]:
+    return get_type_hints(function)
+
+
+def kinds_in(hint: Any) -> frozenset[Any]:
+    """The parts of a union."""
+    return frozenset(get_args(hint)) if get_origin(hint) in (Union, UnionType) else frozenset({hint})
+
+
+@cache
+def written_by(function: Function) -> Mapping[str, Any]:
+    """Register name -> type: the fields of the NamedTuple that it returns, maybe in a list, maybe or None."""
+    parts = [each for each in kinds_in(hints_of(function).get("return", NoneType)) if each is not NoneType]
+    if parts == [bool]:
+        return {}
+    result = get_args(parts[0])[0] if len(parts) == 1 and get_origin(parts[0]) is list else parts[0] if parts else None
+    if len(parts) != 1 or not hasattr(result, "_fields"):
+        raise StatementError(f"{function.__module__}.{function.__qualname__} does not say what it writes: {parts}")
+    return dict(get_type_hints(result))
+
+
+def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:
+    """What a step returned, as alternatives: none, one, or several."""
+    if hasattr(result, "_fields"):
+        return (result,)
+    if result is None or result is False:
+        return ()
+    return ((),) if result is True else result
+
+
+def events(result: Any) -> Sequence[tuple[Any, ...]]:
+    """What a step that tells returned, likewise."""
+    if result is None:
+        return ()
+    return [(each,) for each in result] if isinstance(result, list) else ((result,),)

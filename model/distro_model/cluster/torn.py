@@ -1,0 +1,111 @@
+"""CHANGEs that are made and applied in steps, for profiles that do so (B05): what may come between two of them.
+
+A CHANGE that its receiver is applying is a call in the phase HANDLED; the node's `applies` has the other half. In a
+search every step is a choice; on a clock all of them are due at once, in any order with what else that instant brings.
+"""
+
+from __future__ import annotations
+
+from distro_model.cluster.calls import arrival, end, first_sent
+from distro_model.cluster.registers import Meant, OneLink, Taken
+from distro_model.cluster.statement import Transition, chooses, tells, writes
+from distro_model.cluster.values import Call, Link, Phase
+from distro_model.events import ApplyDue, ReadDue
+from distro_model.messages import Answer, Change, Operation
+from distro_model.node import NodeState
+from distro_model.search.system import Fairness
+from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApply, ReadsRevision
+from distro_model.work import Apply
+
+
+def mean_change(link: Link) -> Meant | None:
+    position = first_sent(link, frozenset({Operation.CHANGE}))
+    return None if position is None else Meant(link.calls[position])
+
+
+def begin(link: Link, call: Call) -> OneLink:
+    return OneLink(link.with_phase(call, Phase.HANDLED))
+
+
+def is_unanswered(answer: Answer | None) -> bool:
+    return answer is None
+
+
+BEGIN = Transition(
+    "begin CHANGE",
+    (
+        chooses(mean_change, "no such call"),
+        writes(begin),
+        tells("target", arrival),
+        writes(is_unanswered, "it is answered at once"),
+    ),
+    lambda source_name, target_name, call: BeginsToApply(source_name, target_name, call.request),
+    fair=Fairness.STRONG,
+)
+"""A CHANGE arrives and is not answered yet. (One that is answered at once is delivered as ever.)"""
+
+
+def next_parts(target: NodeState | None, source_name: str, now: int) -> list[ApplyDue]:
+    applies = () if target is None else target.applies
+    return [ApplyDue(now, apply) for apply in dict.fromkeys(applies) if apply.source == source_name]
+
+
+def _position(link: Link, apply: Apply) -> int | None:
+    request = Change(apply.client, apply.revision, apply.content)
+    found = (at for at, call in enumerate(link.calls) if call.phase is Phase.HANDLED and call.request == request)
+    return next(found, None)
+
+
+def is_unheard(link: Link, event: ApplyDue, answer: Answer | None) -> bool:
+    return answer is None or _position(link, event.apply) is None
+
+
+def take_handled(link: Link, event: ApplyDue) -> Taken | None:
+    position = _position(link, event.apply)
+    return None if position is None else Taken(link.without(position), link.calls[position])
+
+
+def at_once_applied(node: NodeState) -> int | None:
+    return 0 if node.applies else None
+
+
+NOTHING_APPLIED = "nothing of {source_name} is being applied"
+APPLY_PART = Transition(
+    "apply",
+    (tells("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller hears of it")),
+    lambda target_name, event: AppliesInPart(target_name, event.apply),
+    fair=Fairness.STRONG,
+    due=at_once_applied,
+)
+"""A step that nobody hears of: not the last, or its caller has crashed."""
+
+APPLY_LAST = Transition(
+    "apply the last",
+    (
+        tells("target", next_parts, NOTHING_APPLIED),
+        writes(take_handled, "its caller has crashed"),
+        tells("source", end, "it is not the last step"),
+    ),
+    lambda source_name, target_name, event: AppliesLastPart(
+        source_name, target_name, event.request, event.answer.result
+    ),
+    fair=Fairness.STRONG,
+    due=at_once_applied,
+)
+
+
+def pending_reads(node: NodeState | None, now: int) -> list[ReadDue]:
+    return [] if node is None else [ReadDue(now, read) for read in dict.fromkeys(node.reads)]
+
+
+def at_once_read(node: NodeState) -> int | None:
+    return 0 if node.reads else None
+
+
+READ_REVISION = Transition(
+    "read revision",
+    (tells("node", pending_reads, "nothing is being read"),),
+    lambda node_name, event: ReadsRevision(node_name, event.read.target, event.read.client),
+    fair=Fairness.STRONG,
+    due=at_once_read,
+)
