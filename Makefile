@@ -4,20 +4,19 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: gate test lint bench gate-nacos proto docs clean
+.PHONY: gate test test-all lint bench gate-nacos proto docs clean
 
 gate: $(READY)
 	@$(BIN)/distrocheck gate --budget quick
 
-# Two processes side by side: what is pure, and what opens ports, starts nodes or needs Spark.
-PURE_TESTS := model/tests protos/tests traces/tests
-OTHER_TESTS := docs impl/tests conformance/tests spark/tests
+# Two processes side by side; the tests that share a Spark session stay in one of them (conftest.py).
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test: $(READY)
-	@mkdir -p distrocheck-out
-	@$(BIN)/python -m pytest -q -p no:cacheprovider $(PURE_TESTS) >distrocheck-out/pure-tests.txt 2>&1 & pure=$$!; \
-	$(BIN)/python -m pytest -q $(OTHER_TESTS); code=$$?; \
-	wait $$pure || code=1; cat distrocheck-out/pure-tests.txt; exit $$code
+	@$(PYTEST) -m "not slow"
+
+test-all: $(READY)
+	@$(PYTEST)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

@@ -156,7 +156,9 @@ def played(profile: str, *ids: str, mutant: str | None = None) -> Log:
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize("profile", ["nacos-2.0.4", PROFILE, "strict"])
+@pytest.mark.parametrize(
+    "profile", ["strict", *(pytest.param(name, marks=pytest.mark.slow) for name in ("nacos-2.0.4", PROFILE))]
+)
 def test_a_node_does_not_differ_from_itself(profile: str) -> None:
     found = run_differential("embedded", profile)
     assert [*map(str, found.unexplained), *(deviation.id for deviation, _ in found.explained)] == []
@@ -183,6 +185,7 @@ def test_a_node_that_behaves_otherwise_is_seen(script: str, profile: str, mutant
 
 
 @pytest.mark.wire
+@pytest.mark.slow
 def test_a_real_server_and_a_reference_node_differ_in_what_is_listed_only() -> None:
     if shutil.which("java") is None:
         pytest.skip("INCONCLUSIVE: there is no Java here")

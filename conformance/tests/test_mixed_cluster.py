@@ -24,6 +24,7 @@ COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main(
 
 
 @pytest.mark.wire
+@pytest.mark.slow
 def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind() -> None:
     if shutil.which("java") is None:
         pytest.skip("there is no Java here")

@@ -43,6 +43,7 @@ def cells() -> tuple[Cell, ...]:
     return asyncio.run(side_by_side())
 
 
+@pytest.mark.slow  # the official Python SDK is met in impl/tests too
 @pytest.mark.parametrize("name", GRPC_SDKS + HTTP_SDKS)
 def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(cells: tuple[Cell, ...], name: str) -> None:
     of_sdk = [cell for cell in cells if cell.sdk == name]
