@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, schedule, start
+from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, start
 from distro_model.actions import (
     Advance,
     Connect,
@@ -22,7 +22,7 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
-from distro_model.clock import Traffic
+from distro_model.clock import Traffic, schedule
 from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
