@@ -268,6 +268,36 @@ def free_port() -> int:
 
 
 @pytest.mark.wire
+def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(tmp_path: Path) -> None:
+    (port,) = free_main_ports(1)
+    served = (*COMMAND, "serve", "--nodes", "2", "--port", str(port), "--log-dir", str(tmp_path / "logs"))
+    with subprocess.Popen(served, stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            addresses = [json.loads(server.stdout.readline())["address"] for _ in range(2)]
+            register = f"http://{addresses[0]}/nacos/v1/ns/instance?serviceName=web&ip=10.0.0.9&port=80"
+            with urllib.request.urlopen(urllib.request.Request(register, method="POST")) as answer:
+                assert answer.read() == b"ok"
+            wait_for_text("[Client-Add] Received distro client sync data 10.0.0.9:80#true", tmp_path / "logs")
+        finally:
+            server.send_signal(signal.SIGINT)
+    found = run("import", "nacos-logs", str(tmp_path / "logs"), "--out", str(tmp_path / "out"), "--json")
+    assert found.returncode == 0
+    assert sorted(json.loads(found.stdout)["nodes"].values()) == sorted(addresses)
+    events = [json.loads(line) for line in (tmp_path / "out" / "nacos-logs.ndjson").read_text().splitlines()]
+    holders = {event["node"] for event in events if event.get("client") == "10.0.0.9:80#true" and event.get("digest")}
+    assert holders == set(addresses)
+
+
+def wait_for_text(text: str, directory: Path) -> None:
+    """Until a log says so."""
+    deadline = time.monotonic() + 30
+    while not any(text in path.read_text() for path in directory.rglob("*.log")):
+        assert time.monotonic() < deadline, f"no log below {directory} says {text!r}"
+        time.sleep(0.1)
+
+
+@pytest.mark.wire
 def test_serve_says_where_its_nodes_are_and_ends_when_interrupted() -> None:
     port = free_port()
     with subprocess.Popen([*COMMAND, "serve", "--nodes", "3", "--port", str(port)], stdout=subprocess.PIPE) as server:

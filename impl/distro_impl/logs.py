@@ -13,15 +13,33 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Collection
 from datetime import UTC, datetime
 from enum import StrEnum
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import TextIO
 
 FIELDS = ("node", "event", "client", "peer")
 """What a line may say beside its text (`extra` of the logging call)."""
 
-LOG_FILES = ("protocol-distro", "naming-distro")
+LOG_FILES = (
+    "protocol-distro",
+    "naming-distro",
+    "naming-server",
+    "naming-event",
+    "naming-push",
+    "naming-performance",
+    "nacos-cluster",
+    "remote-digest",
+    "plugin-control-connection",
+)
 """Names of loggers, and of files of a real server without `.log`."""
+
+OWN, OWN_FILE = "distro_impl", "nacos"
+"""Under this logger all of our own stand, and here their lines go; a real server has a file of that name too."""
+MAX_FILE_BYTES = 2**30
+"""As in a server's own settings; then the file is put aside."""
 
 MAX_TEXT = 2_000
 """Characters of one value in a line."""
@@ -46,6 +64,10 @@ class NacosFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return super().format(record) + "\n"
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
+        level = "WARN" if record.levelno == logging.WARNING else record.levelname
+        return f"{record.asctime} {level} {record.message}"
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - the name is logging's
         trace = cut(super().formatException(ei), MAX_TRACE)  # type: ignore[arg-type]
@@ -137,4 +159,28 @@ def log_to(stream: TextIO = sys.stderr, *, form: LogFormat = LogFormat.NACOS, le
     """Everything that this process logs from `level` on goes to `stream`."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else NacosFormatter())
+    handler.setLevel(level)
     logging.basicConfig(handlers=[handler], level=level, force=True)
+
+
+def log_to_directory(directory: Path, nodes: Collection[str], *, level: str = "INFO") -> None:
+    """The files that a real server writes, from `level` on: in `directory`, or below it in one of each node.
+
+    What a real server has no file for goes to OWN_FILE of each node. Raises OSError when a file cannot be written.
+    """
+    for name in LOG_FILES:
+        logging.getLogger(name).setLevel(level)
+    for node in nodes:
+        folder = directory if len(nodes) == 1 else directory / node.replace(":", "_")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in LOG_FILES:
+            handler = _file_handler(folder / f"{name}.log")
+            handler.addFilter(lambda record, node=node: getattr(record, "node", None) == node)  # type: ignore[misc]
+            logging.getLogger(name).addHandler(handler)
+        logging.getLogger(OWN).addHandler(_file_handler(folder / f"{OWN_FILE}.log"))
+
+
+def _file_handler(path: Path) -> logging.Handler:
+    handler = RotatingFileHandler(path, maxBytes=MAX_FILE_BYTES, backupCount=7, encoding="utf-8")
+    handler.setFormatter(NacosFormatter())
+    return handler

@@ -51,7 +51,9 @@ def test_a_line_is_an_object_with_what_it_is_about(written: StringIO):
 
 
 def lines(caplog: pytest.LogCaptureFixture, node: str) -> list[str]:
-    return [record.getMessage() for record in caplog.records if getattr(record, "node", None) == node]
+    """Of Distro."""
+    told = [record for record in caplog.records if getattr(record, "node", None) == node]
+    return [record.getMessage() for record in told if record.name in ("protocol-distro", "naming-distro")]
 
 
 @pytest.mark.wire

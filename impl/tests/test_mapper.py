@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from impl_lab import NACOS_2_2_4, STRICT
 
-from distro_impl import NodeConfig, Profile
+from distro_impl import NodeConfig, Profile, VirtualClock
 from distro_impl.distro.mapper import DistroMapper, distro_hash
 from distro_impl.membership.members import ServerMemberManager
+from distro_impl.naming.naming_log import NamingLog
+from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import NotifyCenter, OwnersChanged
 
@@ -21,8 +23,9 @@ class View:
         config = NodeConfig(port=int(own.rpartition(":")[2]), members=() if standalone else MEMBERS, profile=profile)
         self.notify_center, self.switches = NotifyCenter(), SwitchDomain()
         self.members = ServerMemberManager(config, self.notify_center, config.other_members)
+        log = NamingLog(config.address, ServiceManager(VirtualClock()))
         self.mapper = DistroMapper(
-            profile, self.members, self.switches, self.notify_center, standalone=config.is_standalone
+            profile, self.members, self.switches, self.notify_center, log, standalone=config.is_standalone
         )
 
     def without(self, *down: str) -> View:

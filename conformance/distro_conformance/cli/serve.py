@@ -20,7 +20,7 @@ from distro_conformance.event_loop import new_event_loop
 from distro_conformance.verdict import UsageError
 from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
-from distro_impl.logs import LogFormat, log_to
+from distro_impl.logs import LogFormat, log_to, log_to_directory
 from distro_impl.ports import MAX_PORT
 from distro_impl.settings import Configured, configured, read_properties
 
@@ -63,7 +63,13 @@ def serve(
     log_format: Annotated[LogFormat, typer.Option(help="Logs on stderr as a real server writes them, or JSON.")] = (
         LogFormat.NACOS
     ),
-    log_level: Annotated[LogLevel, typer.Option(help="What is logged.")] = LogLevel.WARNING,
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged on stderr.")] = LogLevel.WARNING,
+    log_dir: Annotated[
+        Path | None,
+        typer.Option(
+            file_okay=False, help="Write the log files of a real server here; of several nodes in one folder each."
+        ),
+    ] = None,
 ) -> None:
     """Start reference nodes: SDKs connect to the main port + 1000, other members to + 1001.
 
@@ -95,6 +101,12 @@ def serve(
         member_list_file=members_file,
         standalone=nodes == 1 and not further_members and not members_file,
     )
+    if log_dir is not None:
+        files_level = LogLevel.DEBUG if log_level is LogLevel.DEBUG else LogLevel.INFO
+        try:
+            log_to_directory(log_dir, cluster.addresses, level=files_level)
+        except OSError as error:
+            raise UsageError(f"--log-dir: {error}; name a directory that can be written") from error
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(cluster))
 

@@ -44,6 +44,7 @@ class Membership:
     def begin(self) -> None:
         """Start to report, and to watch the file."""
         now_ms = self.core.clock.now_ms()
+        self.members.log.began(self.members.all_members(), standalone=self.core.config.is_standalone)
         if not self.core.config.is_standalone:
             self._begin_reports(now_ms)
         if self.lookup:

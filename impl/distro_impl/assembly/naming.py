@@ -12,7 +12,9 @@ from distro_impl.naming.beats import Beats
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.instance_operator import InstanceOperator
+from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.push import PushRecord, PushService
+from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.naming.udp_push import UdpPushService
@@ -22,6 +24,7 @@ from distro_impl.remote.connection_manager import ConnectionManager
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Naming:
     core: Core
+    log: NamingLog
     switches: SwitchDomain
     mapper: DistroMapper
     clients: ClientManager
@@ -36,10 +39,12 @@ class Naming:
     def of(cls, core: Core, membership: Membership) -> Self:
         clock, profile, notify_center = core.clock, core.profile, core.notify_center
         switches = SwitchDomain()
+        services = ServiceManager(clock)
+        log = NamingLog(core.config.address, services)
         mapper = DistroMapper(
-            profile, membership.members, switches, notify_center, standalone=core.config.is_standalone
+            profile, membership.members, switches, notify_center, log, standalone=core.config.is_standalone
         )
-        clients = ClientManager(clock, profile, notify_center, core.watch, mapper)
+        clients = ClientManager(clock, profile, notify_center, core.watch, mapper, services, log)
         storage = ServiceStorage(clock, profile, clients, notify_center)
         ids = InstanceIdGenerator(clock, core.config.address)
         beats = Beats(clock=clock, profile=profile, clients=clients, switches=switches, notify_center=notify_center)
@@ -53,6 +58,7 @@ class Naming:
         )
         return cls(
             core=core,
+            log=log,
             switches=switches,
             mapper=mapper,
             clients=clients,
@@ -67,6 +73,7 @@ class Naming:
     def begin(self, connections: ConnectionManager) -> None:
         """Start the cleaners, and to tell subscribers over these connections."""
         clock, profile, now_ms = self.core.clock, self.core.profile, self.core.clock.now_ms()
+        self.mapper.begin()
         PushService(
             clock=clock,
             profile=profile,
@@ -77,6 +84,7 @@ class Naming:
             switches=self.switches,
             notify_center=self.core.notify_center,
             record=self.push_record,
+            log=self.log,
         )
         clock.every(
             profile.client_clean_period_ms, self.clients.remove_expired, first_ms=now_ms, name="expired client cleaner"

@@ -73,6 +73,8 @@ class DistroClientDataProcessor:
             raise MalformedSyncDataError(f"{sync.client_id} is a persistent client, which Distro does not carry")
         if client is not None:
             self._check_types(client, sync)
+        if self._profile.batch_registration and not sync.has_batches:
+            self._log.no_batch(sync.client_id)
         self._clients.apply(sync, revision=sync.revision if self._takes_over_revision(sync) else None, reason=reason)
         return True
 
@@ -118,6 +120,9 @@ class DistroClientDataProcessor:
         """2.0.0 - 2.1.1 only ask whether the client exists (B02); from 2.1.2 on revision 0 always passes (D11)."""
         if not self._profile.verify_tests_revision or (revision == 0 and not self._profile.zero_is_a_revision):
             return True
+        if revision != client.revision:
+            kind = "IpPortBasedClient" if isinstance(client, IpPortClient) else "ConnectionBasedClient"
+            self._log.revision_differs(client.id, kind, client.revision, revision)
         return revision == client.revision
 
     def _takes_over_revision(self, sync: SyncData) -> bool:

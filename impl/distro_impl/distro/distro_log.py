@@ -83,6 +83,14 @@ class DistroLog(NodeLog):
         else:
             self.tell(naming, logging.INFO, text, client, client=client)
 
+    def no_batch(self, client: str) -> None:
+        text = "[processBatchInstanceDistroData] BatchInstanceData is null , clientId is :%s"
+        self.tell(naming, logging.INFO, text, client, client=client)
+
+    def revision_differs(self, client: str, kind: str, local: int, remote: int) -> None:
+        text = "[DISTRO-VERIFY-FAILED] %s[%s] revision local=%s, remote=%s"
+        self.tell(naming, logging.INFO, text, kind, client, local, remote, client=client)
+
     def client_deleted(self, client: str) -> None:
         self.tell(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
 
@@ -91,6 +99,9 @@ class DistroLog(NodeLog):
         self.tell(naming, logging.ERROR, text, error=error)
 
     # Loading
+
+    def load_waits(self) -> None:
+        self.tell(protocol, logging.INFO, "[DISTRO-INIT] waiting distro data storage register...")
 
     def load_began(self, peer: str) -> None:
         self.tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from distro_impl.java_hash import java_hash
 from distro_impl.json_fields import JAVA_INT_MAX
 from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.notify_center import MembersChanged, NotifyCenter, OwnersChanged
 from distro_impl.profiles import Profile
@@ -26,10 +27,12 @@ class DistroMapper:
         members: ServerMemberManager,
         switches: SwitchDomain,
         notify_center: NotifyCenter,
+        log: NamingLog,
         *,
         standalone: bool,
     ) -> None:
         self._profile, self._members, self._switches, self._standalone = profile, members, switches, standalone
+        self._log, self._healthy = log, members.healthy_addresses()
         self._own_address = members.self_member.address
         self._notify = notify_center
         self._places = self._read_places()
@@ -59,7 +62,13 @@ class DistroMapper:
     def _owner_among(self, places: tuple[str, ...], tag: str) -> str:
         return places[distro_hash(tag) % len(places)] if places else self._own_address
 
-    def _on_members_changed(self, _: MembersChanged) -> None:
+    def begin(self) -> None:
+        """Write down whom the node begins with."""
+        self._log.healthy_list_changed(self._healthy, self._healthy)
+
+    def _on_members_changed(self, event: MembersChanged) -> None:
+        old, self._healthy = self._healthy, event.healthy
+        self._log.healthy_list_changed(old, event.healthy)
         before, self._places = self._places, self._read_places()
         if self._places != before:
             self._notify.publish(OwnersChanged(lambda tag: self._owner_among(before, tag)))

@@ -15,6 +15,7 @@ from typing import Any
 from distro_impl.config import NodeConfig
 from distro_impl.json_fields import FieldError, read_field
 from distro_impl.logs import logger
+from distro_impl.membership.cluster_log import ClusterLog
 from distro_impl.notify_center import MembersChanged, NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
@@ -138,6 +139,7 @@ class ServerMemberManager:
 
     def __init__(self, config: NodeConfig, notify_center: NotifyCenter, others: Iterable[str]) -> None:
         self._profile, self._notify_center = config.profile, notify_center
+        self.log = ClusterLog(config.address, config.profile)
         self.self_member = Member(
             config.address,
             extend_info={
@@ -190,6 +192,7 @@ class ServerMemberManager:
             return False
         known = {} if self._profile.member_starts_down else self.others  # 2.0.0 forgets what it knew of everybody
         self.others = {address: known.get(address) or self._new_member(address) for address in others}
+        self.log.list_changed(self.all_members())
         self._publish()
         return True
 
@@ -215,7 +218,9 @@ class ServerMemberManager:
         (real-nacos.md section 3), against wire-protocol.md section 4.3.
         """
         member = self.others.get(node["address"])
-        if member is not None:
+        if member is None:
+            self.log.reported_by_stranger(node["address"])
+        else:
             changed = member.take_over(node)
             self._set_state(member, MemberState.UP, changed=changed)
         return member is not None

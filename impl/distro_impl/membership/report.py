@@ -57,6 +57,7 @@ class MemberReportTask:
         """From 2.3.0 on, in a period of its own. One that does not answer keeps nobody else waiting."""
         for member in tuple(self._members.others.values()):
             if member.state is not MemberState.UP:
+                self._members.log.reports_to_unhealthy(member.address)
                 self._clock.spawn(self._report_to(member), f"report to {member.address}, not UP")
 
     async def _report_to(self, member: Member) -> None:
@@ -97,6 +98,8 @@ class MemberReportTask:
                 self._http.request("POST", url, headers=headers, body=body), self._profile.report_timeout_ms
             )
         except (TimeoutError, aiohttp.ClientError) as error:
+            reason = "Connection refused" if _is_refusal(error) else str(error) or "timeout"
+            self._members.log.report_failed(member.address, reason)
             self._http_failed(member, refused=_is_refusal(error))
             return
         code, node = _read_answer(answer)

@@ -17,6 +17,7 @@ from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind, Watch
 from distro_impl.naming.client import Client, Published, PublishedInstance, Service, SyncData
 from distro_impl.naming.ip_port_client import Agent, IpPortClient, Ownership, is_ip_port
+from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.notify_center import (
     ClientChanged,
@@ -44,15 +45,16 @@ class ClientManager:
         notify_center: NotifyCenter,
         watch: Watch,
         ownership: Ownership,
+        services: ServiceManager,
+        log: NamingLog,
     ) -> None:
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
-        self._ownership = ownership
+        self._ownership, self._services, self._log = ownership, services, log
         self._clients: dict[str, Client] = {}
         self._deleted_ms: dict[str, int] = {}
         self._cleaned_ms: int | None = None
         self._publishers: dict[Service, dict[str, Client]] = {}
         self._subscribers: dict[Service, dict[str, Client]] = {}
-        self._services = ServiceManager(clock)
 
     # Clients
 
@@ -69,6 +71,7 @@ class ClientManager:
                 return
             self._remove(client_id, NodeEventKind.REPLICA_REMOVED, CONNECTED)
         client = self._clients[client_id] = Client(client_id, native=True, renewed_ms=self._clock.now_ms())
+        self._log.connected(client_id)
         self._watch.tell(NodeEventKind.CLIENT_CONNECTED, client)
 
     def _sync_client_connected(self, sync: SyncData) -> Client:
@@ -80,6 +83,7 @@ class ClientManager:
         native = self._profile.synced_created_as_native
         client = Client(sync.client_id, native=native, renewed_ms=self._clock.now_ms(), revision=revision)
         self._clients[sync.client_id] = client
+        self._log.connected(client.id)
         return client
 
     def ip_port_client_connected(self, client_id: str) -> IpPortClient:
@@ -95,6 +99,7 @@ class ClientManager:
         now_ms = self._clock.now_ms()
         client = IpPortClient(client_id, native=False, renewed_ms=now_ms, revision=revision, ownership=self._ownership)
         self._clients[client_id] = client
+        self._log.connected(client_id)
         self._notify.publish(IpPortClientCreated(client))
         return client
 
@@ -114,6 +119,7 @@ class ClientManager:
     def _remove(self, client_id: str, kind: NodeEventKind, reason: str | None) -> None:
         """With all its instances and subscriptions."""
         client = self._clients.pop(client_id, None)
+        self._log.disconnected(client_id)
         if client is None:
             return
         for service in client.subscribers:
@@ -123,7 +129,7 @@ class ClientManager:
         self._watch.tell(kind, client, reason)
         self._notify.publish(ClientRemoved(client))
         for service in client.publishers:
-            self._services.touch(service)
+            self._services.changed(service)
             self._notify.publish(ServiceChanged(service))
 
     def remove_expired(self) -> None:
@@ -184,6 +190,8 @@ class ClientManager:
 
     def expire_instance(self, client: IpPortClient, service: Service) -> None:
         """There were none for so long that it goes."""
+        held = {**client.singles[service].to_json(), "lastHeartBeatTime": client.heart_beats_ms[service]}
+        self._log.expired(client.id, service, held)
         self._judge(client, service, None)
 
     def _judge(self, client: IpPortClient, service: Service, published: PublishedInstance | None) -> None:
@@ -193,6 +201,7 @@ class ClientManager:
         self._keep(client, {service: published})
         if published is not None:
             client.heart_beats_ms[service] = last_beat_ms
+            self._log.health_judged(client.id, service, published, last_beat_ms)
         if self._profile.revision_follows_beats:
             client.revision = client.content_hash()
         self._tell_change(client, (service,))
@@ -245,8 +254,10 @@ class ClientManager:
                     client.heart_beats_ms.pop(service, None)
                 else:
                     client.heart_beats_ms[service] = now_ms
+            tell = self._log.removed if published is None else self._log.changed
+            tell(client.id, service)
         for service in changes:
-            self._services.touch(service)
+            self._services.changed(service)
 
     def _tell_change(self, client: Client, services: Collection[Service]) -> None:
         self._publish_change(client, services)

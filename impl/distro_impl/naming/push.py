@@ -13,6 +13,7 @@ from distro_impl.clocks.clock import Clock
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
+from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.naming.udp_push import UdpPushService
@@ -20,7 +21,6 @@ from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceSubsc
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.tasks.delay_engine import DelayTaskEngine
-from distro_protos import Json
 
 NOTIFY_SUBSCRIBER = "NotifySubscriberRequest"
 
@@ -53,8 +53,10 @@ class PushService:
         switches: SwitchDomain,
         notify_center: NotifyCenter,
         record: PushRecord,
+        log: NamingLog,
     ) -> None:
         self._clock, self._profile, self._switches, self._record = clock, profile, switches, record
+        self._log = log
         self._clients, self._storage, self._connections, self._udp = clients, storage, connections, udp
         self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(clock, self._push_to, _merged, "push tasks")
         notify_center.subscribe(ServiceChanged, self._on_service_changed)
@@ -63,10 +65,15 @@ class PushService:
     def _on_service_changed(self, event: ServiceChanged) -> None:
         """Where queries show what the last push saw, the push has to be, whether or not anybody listens."""
         if self._profile.queries_read_pushed_view or self._clients.subscribers_of(event.service):
-            self._delayed.add(event.service, None, self._profile.push_delay_ms)
+            self._add(event.service, None)
 
     def _on_subscribed(self, event: ServiceSubscribed) -> None:
-        self._delayed.add(event.service, frozenset({event.client_id}), self._profile.push_delay_ms)
+        self._add(event.service, frozenset({event.client_id}))
+
+    def _add(self, service: Service, targets: Targets) -> None:
+        if service in self._delayed:
+            self._log.push_merged(service)
+        self._delayed.add(service, targets, self._profile.push_delay_ms)
 
     def _push_to(self, service: Service, targets: Targets) -> None:
         if not self._switches.push_enabled:
@@ -75,29 +82,37 @@ class PushService:
         self._storage.refresh(service)
         for client in self._clients.subscribers_of(service):
             if targets is None or client.id in targets:
-                self._clock.spawn(self._push(service, client), f"push of {service.name} to {client.id}")
+                push = self._push(service, client, to_all=targets is None)
+                self._clock.spawn(push, f"push of {service.name} to {client.id}")
 
-    async def _push(self, service: Service, client: Client) -> None:
+    async def _push(self, service: Service, client: Client, *, to_all: bool) -> None:
         clusters = client.subscribers.get(service)
         if clusters is None:
             return
-        info = self._storage.info(service, clusters=clusters)
+        info, began_ms = self._storage.info(service, clusters=clusters), self._clock.now_ms()
         if is_ip_port(client.id):
             grouped = {**info, "name": service.grouped_name}
             del grouped["groupName"]
-            self._record.pushed(acknowledged=await self._udp.push(client.id, grouped))
+            is_acknowledged, ip = await self._udp.push(client.id, grouped), client.id
         else:
-            await self._push_on_stream(service, client, {"serviceInfo": info, "module": "naming"})
-
-    async def _push_on_stream(self, service: Service, client: Client, body: Json) -> None:
-        connection = self._connections.get(client.id)
-        if connection is None:
-            return
-        is_acknowledged = await self._connections.push(
-            connection, NOTIFY_SUBSCRIBER, body, self._profile.push_timeout_ms
-        )
+            connection = self._connections.get(client.id)
+            if connection is None:
+                return
+            body, ip = {"serviceInfo": info, "module": "naming"}, connection.meta.client_ip
+            timeout_ms = self._profile.push_timeout_ms
+            is_acknowledged = await self._connections.push(connection, NOTIFY_SUBSCRIBER, body, timeout_ms)
+            if not is_acknowledged:
+                self._try_again(service, client)
         self._record.pushed(acknowledged=is_acknowledged)
-        if not is_acknowledged and service in client.subscribers and self._connections.get(client.id) is not None:
+        took_ms = self._clock.now_ms() - began_ms
+        if is_acknowledged:
+            hosts = len(info["hosts"])
+            self._log.pushed(service, ip, hosts=hosts, took_ms=took_ms, now_ms=self._clock.now_ms(), to_all=to_all)
+        else:
+            self._log.push_failed(service, ip, took_ms)
+
+    def _try_again(self, service: Service, client: Client) -> None:
+        if service in client.subscribers and self._connections.get(client.id) is not None:
             self._delayed.add(service, frozenset({client.id}), self._profile.push_retry_delay_ms)
 
 

@@ -15,16 +15,31 @@ class ServiceManager:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed_ms: dict[Service, int] = {}
+        self._revisions: dict[Service, int] = {}
 
     def __contains__(self, service: Service) -> bool:
         return service in self._changed_ms
 
     def touch(self, service: Service) -> None:
-        """Somebody registers in it, or its instances changed."""
+        """Somebody registers in it."""
         self._changed_ms[service] = self._clock.now_ms()
+
+    def changed(self, service: Service) -> None:
+        """Its instances did."""
+        self.touch(service)
+        self._revisions[service] = self.revision(service) + 1
+
+    def changed_ms(self, service: Service, default_ms: int) -> int:
+        """When it last did; the default for one that does not exist."""
+        return self._changed_ms.get(service, default_ms)
+
+    def revision(self, service: Service) -> int:
+        """How often its instances changed; only logs show it."""
+        return self._revisions.get(service, 0)
 
     def remove(self, service: Service) -> None:
         del self._changed_ms[service]
+        self._revisions.pop(service, None)
 
     def services(self) -> list[Service]:
         """All of them, empty ones too, sorted."""

@@ -43,7 +43,7 @@ IGNORED: Mapping[str, str] = {
     "nacos.inetutils.": "the address is nacos.inetutils.ip-address",
     "nacos.istio.": _NO_PLUGIN,
     "nacos.k8s.": _NO_PLUGIN,
-    "nacos.logs.": "logs go to standard error",
+    "nacos.logs.": "logs go to standard error, and where `serve --log-dir` says",
     "nacos.plugin.": _NO_PLUGIN,
     "nacos.security.ignore.urls": "paths that need no token are fixed",
     "nacos.naming.clean.expired-metadata.": _NO_RAFT,

@@ -67,6 +67,10 @@ class DelayTaskEngine(Generic[K, A]):
             heappush(self._due, (task.due_ms, task.number, key))
             self._set_timer(task.due_ms)
 
+    def __contains__(self, key: K) -> bool:
+        """Whether something waits under this key."""
+        return key in self._tasks
+
     def pending(self, key: K) -> A | None:
         """The action that waits under this key."""
         task = self._tasks.get(key)

@@ -1,0 +1,116 @@
+"""What a node writes about clients, services and pushes, in the words of a real server.
+
+Three of its files: `naming-server`, `naming-event` and `naming-push`. The words are those of running servers of 2.0.4,
+2.2.4 and 2.3.2, which are alike in all of this; what they never showed there is from wire-protocol.md section 9.1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from distro_impl.logs import NodeLog, logger
+from distro_impl.naming.client import PublishedInstance, Service
+from distro_impl.naming.service_manager import ServiceManager
+from distro_protos import Json, write_json
+
+server, event, push = logger("naming-server"), logger("naming-event"), logger("naming-push")
+
+REGION = "unknown"
+"""Of every server that nobody configured otherwise."""
+
+
+class NamingLog(NodeLog):
+    """`services` knows the revision that a line shows of a service."""
+
+    def __init__(self, node: str, services: ServiceManager) -> None:
+        super().__init__(node)
+        self._services = services
+
+    # naming-server
+
+    def connected(self, client: str) -> None:
+        self.tell(server, logging.INFO, "Client connection %s connect", client, client=client)
+
+    def disconnected(self, client: str) -> None:
+        """Also for a client that is not here."""
+        text = "Client connection %s disconnect, remove instances and subscribers"
+        self.tell(server, logging.INFO, text, client, client=client)
+
+    def changed(self, client: str, service: Service) -> None:
+        text = "Client change for service %s, %s"
+        self.tell(server, logging.INFO, text, self._shown(service), client, client=client)
+
+    def removed(self, client: str, service: Service) -> None:
+        text = "Client remove for service %s, %s"
+        self.tell(server, logging.INFO, text, self._shown(service), client, client=client)
+
+    def expired(self, client: str, service: Service, instance: Json) -> None:
+        """An instance without beats; `instance` is its InstancePublishInfo."""
+        text = "[AUTO-DELETE-IP] service: %s, ip: %s"
+        self.tell(server, logging.INFO, text, self._shown(service), _Json(instance), client=client)
+
+    def healthy_list_changed(self, old: Iterable[str], new: Iterable[str]) -> None:
+        """Told at every event about members, whether or not the list is another one."""
+        text = "[NACOS-DISTRO] healthy server list changed, old: [%s], new: [%s]"
+        self.tell(server, logging.INFO, text, ", ".join(old), ", ".join(new))
+
+    # naming-event
+
+    def health_judged(self, client: str, service: Service, instance: PublishedInstance, last_beat_ms: int) -> None:
+        """By its beats."""
+        where = f"{instance.ip}:{instance.port}@{instance.cluster}@{service.name}"
+        if instance.healthy:
+            text = "{POS} {IP-ENABLED} valid: %s, region: %s, msg: client beat ok"
+            self.tell(event, logging.INFO, text, where, REGION, client=client)
+        else:
+            text = "{POS} {IP-DISABLED} valid: %s, region: %s, msg: client last beat: %s"
+            self.tell(event, logging.INFO, text, where, REGION, last_beat_ms, client=client)
+
+    # naming-push
+
+    def push_merged(self, service: Service) -> None:
+        self.tell(push, logging.INFO, "[PUSH] Task merge for %s", self._shown(service))
+
+    def pushed(self, service: Service, ip: str, *, hosts: int, took_ms: int, now_ms: int, to_all: bool) -> None:
+        """The subscriber there acknowledged; `to_all` when others were told as well."""
+        delay_ms, shown = max(0, now_ms - self._services.changed_ms(service, now_ms)), self._shown(service)
+        if to_all:
+            text = "[PUSH-SUCC] %sms, all delay time %sms, SLA %sms, %s, originalSize=%s, DataSize=%s, target=%s"
+            self.tell(push, logging.INFO, text, took_ms, delay_ms, delay_ms, shown, hosts, hosts, ip)
+        else:
+            text = "[PUSH-SUCC] %sms, all delay time %sms for subscriber %s, %s, originalSize=%s, DataSize=%s"
+            self.tell(push, logging.INFO, text, took_ms, delay_ms, ip, shown, hosts, hosts)
+
+    def push_failed(self, service: Service, ip: str, took_ms: int) -> None:
+        text = "[PUSH-FAIL] %sms, %s, reason=%s, target=%s"
+        self.tell(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
+
+    def _shown(self, service: Service) -> _ShownService:
+        return _ShownService(service, self._services.revision(service))
+
+
+class _ShownService:
+    """Put into words only where a line is written."""
+
+    __slots__ = ("_revision", "_service")
+
+    def __init__(self, service: Service, revision: int) -> None:
+        self._service, self._revision = service, revision
+
+    def __str__(self) -> str:
+        namespace, group, name = self._service
+        return (
+            f"Service{{namespace='{namespace}', group='{group}', name='{name}', ephemeral=true, "
+            f"revision={self._revision}}}"
+        )
+
+
+class _Json:
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Json) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return write_json(self._value).decode()
