@@ -6,7 +6,7 @@ Each registry stays where it belongs; this file only reads them, so an entry add
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from distro_conformance.known_failures import KNOWN_BREAKS, KNOWN_FAILURES
@@ -17,8 +17,9 @@ from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.profiles import PROFILES as MODEL_PROFILES
-from distro_model.profiles import RELEASES
+from distro_model.profiles import RELEASES, Profile
 from distro_model.properties import PROPERTIES
+from distro_model.rules.rule import RULES, Function, is_own, name_of, sentence_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ def _profiles() -> tuple[Entry, ...]:
             version = NODE_PROFILES[name].version
             entries.append(Entry(name, f"behaves as {version} (node only: the model sees no difference)"))
             continue
-        details = {}
-        for key, value in release.changed.items():
+        details = dict(map(_replacement, release.rules))
+        for key, value in release.parameters.items():
             was = "" if before is None else f" (was {getattr(before, key)})"
             details[key] = f"{value}{was}"
         model_only = "" if name in NODE_PROFILES else " (model only)"
@@ -102,12 +103,27 @@ def _profiles() -> tuple[Entry, ...]:
         text = f"behaves as {release.span}{model_only}" + (f": {'; '.join(history)}" if history else "")
         entries.append(Entry(name, text, details))
         before = MODEL_PROFILES[name]
-    strict = asdict(MODEL_PROFILES[STRICT])
-    last = {} if before is None else asdict(before)
-    repaired = {
-        key: f"{strict[key]} (was {value})" for key, value in last.items() if strict[key] != value and key != "name"
+    return (*entries, Entry(STRICT, "every known defect repaired", {} if before is None else _repaired(before)))
+
+
+def _repaired(last: Profile) -> dict[str, str]:
+    """What `strict` has other than the last release: its own rules, and some parameters."""
+    strict = MODEL_PROFILES[STRICT]
+    rules = dict(_replacement(RULES[name].function) for name, _ in last.rules)
+    parameters = {
+        each.name: f"{getattr(strict, each.name)} (was {getattr(last, each.name)})"
+        for each in fields(Profile)
+        if each.compare
+        and each.name not in ("name", "rules")
+        and getattr(strict, each.name) != getattr(last, each.name)
     }
-    return (*entries, Entry(STRICT, "every known defect repaired", repaired))
+    return {**rules, **parameters}
+
+
+def _replacement(function: Function) -> tuple[str, str]:
+    """The name of a rule, and what it says from now on."""
+    name = name_of(function)
+    return name, sentence_of(RULES[name].own if is_own(function) else function)
 
 
 def _targets() -> tuple[Entry, ...]:

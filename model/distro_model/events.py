@@ -118,10 +118,7 @@ class TaskDue:
 
 @dataclass(frozen=True, slots=True)
 class VerifyDue:
-    """`only`: a round that one member alone is asked in (m-verify-to-one)."""
-
     at_ms: int
-    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What nodes say to each other: the five requests that matter to replication, and how a call can end.
 
 Only the meaning travels in the model. The envelope, the JSON and the two result codes belong to the wire
-(wire-protocol.md sections 1 and 5); of those a node's rules see exactly one of five `CallResult`s.
+(wire-protocol.md sections 1 and 5); of those a node's rules see exactly one of six `CallResult`s.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class CallResult(StrEnum):
 
     SUCCESS = "success"  # resultCode 200
     FAIL = "fail"  # a typed response with another resultCode
-    ERROR = "error"  # ErrorResponse, or a body that cannot be read
+    ERROR = "error"  # ErrorResponse: the call was refused before a handler saw it, or its answer was too large
+    UNREADABLE = "unreadable"  # an answer came, and cannot be read as one
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
 

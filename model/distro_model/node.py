@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from operator import attrgetter
+from typing import Any
 
 from distro_model.events import HttpReceived, InstanceRequest, Output
 from distro_model.local_events import LocalEvent
@@ -103,6 +104,9 @@ class Local:
 IDLE = Local()
 
 
+Addresses = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Superseded:
     """A revision of an ip:port client that was replaced here, and that `peer` may still hold: it has not heard yet."""
@@ -135,7 +139,8 @@ class NodeState:
     expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
     sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity
     local: Local = IDLE
-
+    addresses: Addresses = ()
+    """(node, where it listens), ascending, of nodes that do not listen at their name."""
     applies: tuple[Apply, ...] = ()
     """CHANGEs that are being applied in steps, ascending; only where a profile does not apply them at once (B05)."""
     reads: tuple[Read, ...] = ()
@@ -160,6 +165,12 @@ class NodeState:
                 return member
         raise KeyError(f"{self.name} has no member {name}")
 
+    def address_of(self, name: str) -> str:
+        for node, address in self.addresses:
+            if node == name:
+                return address
+        return name
+
     def is_gone(self, name: str) -> bool:
         return any(gone == name for gone, _ in self.gone)
 
@@ -169,32 +180,37 @@ class NodeState:
                 return detection
         return None
 
+    def changed(self, **changes: Any) -> NodeState:
+        """As `dataclasses.replace`, in half the time: this is most of what a step costs."""
+        values = list(_values(self))
+        for name, value in changes.items():
+            values[_POSITIONS[name]] = value
+        return NodeState(*values)
+
     def with_detection(self, detection: Detection) -> NodeState:
-        return replace(
-            self, detections=tuple(detection if d.client == detection.client else d for d in self.detections)
-        )
+        return self.changed(detections=tuple(detection if d.client == detection.client else d for d in self.detections))
 
     def with_client(self, client: Client) -> NodeState:
-        return replace(self, clients=_put_client(self.clients, client))
+        return self.changed(clients=_put_client(self.clients, client))
 
     def without_client(self, name: str) -> NodeState:
-        return replace(self, clients=tuple(client for client in self.clients if client.name != name))
+        return self.changed(clients=tuple(client for client in self.clients if client.name != name))
 
     def with_gone(self, name: str, at_ms: int) -> NodeState:
         """Remember that this client was deleted now."""
         others = [each for each in self.gone if each[0] != name]
-        return replace(self, gone=tuple(sorted([*others, (name, at_ms)])))
+        return self.changed(gone=tuple(sorted([*others, (name, at_ms)])))
 
     def with_task(self, task: Task) -> NodeState:
-        return replace(self, tasks=_put_task(self.tasks, task))
+        return self.changed(tasks=_put_task(self.tasks, task))
 
     def without_task(self, task: Task) -> NodeState:
-        return replace(self, tasks=tuple(other for other in self.tasks if other is not task))
+        return self.changed(tasks=tuple(other for other in self.tasks if other is not task))
 
     def with_member(self, member: Member) -> NodeState:
         if member in self.members:
             return self
-        return replace(self, members=tuple(member if m.name == member.name else m for m in self.members))
+        return self.changed(members=tuple(member if m.name == member.name else m for m in self.members))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +221,7 @@ class Step:
     outputs: tuple[Output, ...] = ()
 
 
-def fresh_node(name: str, others: Sequence[str], at_ms: int) -> NodeState:
+def fresh_node(name: str, others: Sequence[str], at_ms: int, addresses: Addresses = ()) -> NodeState:
     """A node that has just started: empty, everybody believed UP, nothing loaded. Alone, it has nothing to load."""
     peers = tuple(sorted(others))
     return NodeState(
@@ -218,6 +234,16 @@ def fresh_node(name: str, others: Sequence[str], at_ms: int) -> NodeState:
         clients=(),
         tasks=(),
         members=tuple(Member(peer) for peer in peers),
+        addresses=addresses,
+    )
+
+
+def address_book(nodes: Sequence[str]) -> Addresses:
+    """Where the nodes of a cluster listen: the second at a part of the third's address, the fourth of the fifth's, and
+    so on."""
+    return tuple(
+        (name, f"{'1' if position % 2 == 0 else ''}10.0.0.{(position + 1) // 2}:8848")
+        for position, name in enumerate(nodes)
     )
 
 
@@ -234,5 +260,8 @@ def _put_task(tasks: tuple[Task, ...], task: Task) -> tuple[Task, ...]:
     return (*tasks[:at], task, *tasks[at + is_there :])
 
 
+_FIELDS = tuple(each.name for each in fields(NodeState))
+_POSITIONS = {name: position for position, name in enumerate(_FIELDS)}
+_values = attrgetter(*_FIELDS)
 _name = attrgetter("name")
 _key = attrgetter("client", "target")

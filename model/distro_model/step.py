@@ -6,7 +6,8 @@ the simulator and the validators. It is a function of its three arguments and of
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from distro_model.events import (
     AnnounceDue,
@@ -45,9 +46,9 @@ from distro_model.events import (
     TaskDue,
     VerifyDue,
 )
-from distro_model.messages import Change, Delete, OwnedList, Report, Snapshot, Verify
-from distro_model.node import Action, NodeState, Step
-from distro_model.profiles import Profile
+from distro_model.messages import Change, Delete, OwnedList, Report, Request, Snapshot, Verify
+from distro_model.node import NodeState, Step
+from distro_model.profile import Profile
 from distro_model.rules import (
     clients,
     connections,
@@ -68,121 +69,76 @@ def step(node: NodeState, event: Event, profile: Profile) -> Step:
     """The next state and the outputs. Total: every input is legal in every state, if only to be ignored."""
     after = _by_rules(node, event, profile)
     if profile.sending_counts_as_activity:
-        after = health.with_activity(after, event.at_ms)
+        after = health.with_activity(after, event.at_ms, profile)
     if after.node.metadata:
         after = metadata.with_marks(node, after, profile)
     return after
 
 
 def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
-    match event:
-        case ClientConnected():
-            return clients.on_connected(node, event, profile)
-        case SetupStarted():
-            return clients.on_setup_started(node, event, profile)
-        case SetupFinished():
-            return clients.on_setup_finished(node, event, profile)
-        case InstanceRegistered():
-            return clients.on_registered(node, event, profile)
-        case InstanceDeregistered():
-            return clients.on_deregistered(node, event, profile)
-        case BatchRegistered():
-            return clients.on_batch_registered(node, event, profile)
-        case RequestStarted():
-            return clients.on_request_started(node, event, profile)
-        case RequestFinished():
-            return clients.on_request_finished(node, event, profile)
-        case ClientDisconnected():
-            return clients.on_disconnected(node, event, profile)
-        case RequestReceived():
-            return _received(node, event, profile)
-        case CallEnded():
-            return _ended(node, event, profile)
-        case TaskDue():
-            return _task_due(node, event, profile)
-        case VerifyDue():
-            return verify.on_verify_due(node, event, profile)
-        case LeaseCheckDue():
-            return verify.on_lease_check_due(node, event, profile)
-        case ReportDue():
-            return members.on_report_due(node, event, profile)
-        case ReportToNotUpDue():
-            return members.on_report_to_not_up_due(node)
-        case LoadDue():
-            return load.on_load_due(node, event, profile)
-        case ConnectionCheckDue():
-            return connections.on_connection_check_due(node, event, profile)
-        case DetectionAnswered():
-            return connections.on_detection_answered(node, event, profile)
-        case DetectionHandled():
-            return connections.on_detection_handled(node, event)
-        case ConnectionCheckEnds():
-            return connections.on_connection_check_ends(node, event, profile)
-        case OperatorSet():
-            return metadata.on_operator_set(node, event)
-        case MetadataDeleted():
-            return metadata.on_metadata_deleted(node, event)
-        case LocalEventDue():
-            return notify.on_local_event_due(node, event, profile)
-        case HandlingRaised():
-            return receive.on_handling_raised(node, event, profile)
-        case LoadInterrupted():
-            return load.on_load_interrupted(node, event, profile)
-        case ApplyDue():
-            return torn.on_apply_due(node, event, profile)
-        case ReadDue():
-            return torn.on_read_due(node, event, profile)
-        case HttpReceived():
-            return ip_clients.on_http(node, event, profile)
-        case HttpEntered():
-            return ip_clients.on_http_entered(node, event, profile)
-        case HttpFinished():
-            return ip_clients.on_http_finished(node, event, profile)
-        case AnnounceDue():
-            return ip_clients.on_announce_due(node, event, profile)
-        case BeatCheckDue():
-            return ip_clients.on_beat_check_due(node, event, profile)
-        case MembersListed():
-            return members.on_listed(node, event, profile)
-    assert_never(event)
+    if isinstance(event, RequestReceived):
+        return REQUESTS[type(event.request)](node, event, event.request, profile)
+    if isinstance(event, CallEnded):
+        return ENDS[type(event.request)](node, event, event.request, profile)
+    return EVENTS[type(event)](node, event, profile)
 
 
-def _task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
-    if not profile.reads_atomically and sync.has_member(node, event.target, profile):
-        task, client = node.task(event.client, event.target), node.client(event.client)
-        if task is not None and task.action is Action.CHANGE and client is not None:
-            return torn.on_change_due(node, event, task, client)
-    return sync.on_task_due(node, event, profile)
+def _nothing_follows(node: NodeState, _event: CallEnded, _request: OwnedList, _: Profile) -> Step:
+    return Step(node)
 
 
-def _received(node: NodeState, event: RequestReceived, profile: Profile) -> Step:
-    match event.request:
-        case Change() as change:
-            begins = receive.on_change if profile.applies_atomically else torn.on_change
-            return begins(node, event, change, profile)
-        case Delete() as delete:
-            return receive.on_delete(node, event, delete, profile)
-        case Verify() as request:
-            return verify.on_verify(node, event, request, profile)
-        case OwnedList() as owned:
-            return verify.on_owned_list(node, event, owned, profile)
-        case Snapshot():
-            return receive.on_snapshot(node, profile)
-        case Report():
-            return members.on_report(node, event)
-    assert_never(event.request)
+EVENTS: Mapping[type[Event], Callable[[NodeState, Any, Profile], Step]] = {
+    ClientConnected: clients.on_connected,
+    SetupStarted: clients.on_setup_started,
+    SetupFinished: clients.on_setup_finished,
+    InstanceRegistered: clients.on_registered,
+    InstanceDeregistered: clients.on_deregistered,
+    BatchRegistered: clients.on_batch_registered,
+    RequestStarted: clients.on_request_started,
+    RequestFinished: clients.on_request_finished,
+    ClientDisconnected: clients.on_disconnected,
+    TaskDue: sync.on_task_due,
+    VerifyDue: verify.on_verify_due,
+    LeaseCheckDue: verify.on_lease_check_due,
+    ReportDue: members.on_report_due,
+    ReportToNotUpDue: members.on_report_to_not_up_due,
+    LoadDue: load.on_load_due,
+    LoadInterrupted: load.on_load_interrupted,
+    ConnectionCheckDue: connections.on_connection_check_due,
+    DetectionAnswered: connections.on_detection_answered,
+    DetectionHandled: connections.on_detection_handled,
+    ConnectionCheckEnds: connections.on_connection_check_ends,
+    OperatorSet: metadata.on_operator_set,
+    MetadataDeleted: metadata.on_metadata_deleted,
+    LocalEventDue: notify.on_local_event_due,
+    HandlingRaised: receive.on_handling_raised,
+    ApplyDue: torn.on_apply_due,
+    ReadDue: torn.on_read_due,
+    HttpReceived: ip_clients.on_http,
+    HttpEntered: ip_clients.on_http_entered,
+    HttpFinished: ip_clients.on_http_finished,
+    AnnounceDue: ip_clients.on_announce_due,
+    BeatCheckDue: ip_clients.on_beat_check_due,
+    MembersListed: members.on_listed,
+}
+"""The rule for each event but the two that are about a request."""
 
+REQUESTS: Mapping[type[Request], Callable[[NodeState, RequestReceived, Any, Profile], Step]] = {
+    Change: receive.on_change,
+    Delete: receive.on_delete,
+    Verify: verify.on_verify,
+    OwnedList: verify.on_owned_list,
+    Snapshot: receive.on_snapshot,
+    Report: members.on_report,
+}
+"""The rule for each request that arrives."""
 
-def _ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
-    match event.request:
-        case Change() | Delete() as request:
-            return sync.on_sync_ended(node, event, request, profile)
-        case Verify() as request:
-            return verify.on_verify_ended(node, event, request, profile)
-        case OwnedList():
-            return Step(node)
-        case Snapshot():
-            return load.on_snapshot_ended(node, event, profile)
-        case Report():
-            return members.on_report_ended(node, event, profile)
-    assert_never(event.request)
+ENDS: Mapping[type[Request], Callable[[NodeState, CallEnded, Any, Profile], Step]] = {
+    Change: sync.on_sync_ended,
+    Delete: sync.on_sync_ended,
+    Verify: verify.on_verify_ended,
+    OwnedList: _nothing_follows,
+    Snapshot: load.on_snapshot_ended,
+    Report: members.on_report_ended,
+}
+"""The rule for each request of ours that is over."""

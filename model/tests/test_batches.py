@@ -12,22 +12,12 @@ from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Sna
 from distro_model.mutants import mutant_named
 from distro_model.node import Client, fresh_node
 from distro_model.profiles import STRICT
-
-
-@pytest.mark.quality
-@pytest.mark.parametrize("mutant_id", ["B18", "B19"])
-def test_a_mutant_is_killed_where_strict_is_clean(mutant_id):
-    mutant = mutant_named(mutant_id)
-    broken = {
-        each.name for each in explore(mutant.bounds, with_mutant(STRICT, mutant_id)).results if each.holds is False
-    }
-    assert set(mutant.breaks) <= broken
-    assert explore(mutant.bounds, STRICT).holds
+from distro_model.rules import receive
 
 
 class TestReceiving:
     SINGLE, BATCH = (("web", "10.0.0.1:80 v=1"),), (("web", batch_of(("10.0.0.1:80 v=2", "10.0.0.1:81 v=2"))),)
-    POISONED = replace(STRICT, batch_replaces_single=False)
+    POISONED = STRICT.with_rules(receive.no_batch_over_single)
 
     def answer(self, held, arriving, profile):
         node = fresh_node("b", ("a",), 0)
@@ -40,7 +30,7 @@ class TestReceiving:
         assert self.answer(self.SINGLE, self.BATCH, self.POISONED) == (FAIL, self.SINGLE)
 
     def test_the_same_is_acknowledged_where_errors_are(self):
-        profile = replace(self.POISONED, acknowledges_failed_applies=True)
+        profile = self.POISONED.with_rules(receive.raised_unseen)
         assert self.answer(self.SINGLE, self.BATCH, profile) == (SUCCESS, self.SINGLE)
 
     @pytest.mark.parametrize(("held", "arriving"), [(None, BATCH), (BATCH, BATCH), (BATCH, SINGLE), ((), BATCH)])

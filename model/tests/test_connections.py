@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from distro_model import Bounds, explore, property_named, step, with_mutant
+from distro_model import Bounds, explore, property_named, step
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
-from distro_model.mutants import mutant_named
 from distro_model.node import Action, Client, Detection, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.rules import connections
 
-COUNTS_FIRST = replace(STRICT, records_answer_before_counting=False)
-
-
-@pytest.mark.quality
-@pytest.mark.parametrize("mutant_id", ["B03", "B39"])
-def test_a_mutant_is_killed_where_strict_is_clean(mutant_id):
-    mutant = mutant_named(mutant_id)
-    broken = {
-        each.name for each in explore(mutant.bounds, with_mutant(STRICT, mutant_id)).results if each.holds is False
-    }
-    assert set(mutant.breaks) <= broken
-    assert explore(mutant.bounds, STRICT).holds
+COUNTS_FIRST = STRICT.with_rules(connections.counts_first)
 
 
 def test_strict_is_clean_where_silent_and_quiet_clients_mix():
@@ -65,7 +52,7 @@ class TestCheck:
         assert node.detections == (Detection("c1"),)
 
     def test_it_asks_nobody_where_there_is_no_detection(self):
-        without = replace(STRICT, detects_silent_connections=False)
+        without = STRICT.with_rules(connections.checks_no_connection)
         assert self.after(ConnectionCheckDue(0, ("c1",)), profile=without) == self.node()
 
     def test_another_one_waits_for_its_end(self):

@@ -81,21 +81,6 @@ def test_what_a_release_does_not_satisfy():
     assert broken(PROFILES["nacos-2.2.4"]) == {"INV-REV", "INV-DELETE", *for_ever}  # B10, B24
 
 
-@pytest.mark.quality
-@pytest.mark.parametrize(
-    ("mutant", "killed_by", "bounds"),
-    [
-        ("B02", "INV-CONV", {}),
-        ("B02", "INV-VERIFY", {}),
-        ("B07", "INV-OWNER", {"changes": 1, "drops": 0, "swallows": 0}),
-        ("m-delete-retried-as-change", "INV-DELETE", {}),
-    ],
-)
-def test_a_mutant_is_killed_in_strict(mutant, killed_by, bounds):
-    assert killed_by not in broken(STRICT, **bounds)
-    assert killed_by in broken(with_mutant(STRICT, mutant), **bounds)
-
-
 def test_a_lease_that_ends_under_an_open_connection_is_seen():
     """One lost verify is more than a lease of one period survives."""
     explored = explore(Bounds(changes=0, periods=3, lease_periods=1, swallows=0), STRICT, [property_named("INV-LIVE")])

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from distro_model import Bounds, explore, step, with_mutant
+from distro_model import Bounds, explore, step
 from distro_model.cluster.half_open import break_silently, reconnect
 from distro_model.cluster.values import Call, Link, Phase
 from distro_model.events import VerifyDue
 from distro_model.messages import SUCCESS, Delete
-from distro_model.mutants import mutant_named
 from distro_model.node import Client, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.rules.health import is_tested
 
 SENDING_COUNTS = replace(STRICT, sending_counts_as_activity=True)
-
-
-@pytest.mark.quality
-def test_b35_is_killed_where_strict_is_clean():
-    mutant = mutant_named("B35")
-    broken = {each.name for each in explore(mutant.bounds, with_mutant(STRICT, "B35")).results if each.holds is False}
-    assert set(mutant.breaks) <= broken
-    assert explore(mutant.bounds, STRICT).holds
 
 
 def test_strict_replaces_a_broken_connection_before_it_settles():

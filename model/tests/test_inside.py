@@ -34,9 +34,9 @@ from distro_model.local_events import (
     ServiceRegistered,
 )
 from distro_model.messages import CallResult, Change, Delete
-from distro_model.mutants.inside import INSIDE, without_second_line
 from distro_model.node import Action, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.rules import clients, notify, sync
 from distro_model.rules.index import corrections, queried
 from distro_model.rules.notify import first_events
 
@@ -78,20 +78,10 @@ def broken(profile, bounds):
     return {result.name for result in explored.results if result.holds is False}
 
 
-@pytest.mark.quality
-@pytest.mark.parametrize("mutant", INSIDE, ids=lambda mutant: mutant.id)
-class TestMutants:
-    def test_a_mutant_breaks_what_the_catalogue_says(self, mutant):
-        assert set(mutant.breaks) <= broken(with_mutant(STRICT, mutant.id), mutant.bounds)
-
-    def test_strict_breaks_nothing_there(self, mutant):
-        assert broken(STRICT, mutant.bounds) == set()
-
-
 @pytest.mark.parametrize("mutant_id", ["B08", "B25", "B28"])
 def test_it_is_not_the_missing_second_line_that_is_noticed(mutant_id):
     """A CHANGE that is skipped for want of a client loses no DELETE by itself."""
-    assert broken(without_second_line(STRICT), MUTANTS[mutant_id].bounds) == set()
+    assert broken(STRICT.with_rules(sync.skips_gone_client), MUTANTS[mutant_id].bounds) == set()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +115,7 @@ class TestQueues:
         assert after(QUEUED, LocalEventDue(0, ClientRemoved("c1", True)), node=node) == node
 
     def test_with_a_queue_for_each_class_it_does_not(self):
-        profile = replace(QUEUED, queue_per_event_class=True)
+        profile = QUEUED.with_rules(notify.queue_of_class)
         node = after(profile, CONNECTS, REGISTERS, LEAVES)
         assert {ClientChanged("c1"), ClientRemoved("c1", True)} <= set(first_events(node, profile))
         node = after(
@@ -141,7 +131,7 @@ class TestQueues:
         assert [task.action for task in drained(profile, node).tasks] == [Action.DELETE]
 
     def test_or_overtaken(self):
-        profile = replace(STRICT, event_queue=1, overflow_overtakes=True)
+        profile = replace(STRICT.with_rules(notify.overtaken), event_queue=1)
         node = after(profile, CONNECTS, REGISTERS, LEAVES)
         assert node.local.events == (ClientChanged("c1"),)
         assert [task.action for task in node.tasks] == [Action.DELETE]
@@ -203,7 +193,7 @@ class TestIndex:
         assert (expired.local.index, expired.local.pushed, expired.tasks) == ((), (), ())
 
     def test_a_registration_handled_after_the_removal_indexes_a_client_that_is_gone(self):
-        profile = replace(QUEUED, releases_in_order=False)
+        profile = QUEUED.with_rules(notify.removed_by_one_event, notify.handled_removal_from_index_too)
         node = after(profile, CONNECTS, REGISTERS, LEAVES)
         node = after(
             profile, LocalEventDue(0, ClientChanged("c1")), LocalEventDue(0, ClientRemoved("c1", True)), node=node
@@ -217,18 +207,18 @@ class TestIndex:
         assert drained(QUEUED, node).local.index == ()
 
     def test_a_push_before_the_index_tells_the_old_list(self):
-        profile = replace(INDEXED, indexes_before_push=False)
+        profile = INDEXED.with_rules(notify.registered_after_push)
         node = after(profile, CONNECTS, REGISTERS)
         assert (node.local.index, node.local.pushed) == ((("web", "c1"),), ())
 
     def test_unless_its_queue_lets_it_wait_for_the_index(self):
-        profile = replace(QUEUED, indexes_before_push=False)
+        profile = QUEUED.with_rules(notify.registered_after_push)
         node = after(profile, CONNECTS, REGISTERS, LocalEventDue(0, ServiceRegistered("c1", "web")))
         node = after(profile, LocalEventDue(0, IndexEntryDue("c1", "web")), node=node)
         assert drained(profile, node).local.pushed == (("web", "c1", "one"),)
 
     def test_what_comes_after_in_the_queue_waits_until_the_entry_is_made(self):
-        profile = replace(QUEUED, indexes_before_push=False)
+        profile = QUEUED.with_rules(notify.registered_after_push)
         node = after(profile, CONNECTS, REGISTERS, DEREGISTERS, LocalEventDue(0, ServiceRegistered("c1", "web")))
         assert first_events(node, profile)[1] == IndexEntryDue("c1", "web")
         assert drained(profile, node).local.index == ()
@@ -262,7 +252,7 @@ class TestAudit:
 
     def test_no_release_repairs_it(self):
         node = replace(self.right, local=replace(self.right.local, index=()))
-        assert after(replace(INDEXED, audits_index=False), VerifyDue(0), node=node) == node
+        assert after(INDEXED.with_rules(notify.not_audited), VerifyDue(0), node=node) == node
 
     def test_what_waits_to_be_handled_is_not_wrong(self):
         node = after(QUEUED, CONNECTS, REGISTERS)
@@ -282,7 +272,7 @@ class TestHalfDone:
         assert (finished.tasks, finished.local.index, finished.local.requests) == ((), (), ())
 
     def test_without_a_second_look_it_takes_the_place_of_the_delete(self):
-        profile = replace(STRICT, rechecks_client=False)
+        profile = STRICT.with_rules(clients.looked_before)
         node = after(profile, CONNECTS, RequestStarted(0, REGISTERS), LEAVES)
         assert answer(profile, node, RequestFinished(0, REGISTERS)) is CallResult.SUCCESS
         assert [task.action for task in after(profile, RequestFinished(0, REGISTERS), node=node).tasks] == [
@@ -296,7 +286,7 @@ class TestHalfDone:
     @pytest.mark.parametrize("request_", [REGISTERS, DEREGISTERS, RequestStarted(0, REGISTERS)], ids=str)
     @pytest.mark.parametrize(("refuses", "result"), [(True, CallResult.FAIL), (False, CallResult.SUCCESS)])
     def test_an_unknown_client_is_refused_or_told_success(self, request_, refuses, result):
-        profile = replace(STRICT, refuses_unknown_client=refuses)
+        profile = STRICT if refuses else STRICT.with_rules(clients.success_to_unknown)
         assert answer(profile, after(profile), request_) is result
         assert after(profile, request_) == after(profile)
 
@@ -307,7 +297,7 @@ class TestHalfDone:
         assert after(STRICT, SetupStarted(0, "c1"), LEAVES, SetupFinished(0, "c1")) == after(STRICT)
 
     def test_without_a_second_look_a_client_is(self):
-        profile = replace(STRICT, rechecks_transport=False)
+        profile = STRICT.with_rules(clients.transport_was_open)
         node = after(profile, SetupStarted(0, "c1"), LEAVES, SetupFinished(0, "c1"))
         assert node.client("c1").native
 

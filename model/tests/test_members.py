@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from distro_model import Bounds, explore, with_mutant
+from distro_model import Bounds, explore
 from distro_model.events import (
     BeatCheckDue,
     CallEnded,
@@ -20,15 +20,14 @@ from distro_model.events import (
     TaskDue,
 )
 from distro_model.messages import FAIL, SUCCESS, UNREACHABLE, Change, Report, Verify
-from distro_model.mutants.members import MEMBERS
 from distro_model.node import Action, Client, Member, MemberState, Superseded, Task, fresh_node
-from distro_model.profiles import STRICT, OwnerRing
+from distro_model.profiles import STRICT
 from distro_model.properties.steps import task_alarm
 from distro_model.rules.ip_clients import UNHEALTHY
-from distro_model.rules.owners import java_hash, owner_of, place
+from distro_model.rules.owners import java_hash, owner_among_alive, owner_of, place
 from distro_model.step import step
 
-ALIVE = replace(STRICT, owner_ring=OwnerRing.ALIVE)
+ALIVE = STRICT.with_rules(owner_among_alive)
 OF_B = Bounds(ip_clients=1).ip_client_names[0]  # of two nodes, b owns it
 WEB = (("web", "10.0.0.2:80 v=1"),)
 
@@ -192,13 +191,6 @@ def explored(profile, bounds):
     done = explore(bounds, profile)
     assert done.complete
     return {result.name for result in done.results if result.holds is False}
-
-
-@pytest.mark.quality
-@pytest.mark.parametrize("mutant", MEMBERS, ids=lambda mutant: mutant.id)
-def test_a_mutant_is_killed_and_strict_is_clean_in_the_same_cluster(mutant):
-    assert explored(STRICT, mutant.bounds) == set()
-    assert set(mutant.breaks) <= explored(with_mutant(STRICT, mutant.id), mutant.bounds)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from distro_model import Bounds, explore, step, with_mutant
+from distro_model import Bounds, explore, step
 from distro_model.events import (
     ClientConnected,
     ClientDisconnected,
@@ -15,20 +13,12 @@ from distro_model.events import (
     MetadataDeleted,
     OperatorSet,
 )
-from distro_model.mutants import mutant_named
 from distro_model.node import fresh_node
 from distro_model.profiles import STRICT
+from distro_model.rules import metadata
 
 ADDRESS = "10.0.0.1:80"
-FORGETS = replace(STRICT, keeps_metadata_of_published=False)
-
-
-@pytest.mark.quality
-def test_b43_is_killed_where_strict_is_clean():
-    mutant = mutant_named("B43")
-    broken = {each.name for each in explore(mutant.bounds, with_mutant(STRICT, "B43")).results if each.holds is False}
-    assert set(mutant.breaks) <= broken
-    assert explore(mutant.bounds, STRICT).holds
+FORGETS = STRICT.with_rules(metadata.is_always_marked)
 
 
 def test_strict_keeps_it_when_the_process_comes_back_on_another_node():

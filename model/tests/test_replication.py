@@ -114,29 +114,29 @@ class TestMergeRule:
     node = fresh_node("a", ["b"], 0)
 
     def test_a_later_change_does_not_postpone(self):
-        first = queued(self.node, Task("c1", "b", Action.CHANGE, 0, 1000))
-        (merged,) = queued(first, Task("c1", "b", Action.CHANGE, 900, 1000)).tasks
+        first = queued(self.node, Task("c1", "b", Action.CHANGE, 0, 1000), STRICT)
+        (merged,) = queued(first, Task("c1", "b", Action.CHANGE, 900, 1000), STRICT).tasks
         assert merged.due_ms == 1000
 
     def test_the_action_is_that_of_the_later_one(self):
-        first = queued(self.node, Task("c1", "b", Action.CHANGE, 0, 1000))
-        (merged,) = queued(first, Task("c1", "b", Action.DELETE, 400, 1000)).tasks
+        first = queued(self.node, Task("c1", "b", Action.CHANGE, 0, 1000), STRICT)
+        (merged,) = queued(first, Task("c1", "b", Action.DELETE, 400, 1000), STRICT).tasks
         assert (merged.action, merged.due_ms) == (Action.DELETE, 1000)
 
     def test_a_retry_counts_its_longer_delay_from_the_first_change(self):
-        first = queued(self.node, Task("c1", "b", Action.DELETE, 3500, STRICT.sync_delay_ms))
-        (merged,) = queued(first, Task("c1", "b", Action.CHANGE, 4000, STRICT.retry_delay_ms)).tasks
+        first = queued(self.node, Task("c1", "b", Action.DELETE, 3500, STRICT.sync_delay_ms), STRICT)
+        (merged,) = queued(first, Task("c1", "b", Action.CHANGE, 4000, STRICT.retry_delay_ms), STRICT).tasks
         assert (merged.action, merged.due_ms) == (Action.CHANGE, 6500)  # the figures of B24
 
     def test_a_failed_verify_makes_a_waiting_change_due_at_once(self):
-        first = queued(self.node, Task("c1", "b", Action.CHANGE, 4500, 1000))
-        (merged,) = queued(first, Task("c1", "b", Action.CHANGE, 5000, 0)).tasks
+        first = queued(self.node, Task("c1", "b", Action.CHANGE, 4500, 1000), STRICT)
+        (merged,) = queued(first, Task("c1", "b", Action.CHANGE, 5000, 0), STRICT).tasks
         assert merged.due_ms <= 5000
 
     def test_tasks_of_different_targets_do_not_meet(self):
         node = fresh_node("a", ["b", "c"], 0)
         for target in node.others:
-            node = queued(node, Task("c1", target, Action.CHANGE, 0, 1000))
+            node = queued(node, Task("c1", target, Action.CHANGE, 0, 1000), STRICT)
         assert len(node.tasks) == 2
 
 

@@ -19,7 +19,7 @@ from distro_model.cluster.statement import StatementError, Transition, tells, wr
 from distro_model.cluster.values import IpLife, Life, Link
 from distro_model.events import Event
 from distro_model.messages import Operation
-from distro_model.node import NodeState
+from distro_model.node import Addresses, NodeState
 from distro_model.profiles import STRICT, Profile
 
 FAMILIES = "accidents calls clients connections crashes half_open http_clients inside members nodes operator torn"
@@ -37,6 +37,7 @@ CONSTANTS = {
     "last_ms": int | None,
     "operation": Operation,
     "others": tuple[str, ...],
+    "addresses": Addresses,
     "profile": Profile,
 }
 KNOWN = {**NODES, **ENDS, **VALUES, **CHOOSER, **CONSTANTS}

@@ -47,7 +47,7 @@ def bounded_cluster(
         scaled = replace(scaled, failures_until_down=0)
     layout = Layout(bounds, scaled)
     beginning = {
-        **{node_column(name): _loaded(name, layout.others(name)) for name in layout.nodes},
+        **{node_column(name): _loaded(name, layout) for name in layout.nodes},
         **{link_column(*ends): Link() for ends in layout.links},
         **{client_column(name): _life(bounds, name) for name in layout.clients},
         BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
@@ -75,8 +75,8 @@ def _scaled_lease_ms(bounds: Bounds, profile: Profile) -> int:
     return max(1, bounds.lease_periods * profile.lease_ms // DOCUMENTED_LEASE_MS) * profile.verify_interval_ms
 
 
-def _loaded(name: str, others: tuple[str, ...]) -> NodeState:
-    return replace(fresh_node(name, others, 0), loaded=True)
+def _loaded(name: str, layout: Layout) -> NodeState:
+    return replace(fresh_node(name, layout.others(name), 0, layout.addresses), loaded=True)
 
 
 def _life(bounds: Bounds, client: str) -> Life:

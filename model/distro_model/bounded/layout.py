@@ -12,6 +12,7 @@ from functools import cached_property
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.cluster.statement import Member, Place
+from distro_model.node import Addresses, address_book
 from distro_model.profiles import Profile
 
 BUDGET = "budget"
@@ -59,6 +60,12 @@ class Layout:
     def others(self, node: str) -> tuple[str, ...]:
         return tuple(other for other in self.nodes if other != node)
 
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Where the nodes listen. Only a task for a node that has left asks for it, and it tells nodes apart that are
+        otherwise interchangeable."""
+        return address_book(self.nodes) if self.bounds.leaves else ()
+
     def home(self, client: str) -> str:
         return self.bounds.home(self.clients.index(client))
 
@@ -92,7 +99,7 @@ class Layout:
         return Place(
             node,
             {"node": node_column(node), **self._chooser},
-            {"node_name": node, "others": others},
+            {"node_name": node, "others": others, "addresses": self.addresses},
             (
                 *self._everybody,
                 tuple(Member({"outgoing": link_column(node, other)}) for other in others),

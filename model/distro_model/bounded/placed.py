@@ -23,6 +23,8 @@ from distro_model.cluster import (
 )
 from distro_model.cluster.statement import Place, Transition
 from distro_model.messages import Operation
+from distro_model.rules import ip_clients as ip_client_rules
+from distro_model.rules import torn as torn_rules
 from distro_model.search.system import Fairness
 
 Placed = Iterator[tuple[Transition, Place]]
@@ -131,10 +133,10 @@ def _of_operators(layout: Layout) -> Placed:
 
 
 def _in_parts(layout: Layout) -> Placed:
-    if not layout.profile.applies_atomically:
+    if layout.profile.has(torn_rules.on_change):
         for ends in layout.links:
             yield from ((each, layout.link(*ends)) for each in (torn.BEGIN, torn.APPLY_PART, torn.APPLY_LAST))
-    if not layout.profile.reads_atomically:
+    if layout.profile.has(torn_rules.on_task_due):
         yield from ((torn.READ_REVISION, layout.node(node)) for node in layout.nodes)
 
 
@@ -162,7 +164,7 @@ def _of_ip_clients(layout: Layout) -> Placed:
             yield periods.LAPSE, layout.ip_client(client)
     for node in layout.nodes if bounds.ip_clients else ():
         here = layout.node(node)
-        if not layout.profile.hands_over:
+        if layout.profile.has(ip_client_rules.changed_and_announced_late):
             yield http_clients.ANNOUNCE, here
         if not bounds.periods:
             yield nodes.BEAT_CHECK, here

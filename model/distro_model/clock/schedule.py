@@ -21,6 +21,7 @@ from distro_model.messages import Operation
 from distro_model.node import Member, MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.members import reported_member
+from distro_model.rules.receive import fresh_copy
 
 
 class TimerKind(Enum):
@@ -158,7 +159,7 @@ def _groups(turn: Turn, due: frozenset[Timer]) -> list[frozenset[int]]:
     both its ends: those join nodes. (Where copies believe to be native, everything is everybody's.)
     """
     everybody = frozenset(range(turn.size))
-    if turn.plan.profile.replicas_are_native or any(kind is TimerKind.LEASE_CHECK for _, kind in due):
+    if not turn.plan.profile.has(fresh_copy) or any(kind is TimerKind.LEASE_CHECK for _, kind in due):
         return [everybody]
     if any(kind is TimerKind.LOAD or (kind is TimerKind.CALLS and _load_goes_on(turn, at)) for at, kind in due):
         return [everybody]

@@ -39,7 +39,7 @@ SYNCS = frozenset({Operation.CHANGE, Operation.DELETE})
 DISTRO = SYNCS | {Operation.VERIFY}
 EVERY = DISTRO | {Operation.SNAPSHOT}
 
-GARBLED = Answer(CallResult.ERROR)
+GARBLED = Answer(CallResult.UNREADABLE)
 
 
 # Which call

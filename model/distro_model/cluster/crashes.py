@@ -10,7 +10,7 @@ from distro_model.cluster.registers import IpLived, Lived, Node, Stale
 from distro_model.cluster.statement import Transition, records, tells, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.events import LoadDue
-from distro_model.node import NodeState, fresh_node
+from distro_model.node import Addresses, NodeState, fresh_node
 from distro_model.search.system import Fairness
 from distro_model.transitions import NodeFails
 
@@ -76,8 +76,10 @@ CRASH = Transition(
 """The node is gone with all its memory; what waits for it fails, what it waited for vanishes."""
 
 
-def start(node: NodeState | None, node_name: str, others: tuple[str, ...], now: int) -> Node | None:
-    return None if node is not None else Node(fresh_node(node_name, others, now))
+def start(
+    node: NodeState | None, node_name: str, others: tuple[str, ...], addresses: Addresses, now: int
+) -> Node | None:
+    return None if node is not None else Node(fresh_node(node_name, others, now, addresses))
 
 
 def mend(incoming: Link) -> Incoming:

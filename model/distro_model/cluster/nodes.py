@@ -17,7 +17,9 @@ from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue,
 from distro_model.node import MemberState, NodeState, Task
 from distro_model.profiles import Profile
 from distro_model.rules.index import corrections
+from distro_model.rules.notify import audited
 from distro_model.rules.owners import is_ip_client, is_responsible
+from distro_model.rules.verify import is_expired, lists_sent
 from distro_model.search.system import Fairness, Finding
 from distro_model.step import step
 from distro_model.transitions import BeatCheckRuns, LeaseCheckRuns, LoadRuns, TaskRuns, VerifyRuns
@@ -69,21 +71,19 @@ RUN_TASK = Transition(
 
 
 def verify_rounds(node: NodeState | None, now: int, profile: Profile) -> list[VerifyDue]:
-    """Without anything to verify a round does nothing. One that asks one member alone may ask any (m-verify-to-one)."""
-    if node is None or not has_round(node, profile):
-        return []
-    return [VerifyDue(now)] if profile.verifies_everybody else [VerifyDue(now, only=other) for other in node.others]
+    """Without anything to verify a round does nothing."""
+    return [] if node is None or not has_round(node, profile) else [VerifyDue(now)]
 
 
 def has_round(node: NodeState, profile: Profile) -> bool:
-    if profile.keeps_index and profile.audits_index and not node.local.events and corrections(node):
+    if profile.keeps_index and profile.has(audited) and not node.local.events and corrections(node):
         return True  # a node without clients of its own has its index to look after
     return node.loaded and has_something_to_verify(node, profile)
 
 
 def has_something_to_verify(node: NodeState, profile: Profile) -> bool:
     owns = any(is_responsible(node, client, profile) for client in node.clients)
-    return owns or (profile.verify_lists_owned and bool(node.others))
+    return owns or (bool(node.others) and not profile.has(lists_sent))
 
 
 def next_round(node: NodeState, after_ms: int, profile: Profile) -> int:
@@ -121,9 +121,9 @@ def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | 
 
 
 def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
-    """Every lease that a check may end starts to run when it was renewed: copies, tombstones, and with the mutant that
-    lets them expire natives too."""
-    starts = [each.renewed_ms for each in node.clients if not each.native or profile.natives_expire]
+    """Every lease that a check may end starts to run when it was renewed: copies, tombstones, and natives too where
+    they have one."""
+    starts = [each.renewed_ms for each in node.clients if not each.native or not profile.has(is_expired)]
     starts += [since_ms for _, since_ms in node.gone]
     if not starts:
         return None

@@ -1,31 +1,30 @@
 """Mutants: small named changes of a profile that the properties must notice. The suite is judged by those it kills.
 
-One entry of one of these files is one mutant; what it changes is a change of switches, so that it works on every
-profile.
+One file is one mutant, found by being here. It replaces rules or parameters, so that it works on every profile; a
+historical bug replaces them by what its releases have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 from types import MappingProxyType
 
-from distro_model.mutants.batches import BATCHES
-from distro_model.mutants.connections import CONNECTIONS
-from distro_model.mutants.inside import INSIDE
-from distro_model.mutants.load import LOAD
-from distro_model.mutants.members import MEMBERS
 from distro_model.mutants.mutant import Mutant
-from distro_model.mutants.receive import RECEIVE
-from distro_model.mutants.sync import SYNC
-from distro_model.mutants.verify import VERIFY
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
-MUTANTS: Mapping[str, Mutant] = MappingProxyType(
-    {mutant.id: mutant for mutant in (*SYNC, *RECEIVE, *VERIFY, *LOAD, *BATCHES, *CONNECTIONS, *INSIDE, *MEMBERS)}
-)
+
+def _mutants() -> Iterator[Mutant]:
+    for module in iter_modules(__path__):
+        if module.name != "mutant":
+            yield import_module(f"{__name__}.{module.name}").MUTANT
+
+
+MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.id: mutant for mutant in _mutants()})
 
 
 class UnknownMutantError(ValueError):
@@ -43,4 +42,4 @@ def mutant_named(mutant_id: str) -> Mutant:
 def with_mutant(profile: Profile, mutant_id: str) -> Profile:
     """The profile with one mutant switched on, named `profile+mutant`. Raises UnknownMutantError."""
     mutant = mutant_named(mutant_id)
-    return replace(mutant.changed(profile), name=f"{profile.name}+{mutant.id}")
+    return replace(profile.with_rules(*mutant.rules), name=f"{profile.name}+{mutant.id}", **mutant.parameters)

@@ -1,15 +1,16 @@
-"""What a mutant is: a small named change of a profile, and the smallest cluster in which a property notices it."""
+"""What a mutant is: a rule or a parameter replaced, and the smallest cluster in which a property notices it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.profiles import Profile
+from distro_model.rules.rule import Function
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
     """A historical bug keeps the id of the catalogue (`known-bugs.md`), a hypothetical one its `m-…` name.
 
@@ -19,6 +20,8 @@ class Mutant:
 
     id: str
     sentence: str
-    changed: Callable[[Profile], Profile]
+    rules: tuple[Function, ...] = ()
+    """What takes the place of a rule: of a release where it is a bug of one, else of the mutant's own file."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     breaks: tuple[str, ...]
     bounds: Bounds = field(default_factory=Bounds)

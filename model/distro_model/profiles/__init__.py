@@ -1,9 +1,9 @@
 """Profiles: how a generation of Nacos behaves where generations differ, as data.
 
-`profile` is the record of switches, whose defaults are `strict`; `releases` the table of the releases.
+`releases` is the table of the releases; what a profile is stands in `distro_model.profile`.
 """
 
-from distro_model.profiles.profile import OwnerRing, Profile, RetryAction, TakesRevision
+from distro_model.profile import Profile
 from distro_model.profiles.releases import (
     NACOS_2_0_4,
     NACOS_2_2_4,
@@ -21,11 +21,8 @@ __all__ = [
     "PROFILES",
     "RELEASES",
     "STRICT",
-    "OwnerRing",
     "Profile",
     "Release",
-    "RetryAction",
-    "TakesRevision",
     "UnknownProfileError",
     "profile_named",
 ]

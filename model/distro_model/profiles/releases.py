@@ -1,22 +1,36 @@
 """The releases, oldest first, each as what it changed: read it as a diff from release to release.
 
-The base is `_ALWAYS`, what every release has and `strict` has not; a `Release` then names the switches that it set, the
-defects of the catalogue that it repaired and those that it brought. A release that changed nothing that this model can
-tell is not listed; `span` says how far an entry reaches. Sources: wire-protocol.md 6.9 and 6.10, known-bugs.md.
+The base is `_ALWAYS`, what every release has and `strict` has not; a `Release` then names the rules that it replaced
+(a rule itself: it does from then on what `strict` does), the parameters that it set, the defects of the catalogue that
+it repaired and those that it brought. A release that changed nothing that this model can tell is not listed; `span`
+says how far an entry reaches. Source: docs/protocol/releases.md.
 
-Some defects are known here as mutants only, and no release has their switches: B05, a torn apply or read, would make
-every search many times as large; B32 is a first load that comes before any peer is known, where a run begins later;
-and a node that is alone and never completes its load is one in cluster mode, where a run of one node is standalone.
+One defect is known here as a mutant only, and no release has it: a node that is alone and never completes its load is
+one in cluster mode, where a run of one node is standalone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from distro_model.profiles.profile import OwnerRing, Profile, TakesRevision
+from distro_model.profile import Profile
+from distro_model.rules import (
+    clients,
+    connections,
+    ip_clients,
+    load,
+    members,
+    metadata,
+    notify,
+    owners,
+    receive,
+    sync,
+    verify,
+)
+from distro_model.rules.rule import Function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,36 +39,43 @@ class Release:
 
     name: str
     span: str
-    changed: Mapping[str, Any]
+    rules: tuple[Function, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()
     broke: tuple[str, ...] = ()
 
 
 STRICT = Profile(name="strict")
 
-_ALWAYS = Profile(
+_ALWAYS = replace(
+    STRICT.with_rules(
+        receive.keeps_lease,
+        receive.natives_are_unprotected,
+        receive.is_forgotten_at_once,
+        receive.gives_unloaded,
+        load.refusals_fail,
+        load.missing_nobody,
+        load.ends_interrupted_load,
+        verify.checks_always,
+        sync.drops_unreadable,
+        sync.skips_gone_client,
+        sync.replaces_anything,
+        sync.has_part_of_member,
+        clients.leaves_copy,
+        clients.looked_before,
+        clients.transport_was_open,
+        notify.overtaken,
+        notify.not_audited,
+        notify.announces_what_it_owns,
+        owners.owner_among_alive,
+        ip_clients.changed_and_announced_late,
+        ip_clients.always_counts_as_beat,
+        members.tells_nobody,
+        connections.counts_first,
+        metadata.is_always_marked,
+    ),
     name="every release",
-    sync_renews_lease=False,
-    protects_native=False,
-    tombstones=False,
-    refuses_before_load=False,
-    grace_after_pause=False,
-    retries_unreadable=False,
     largest_revision=2**31 - 1,
-    interrupted_load_retried=False,
-    connection_takes_over=False,
-    change_of_gone_client_deletes=False,
-    retry_keeps_pending_delete=False,
-    rechecks_client=False,
-    rechecks_transport=False,
-    overflow_overtakes=True,
-    audits_index=False,
-    owner_ring=OwnerRing.ALIVE,
-    hands_over=False,
-    verify_renews_owners_beats=True,
-    matches_parts_of_addresses=True,
-    records_answer_before_counting=False,
-    keeps_metadata_of_published=False,
     reports_to_members_not_up=False,
 )
 
@@ -62,15 +83,18 @@ RELEASES = (
     Release(
         name="nacos-2.0.0",
         span="2.0.0",
-        changed={
+        rules=(
+            verify.existence_is_enough,
+            sync.reaches_everybody,
+            sync.for_everybody,
+            receive.raised_unseen,
+            notify.queue_of_class,
+            notify.removed_by_one_event,
+            notify.handled_removal_from_index_too,
+            ip_clients.creates_twice,
+        ),
+        parameters={
             "revisions_travel": False,
-            "verify_tests_revision": False,
-            "sends_only_to_up_members": False,
-            "acknowledges_failed_applies": True,
-            "queue_per_event_class": True,
-            "creates_atomically": False,
-            "sends_to_members_that_left": True,
-            "releases_in_order": False,
             "sending_counts_as_activity": True,
             "sync_delay_ms": 2000,
             "retry_delay_ms": 5000,
@@ -83,78 +107,77 @@ RELEASES = (
     Release(
         name="nacos-2.0.1",
         span="2.0.1",
-        changed={"sending_counts_as_activity": False, "new_members_start_down": False},
+        rules=(members.listed_up,),
+        parameters={"sending_counts_as_activity": False},
         fixed=("B35",),
         broke=("B36",),
     ),
     Release(
         name="nacos-2.0.2",
         span="2.0.2",
-        changed={"queue_per_event_class": False, "sends_to_members_that_left": False},
+        rules=(notify.queue_of, sync.is_executed_for),
         fixed=("B08", "B37"),
     ),
     Release(
         name="nacos-2.0.4",
         span="2.0.3 to 2.1.0",
-        changed={"lease_ms": 180_000, "refuses_unknown_client": False, "creates_atomically": True},
+        rules=(clients.success_to_unknown, ip_clients.before_creation),
+        parameters={"lease_ms": 180_000},
         fixed=("B30", "B31"),
         broke=("B12",),
     ),
     Release(
         name="nacos-2.1.1",
         span="2.1.1",
-        changed={"sends_only_to_up_members": True, "load_timeout_ms": 30_000, "batch_replaces_single": False},
+        rules=(sync.is_reachable, receive.no_batch_over_single),
+        parameters={"load_timeout_ms": 30_000},
         broke=("B19",),
     ),
     Release(
         name="nacos-2.1.2",
         span="2.1.2",
-        changed={
-            "revisions_travel": True,
-            "verify_tests_revision": True,
-            "revision_zero_passes": True,
-            "takes_revision": TakesRevision.AT_CREATION,
-            "batch_bumps_revision": False,
-            "health_changes_revision": False,
-        },
+        rules=(
+            verify.zero_always_matches,
+            receive.revision_of_batches_only,
+            clients.revision_forgotten,
+            ip_clients.revision_of_registration,
+        ),
+        parameters={"revisions_travel": True},
         fixed=("B02",),
         broke=("B06", "B10", "B18"),
     ),
     Release(
         name="nacos-2.2.0",
         span="2.2.0",
-        changed={
-            "detects_silent_connections": False,
-            "sync_delay_ms": 1000,
-            "retry_delay_ms": 3000,
-            "load_retry_ms": 30_000,
-        },
+        rules=(connections.checks_no_connection,),
+        parameters={"sync_delay_ms": 1000, "retry_delay_ms": 3000, "load_retry_ms": 30_000},
         broke=("B03",),
     ),
-    Release(name="nacos-2.2.4", span="2.2.1 to 2.2.4", changed={}, fixed=("B32",)),
+    Release(name="nacos-2.2.4", span="2.2.1 to 2.2.4", fixed=("B32",)),
     Release(
         name="nacos-2.3.0",
         span="2.3.0",
-        changed={
-            "reports_to_members_not_up": True,
-            "takes_revision": TakesRevision.ALWAYS,
-            "batch_bumps_revision": True,
-            "detects_silent_connections": True,
-            "releases_in_order": True,
-        },
+        rules=(
+            receive.taken_revision,
+            clients.revision_of_batch,
+            connections.on_connection_check_due,
+            notify.removed,
+            notify.handled_removal,
+        ),
+        parameters={"reports_to_members_not_up": True},
         fixed=("B03", "B10", "B13", "B18"),
     ),
-    Release(name="nacos-2.3.1", span="2.3.1", changed={"batch_replaces_single": True}, fixed=("B19",)),
-    Release(name="nacos-2.3.2", span="2.3.2 to 2.5.0", changed={"refuses_unknown_client": True}, fixed=("B12",)),
-    Release(name="nacos-2.5.1", span="2.5.1", changed={"acknowledges_failed_applies": False}, fixed=("B16",)),
-    Release(name="nacos-3.0.3", span="3.0.0 to 3.0.3", changed={"indexes_before_push": False}, broke=("B44",)),
+    Release(name="nacos-2.3.1", span="2.3.1", rules=(receive.is_applicable,), fixed=("B19",)),
+    Release(name="nacos-2.3.2", span="2.3.2 to 2.5.0", rules=(clients.answer_to_unknown,), fixed=("B12",)),
+    Release(name="nacos-2.5.1", span="2.5.1", rules=(receive.raised,), fixed=("B16",)),
+    Release(name="nacos-3.0.3", span="3.0.0 to 3.0.3", rules=(notify.registered_after_push,), broke=("B44",)),
 )
 
 
 def _profiles() -> Iterator[Profile]:
     profile = _ALWAYS
     for release in RELEASES:
-        profile = replace(profile, name=release.name, **release.changed)
+        profile = replace(profile.with_rules(*release.rules), name=release.name, **release.parameters)
         yield profile
     yield STRICT
 

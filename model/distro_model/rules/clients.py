@@ -26,46 +26,72 @@ from distro_model.events import (
     SetupStarted,
 )
 from distro_model.local_events import ServiceDeregistered, ServiceRegistered
-from distro_model.messages import FAIL, SUCCESS, Content, batch_of
+from distro_model.messages import FAIL, SUCCESS, Answer, Content, batch_of
 from distro_model.node import Client, Local, NodeState, Step
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 from distro_model.rules.notify import operated
 from distro_model.rules.receive import deleted
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import guard, instead_of, rule
 
 
-@rule("client connected", source="wire-protocol.md 2.1, 6.1; ConnectionBasedClientManager")
+@rule("connect", source="client-connect; ConnectionBasedClientManager.clientConnected")
 def on_connected(node: NodeState, event: ClientConnected, profile: Profile) -> Step:
-    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers.
-
-    The releases create a client only if there is none of that id, and leave a copy what it is.
-    """
-    if node.client(event.client) is not None and not profile.connection_takes_over:
+    """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers."""
+    if not takes_over(node, event.client, profile):
         return Step(node)
-    since_ms = event.at_ms if profile.natives_expire else 0
-    return Step(node.with_client(Client(event.client, native=True, revision=0, content=(), renewed_ms=since_ms)))
+    return Step(node.with_client(fresh_native(event, profile)))
 
 
-@rule("set-up started", source="wire-protocol.md 2.1; ConnectionManager.register")
+@guard(source="client-connect")
+def takes_over(_node: NodeState, _client: str, _: Profile) -> bool:
+    """A connection makes its client native, even where a copy of that id is held."""
+    return True
+
+
+@instead_of(takes_over)
+def leaves_copy(node: NodeState, client: str, _: Profile) -> bool:
+    """A client is created only if there is none of that id; a copy stays what it is."""
+    return node.client(client) is None
+
+
+@rule("create-a-native-client", source="client-connect")
+def fresh_native(event: ClientConnected, _: Profile) -> Client:
+    """It begins empty, with revision 0, and has no lease."""
+    return Client(event.client, native=True, revision=0, content=(), renewed_ms=0)
+
+
+@rule("start-a-setup", source="connection-setup; ConnectionManager.register")
 def on_setup_started(node: NodeState, event: SetupStarted, _: Profile) -> Step:
     """The transport is open; that is all that is checked before the connection is inserted."""
     local = node.local
     return Step(_with(node, replace(local, setups=tuple(sorted((*local.setups, (event.client, True)))))))
 
 
-@rule("set-up finished", source="wire-protocol.md 2.1; ConnectionManager.register")
+@rule("finish-a-setup", source="connection-setup; ConnectionManager.register")
 def on_setup_finished(node: NodeState, event: SetupFinished, profile: Profile) -> Step:
-    """Of a transport that has ended since, nobody will ever be told again: look once more before it is too late."""
+    """The connection is inserted, and with it its client."""
     is_open = dict(node.local.setups).get(event.client)
     if is_open is None:
         return Step(node)
     node = _without_setup(node, event.client)
-    if not is_open and profile.rechecks_transport:
+    if not transport_is_open(is_open, profile):
         return Step(node)
     return on_connected(node, ClientConnected(event.at_ms, event.client), profile)
 
 
-@rule("instance registered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")
+@guard(source="connection-setup")
+def transport_is_open(is_open: bool, _: Profile) -> bool:
+    """A transport that has ended leaves no client: nobody would ever be told of its end again."""
+    return is_open
+
+
+@instead_of(transport_is_open)
+def transport_was_open(_is_open: bool, _: Profile) -> bool:
+    """The transport was open when the set-up began, and is not looked at again (B40)."""
+    return True
+
+
+@rule("register", source="client-change, revision-connection; EphemeralClientOperationServiceImpl")
 def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) -> Step:
     """One instance of a client per service: a second registration replaces the first, and counts as a change."""
     client = node.client(event.client)
@@ -75,19 +101,31 @@ def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) 
     return _published(node, client, tuple(sorted(content.items())), event, profile)
 
 
-@rule("batch registered", source="wire-protocol.md 3.2, 6.5; EphemeralClientOperationServiceImpl")
+@rule("register-a-batch", source="client-batch, revision-connection; EphemeralClientOperationServiceImpl")
 def on_batch_registered(node: NodeState, event: BatchRegistered, profile: Profile) -> Step:
-    """Replaces what the client published there, a batch or a single instance; 2.1.2-2.2.4 forget the revision (B18)."""
+    """Replaces what the client published there, a batch or a single instance."""
     client = node.client(event.client)
     if client is None:
         return _unknown(node, profile)
     content = tuple(sorted({**dict(client.content), event.service: batch_of(event.instances)}.items()))
-    bump = 1 if profile.batch_bumps_revision else 0
-    return _published(node, client, content, event, profile, bump)
+    return _published(node, client, content, event, profile, revision_of_batch(client.revision, profile))
 
 
-@rule("instance deregistered", source="wire-protocol.md 6.1, 6.5; EphemeralClientOperationServiceImpl")
+@rule("number-a-batch", source="revision-connection")
+def revision_of_batch(revision: int, _: Profile) -> int:
+    """A batch registration counts as a change."""
+    return revision + 1
+
+
+@instead_of(revision_of_batch)
+def revision_forgotten(revision: int, _: Profile) -> int:
+    """A batch registration leaves the revision as it was (B18)."""
+    return revision
+
+
+@rule("deregister", source="client-change, revision-connection; EphemeralClientOperationServiceImpl")
 def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profile) -> Step:
+    """Counts as a change even where nothing was published."""
     client = node.client(event.client)
     if client is None:
         return _unknown(node, profile)
@@ -95,15 +133,16 @@ def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profi
     return _published(node, client, content, event, profile)
 
 
-@rule("request started", source="wire-protocol.md 6.1; EphemeralClientOperationServiceImpl")
+@rule("start-a-request", source="client-request; EphemeralClientOperationServiceImpl")
 def on_request_started(node: NodeState, event: RequestStarted, profile: Profile) -> Step:
+    """The client of the request is looked up."""
     if node.client(event.request.client) is None:
         return _unknown(node, profile)
     requests = tuple(sorted((*node.local.requests, event.request), key=str))
     return Step(_with(node, replace(node.local, requests=requests)))
 
 
-@rule("request finished", source="wire-protocol.md 6.1; EphemeralClientOperationServiceImpl")
+@rule("finish-a-request", source="client-request; EphemeralClientOperationServiceImpl")
 def on_request_finished(node: NodeState, event: RequestFinished, profile: Profile) -> Step:
     """The client may have left the table since: then it is changed and announced as if it had not (B25), or refused."""
     left = list(node.local.requests)
@@ -112,8 +151,8 @@ def on_request_finished(node: NodeState, event: RequestFinished, profile: Profil
     left.remove(event.request)
     node = _with(node, replace(node.local, requests=tuple(left)))
     request = replace(event.request, at_ms=event.at_ms)
-    if node.client(request.client) is None and not profile.rechecks_client:
-        return Step(operated(node, _said(request), event.at_ms, profile), (Reply(SUCCESS),))
+    if node.client(request.client) is None and not looks_again(node, request.client, profile):
+        return Step(operated(node, _said(request), True, event.at_ms, profile), (Reply(SUCCESS),))
     match request:
         case InstanceRegistered():
             return on_registered(node, request, profile)
@@ -124,9 +163,24 @@ def on_request_finished(node: NodeState, event: RequestFinished, profile: Profil
     assert_never(request)
 
 
-@rule("client disconnected", source="wire-protocol.md 2.1, 6.1; DistroClientDataProcessor")
+@guard(source="client-request")
+def looks_again(_node: NodeState, _client: str, _: Profile) -> bool:
+    """A request that has looked up its client looks again before it changes and announces it."""
+    return True
+
+
+@instead_of(looks_again)
+def looked_before(_node: NodeState, _client: str, _: Profile) -> bool:
+    """A request changes and announces the client that it looked up, even if that has left the table since (B25)."""
+    return False
+
+
+@rule("disconnect", source="client-disconnect; DistroClientDataProcessor")
 def on_disconnected(node: NodeState, event: ClientDisconnected, profile: Profile) -> Step:
-    """A connection that is not inserted yet has no client to remove; all that is left of it is its closed transport."""
+    """The client goes with its connection, and all others are told.
+
+    A connection that is not inserted yet has no client to remove; all that is left of it is its closed transport.
+    """
     if event.client in dict(node.local.setups):
         closed = _without_setup(node, event.client).local
         return Step(_with(node, replace(closed, setups=tuple(sorted((*closed.setups, (event.client, False)))))))
@@ -142,11 +196,17 @@ def disconnected(node: NodeState, name: str, at_ms: int, profile: Profile) -> No
 
 
 def _published(
-    node: NodeState, client: Client, content: Content, request: InstanceRequest, profile: Profile, bump: int = 1
+    node: NodeState,
+    client: Client,
+    content: Content,
+    request: InstanceRequest,
+    profile: Profile,
+    revision: int | None = None,
 ) -> Step:
     """What is not native here is not announced (only a client whose connection found a copy, see `on_connected`)."""
-    changed = node.with_client(Client(client.name, client.native, client.revision + bump, content, client.renewed_ms))
-    node = operated(changed, _said(request), request.at_ms, profile, native=client.native)
+    number = client.revision + 1 if revision is None else revision
+    changed = node.with_client(Client(client.name, client.native, number, content, client.renewed_ms))
+    node = operated(changed, _said(request), client.native, request.at_ms, profile)
     return Step(node, (Reply(SUCCESS),))
 
 
@@ -156,12 +216,23 @@ def _said(request: InstanceRequest) -> ServiceRegistered | ServiceDeregistered:
 
 
 def _unknown(node: NodeState, profile: Profile) -> Step:
-    """A client that this node does not know, yet or any more."""
-    return Step(node, (Reply(FAIL if profile.refuses_unknown_client else SUCCESS),))
+    return Step(node, (Reply(answer_to_unknown(profile)),))
+
+
+@rule("answer-an-unknown-client", source="client-unknown; EphemeralClientOperationServiceImpl")
+def answer_to_unknown(_: Profile) -> Answer:
+    """A request of a client that this node does not know, yet or any more, is refused."""
+    return FAIL
+
+
+@instead_of(answer_to_unknown)
+def success_to_unknown(_: Profile) -> Answer:
+    """A request of a client that this node does not know is answered with SUCCESS (B12)."""
+    return SUCCESS
 
 
 def _with(node: NodeState, local: Local) -> NodeState:
-    return replace(node, local=local)
+    return node.changed(local=local)
 
 
 def _without_setup(node: NodeState, client: str) -> NodeState:

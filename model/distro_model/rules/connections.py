@@ -7,35 +7,54 @@ happen, so they are two events. In which order they come is all the difference t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
 from distro_model.node import Detection, NodeState, Step
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 from distro_model.rules.clients import disconnected
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import instead_of, rule
 
 
-@rule("connection check", source="wire-protocol.md 2.4; NacosRuntimeConnectionEjector.ejectOutdatedConnection")
-def on_connection_check_due(node: NodeState, event: ConnectionCheckDue, profile: Profile) -> Step:
-    """One check at a time: the thread that waits for its answers is the one that would start the next."""
-    if not profile.detects_silent_connections or node.detections:
+@rule("check-connections", source="ejector-check; NacosRuntimeConnectionEjector.ejectOutdatedConnection")
+def on_connection_check_due(node: NodeState, event: ConnectionCheckDue, _: Profile) -> Step:
+    """A connection on which nothing came for long is asked for a sign of life.
+
+    One check at a time: the thread that waits for its answers is the one that would start the next.
+    """
+    if node.detections:
         return Step(node)
     connected = {client.name for client in node.clients if client.native}
-    return Step(replace(node, detections=tuple(Detection(name) for name in event.idle if name in connected)))
+    return Step(node.changed(detections=tuple(Detection(name) for name in event.idle if name in connected)))
 
 
-@rule("detection answered", source="wire-protocol.md 2.4; known-bugs.md B39")
+@instead_of(on_connection_check_due)
+def checks_no_connection(node: NodeState, _event: ConnectionCheckDue, _: Profile) -> Step:
+    """No connection is ever asked (B03)."""
+    return Step(node)
+
+
+@rule("hear-a-sign-of-life", source="ejector-answer; ConnectionManager.refreshActiveTime")
 def on_detection_answered(node: NodeState, event: DetectionAnswered, profile: Profile) -> Step:
+    """The first half of what is done about an answer; the second may wait (`on_detection_handled`)."""
     asked = node.detection(event.client)
     if asked is None or asked.recorded or asked.counted:
         return Step(node)
-    first = profile.records_answer_before_counting
-    return Step(node.with_detection(Detection(asked.client, recorded=first, counted=not first)))
+    return Step(node.with_detection(first_half(asked, profile)))
 
 
-@rule("detection handled", source="wire-protocol.md 2.4; known-bugs.md B39")
-def on_detection_handled(node: NodeState, event: DetectionHandled) -> Step:
+@rule("record-a-sign-of-life", source="ejector-answer")
+def first_half(asked: Detection, _: Profile) -> Detection:
+    """A sign of life is recorded before the check that waits for it is let go on."""
+    return Detection(asked.client, recorded=True)
+
+
+@instead_of(first_half)
+def counts_first(asked: Detection, _: Profile) -> Detection:
+    """A sign of life is counted first, and the check may go on in between (B39)."""
+    return Detection(asked.client, counted=True)
+
+
+@rule("finish-a-sign-of-life", source="ejector-answer")
+def on_detection_handled(node: NodeState, event: DetectionHandled, _: Profile) -> Step:
     """Whatever half is missing. After the end of the check it changes nothing any more."""
     asked = node.detection(event.client)
     if asked is None or asked.recorded == asked.counted:
@@ -43,11 +62,11 @@ def on_detection_handled(node: NodeState, event: DetectionHandled) -> Step:
     return Step(node.with_detection(Detection(asked.client, recorded=True, counted=True)))
 
 
-@rule("connection check ends", source="wire-protocol.md 2.4; ConnectionManager.unregister")
+@rule("eject-connections", source="ejector-check; ConnectionManager.unregister")
 def on_connection_check_ends(node: NodeState, event: ConnectionCheckEnds, profile: Profile) -> Step:
     """Every connection that was asked, and is not among those that answered, is closed."""
     silent = [detection.client for detection in node.detections if not detection.recorded]
-    node = replace(node, detections=())
+    node = node.changed(detections=())
     for client in silent:
         node = disconnected(node, client, event.at_ms, profile)
     return Step(node)

@@ -7,22 +7,20 @@ either direction, unless a release counts its own sending as a sign of life (B35
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from distro_model.events import Send
 from distro_model.node import NodeState, Step
-from distro_model.profiles import Profile
-from distro_model.rules.rule import rule
+from distro_model.profile import Profile
+from distro_model.rules.rule import guard, rule
 
 
-@rule("activity noted", source="wire-protocol.md 2.5; known-bugs.md B35; RpcClient, GrpcConnection (2.0.0)")
-def with_activity(step: Step, at_ms: int) -> Step:
+@rule("note-activity", source="connection-client-check; RpcClient, GrpcConnection (2.0.0)")
+def with_activity(step: Step, at_ms: int, _: Profile) -> Step:
     """The time at which each target of this step was last sent something."""
     sent = dict(step.node.sent) | {output.target: at_ms for output in step.outputs if isinstance(output, Send)}
-    return Step(replace(step.node, sent=tuple(sorted(sent.items()))), step.outputs)
+    return Step(step.node.changed(sent=tuple(sorted(sent.items()))), step.outputs)
 
 
-@rule("connection tested", source="wire-protocol.md 2.5; RpcClient.healthCheck")
+@guard(source="connection-client-check; RpcClient.healthCheck")
 def is_tested(node: NodeState, peer: str, at_ms: int, profile: Profile) -> bool:
     """Whether the health check that is due now tests the connection to this peer.
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from distro_model.local_events import LocalEvent, ServiceChanged, ServiceDeregistered, ServiceRegistered
 from distro_model.node import NodeState
+from distro_model.profile import Profile
 from distro_model.rules.rule import rule
 
 Entry = tuple[str, str]
@@ -18,26 +19,28 @@ Shown = tuple[str, str, str]
 """(service, client, instance)"""
 
 
-@rule("service indexed", source="wire-protocol.md 6.4; ClientServiceIndexesManager.addPublisherIndexes")
-def indexed(node: NodeState, client: str, service: str) -> NodeState:
-    """Whether the client still exists is not asked: the order of the events answers for that (B13)."""
+@rule("index-a-service", source="index-entries; ClientServiceIndexesManager.addPublisherIndexes")
+def indexed(node: NodeState, client: str, service: str, _: Profile) -> NodeState:
+    """The service has this client among its publishers.
+
+    Whether the client still exists is not asked: the order of the events answers for that (B13)."""
     return _with_index(node, {*node.local.index, (service, client)})
 
 
-@rule("service unindexed", source="wire-protocol.md 6.4; ClientServiceIndexesManager.removePublisherIndexes")
-def unindexed(node: NodeState, client: str, service: str | None) -> NodeState:
+@rule("unindex-a-service", source="index-entries; ClientServiceIndexesManager.removePublisherIndexes")
+def unindexed(node: NodeState, client: str, service: str | None, _: Profile) -> NodeState:
     """Without the entries of the client: under one service, or (None) under all."""
     return _with_index(
         node, {entry for entry in node.local.index if entry[1] != client or service not in (None, entry[0])}
     )
 
 
-@rule("service pushed", source="wire-protocol.md 6.4; ServiceStorage, PushExecuteTask")
-def pushed(node: NodeState, service: str) -> NodeState:
+@rule("push-a-service", source="index-push; ServiceStorage, PushExecuteTask")
+def pushed(node: NodeState, service: str, _: Profile) -> NodeState:
     """The subscriber is told the service as it is now, by the index and the table."""
     kept = [shown for shown in node.local.pushed if shown[0] != service]
     now = [shown for shown in queried(node) if shown[0] == service]
-    return replace(node, local=replace(node.local, pushed=tuple(sorted((*kept, *now)))))
+    return node.changed(local=replace(node.local, pushed=tuple(sorted((*kept, *now)))))
 
 
 def queried(node: NodeState) -> tuple[Shown, ...]:
@@ -64,4 +67,4 @@ def corrections(node: NodeState) -> tuple[LocalEvent, ...]:
 
 
 def _with_index(node: NodeState, index: set[Entry]) -> NodeState:
-    return replace(node, local=replace(node.local, index=tuple(sorted(index))))
+    return node.changed(local=replace(node.local, index=tuple(sorted(index))))

@@ -23,42 +23,56 @@ from distro_model.events import (
 from distro_model.local_events import ClientChanged
 from distro_model.messages import FAIL, SUCCESS, Change, Content
 from distro_model.node import Action, Client, NodeState, Step, Superseded
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 from distro_model.rules.notify import published, reindexed, removed
 from distro_model.rules.owners import content_revision, is_ip_client, is_responsible, owner_of, preference
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import announced
 
 UNHEALTHY = " (unhealthy)"
 
 
-@rule("HTTP request", source="wire-protocol.md 6.6, 7.1; DistroFilter")
+@rule("route-a-request", source="owner-filter; DistroFilter")
 def on_http(node: NodeState, event: HttpReceived, profile: Profile) -> Step:
+    """The owner carries the request out; who is not forwards it there, once."""
     owner = owner_of(node, event.client, profile)
     if owner == node.name:
         return Step(_carried_out(node, event, event.at_ms, profile), (Reply(SUCCESS),))
     return Step(node, (Reply(FAIL) if event.forwarded else Forward(owner),))
 
 
-@rule("HTTP request begun", source="wire-protocol.md 6.7, known-bugs.md B30; clientConnected")
+@rule("begin-a-first-request", source="ip-port-creation; EphemeralIpPortClientManager.clientConnected")
 def on_http_entered(node: NodeState, event: HttpEntered, profile: Profile) -> Step:
     """The first request of a client has looked for it, found nothing, and has not created it yet."""
     request = event.request
     if owner_of(node, request.client, profile) != node.name or node.client(request.client) is not None:
         return Step(node)
-    return Step(replace(node, entered=(*node.entered, request)))
+    return Step(node.changed(entered=(*node.entered, request)))
 
 
-@rule("HTTP request ended", source="wire-protocol.md 6.7, known-bugs.md B30; HealthCheckReactor.scheduleCheck")
+@rule("finish-a-first-request", source="ip-port-creation; HealthCheckReactor.scheduleCheck")
 def on_http_finished(node: NodeState, event: HttpFinished, profile: Profile) -> Step:
-    """Where creation is "look, then put", a client that was created meanwhile is replaced, but not its beat check."""
+    """It creates its client, or finds that another has by now."""
     request = event.request
-    node = replace(node, entered=tuple(each for each in node.entered if each != request))
-    if not profile.creates_atomically and node.client(request.client) is not None:
-        lost, anew = node.client(request.client), replace(_created(request.client, event.at_ms), watched=False)
-        before = () if lost is None else lost.content
-        node = reindexed(node.with_client(anew), anew, before, event.at_ms, profile)
+    node = node.changed(entered=tuple(each for each in node.entered if each != request))
+    node = before_creation(node, request, event.at_ms, profile)
     return Step(_carried_out(node, request, event.at_ms, profile), (Reply(SUCCESS),))
+
+
+@rule("look-again-before-creation", source="ip-port-creation")
+def before_creation(node: NodeState, _request: HttpReceived, _at_ms: int, _: Profile) -> NodeState:
+    """Two first requests create a client once: the second finds the one that the first has made."""
+    return node
+
+
+@instead_of(before_creation)
+def creates_twice(node: NodeState, request: HttpReceived, at_ms: int, profile: Profile) -> NodeState:
+    """A client that was created meanwhile is replaced, but not its beat check (B30)."""
+    lost = node.client(request.client)
+    if lost is None:
+        return node
+    anew = replace(_created(request.client, at_ms), watched=False)
+    return reindexed(node.with_client(anew), anew, lost.content, at_ms, profile)
 
 
 def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Profile) -> NodeState:
@@ -81,8 +95,8 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     if request.action is not HttpAction.BEAT or request.service not in dict(client.content):
         after = replace(after, revision=content_revision(after.name, after.content))
     else:
-        after = _health_changed(after, profile)
-    return _changed(node, held, after, at_ms, profile)
+        after = replace(after, revision=revision_of_health(after, profile))
+    return changed(node, held, after, at_ms, profile)
 
 
 def _created(name: str, at_ms: int) -> Client:
@@ -93,40 +107,56 @@ def _sorted(content: dict[str, str]) -> Content:
     return tuple(sorted(content.items()))
 
 
-def _health_changed(client: Client, profile: Profile) -> Client:
-    """B06: where only a registration computes the revision anew, other content goes by the same one."""
-    if not profile.health_changes_revision:
-        return client
-    return replace(client, revision=content_revision(client.name, client.content))
+@rule("number-a-change-of-health", source="revision-ip-port; IpPortBasedClient.recalculateRevision")
+def revision_of_health(client: Client, _: Profile) -> int:
+    """The revision of an ip:port client follows its health and its expiry too."""
+    return content_revision(client.name, client.content)
 
 
-def _changed(node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile) -> NodeState:
+@instead_of(revision_of_health)
+def revision_of_registration(client: Client, _: Profile) -> int:
+    """Only a registration computes the revision anew: other content goes by the same one (B06)."""
+    return client.revision
+
+
+@rule("change-an-ip-port-client", source="owner-handover, sync-announce")
+def changed(node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile) -> NodeState:
+    """Who accepts a change announces it, owner or not by then, and refuses from a peer what it has replaced until that
+    peer has heard."""
     node = reindexed(node.with_client(after), after, () if before is None else before.content, at_ms, profile)
-    if not profile.hands_over:
-        return node if after.name in node.unannounced else replace(node, unannounced=(*node.unannounced, after.name))
     replaced = () if before is None else tuple(Superseded(after.name, peer, before.revision) for peer in node.others)
     known = {*node.superseded, *replaced}
     kept = (each for each in known if (each.client, each.revision) != (after.name, after.revision))
-    node = replace(node, superseded=tuple(sorted(kept, key=lambda each: (each.client, each.peer, each.revision))))
+    node = node.changed(superseded=tuple(sorted(kept, key=lambda each: (each.client, each.peer, each.revision))))
     return published(node, ClientChanged(after.name), at_ms, profile)
 
 
-@rule("change event handled", source="wire-protocol.md 6.1; DistroClientDataProcessor.syncToAllServer")
+@instead_of(changed)
+def changed_and_announced_late(
+    node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile
+) -> NodeState:
+    """Who is the owner is asked when the event of the change is handled (B22)."""
+    node = reindexed(node.with_client(after), after, () if before is None else before.content, at_ms, profile)
+    return node if after.name in node.unannounced else node.changed(unannounced=(*node.unannounced, after.name))
+
+
+@rule("announce-an-ip-port-client", source="sync-announce; DistroClientDataProcessor.syncToAllServer")
 def on_announce_due(node: NodeState, event: AnnounceDue, profile: Profile) -> Step:
     """Only where changes are announced late: who is not responsible by now drops it (B22)."""
-    node = replace(node, unannounced=tuple(each for each in node.unannounced if each != event.client))
+    node = node.changed(unannounced=tuple(each for each in node.unannounced if each != event.client))
     held = node.client(event.client)
     if held is None or not is_responsible(node, held, profile):
         return Step(node)
     return Step(announced(node, event.client, Action.CHANGE, event.at_ms, profile))
 
 
-def is_superseded(node: NodeState, source: str, change: Change) -> bool:
-    """The peer sends what was replaced by a change accepted here, of which it has not heard yet."""
-    return Superseded(change.client, source, change.revision) in node.superseded
+@guard(source="owner-handover")
+def is_not_superseded(node: NodeState, source: str, change: Change, _: Profile) -> bool:
+    """The peer has heard of every change that was accepted here, and does not send what one of them has replaced."""
+    return Superseded(change.client, source, change.revision) not in node.superseded
 
 
-@rule("beat check", source="wire-protocol.md 6.7; ClientBeatCheckTaskV2, EphemeralIpPortClientManager")
+@rule("check-beats", source="lease-beats; ClientBeatCheckTaskV2, EphemeralIpPortClientManager")
 def on_beat_check_due(node: NodeState, event: BeatCheckDue, profile: Profile) -> Step:
     """The owner looks at the beats; copies go when their lease is over. How long a client is empty is not counted."""
     for client in node.clients:
@@ -137,9 +167,9 @@ def on_beat_check_due(node: NodeState, event: BeatCheckDue, profile: Profile) ->
 
 def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
     if not is_responsible(node, client, profile):
-        return removed(node, client, at_ms, profile) if at_ms - client.renewed_ms > profile.lease_ms else node
+        return removed(node, client, at_ms, profile) if ends_unowned(client, at_ms, profile) else node
     if not client.content:
-        node = replace(node, superseded=tuple(each for each in node.superseded if each.client != client.name))
+        node = node.changed(superseded=tuple(each for each in node.superseded if each.client != client.name))
         return removed(node, client, at_ms, profile)
     if not client.watched:
         return node
@@ -154,22 +184,41 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
     if _sorted(content) == client.content:
         return node
     beats = tuple((service, beat_ms) for service, beat_ms in client.beats if service in content)
-    after = _health_changed(replace(client, content=_sorted(content), beats=beats), profile)
-    return _changed(node, client, after, at_ms, profile)
+    after = replace(client, content=_sorted(content), beats=beats)
+    return changed(node, client, replace(after, revision=revision_of_health(after, profile)), at_ms, profile)
+
+
+@guard(source="lease-ip-port-copies")
+def ends_unowned(client: Client, at_ms: int, profile: Profile) -> bool:
+    """A copy of an ip:port client goes when its lease is over."""
+    return at_ms - client.renewed_ms > profile.lease_ms
+
+
+@instead_of(ends_unowned)
+def never_ends_unowned(_client: Client, _at_ms: int, _: Profile) -> bool:
+    """No check looks at the copies of ip:port clients."""
+    return False
 
 
 def verified(node: NodeState, held: Client, source: str, at_ms: int, profile: Profile) -> Client:
-    """An ip:port client whose verify was accepted. Of two that both believe to own it, only the ring's first vouches.
-
-    Otherwise they would keep a dead client alive for each other.
-    """
-    order = preference(node, held.name)
-    defends = (
-        not profile.verify_renews_owners_beats
-        and is_responsible(node, held, profile)
-        and source in order
-        and order.index(source) > order.index(node.name)
-    )
-    renews = profile.verify_renews_beats and not defends
-    beats = tuple((service, at_ms) for service, _ in held.beats) if renews else held.beats
+    """An ip:port client whose verify was accepted."""
+    beats = held.beats
+    if counts_as_beat(node, held, source, profile):
+        beats = tuple((service, at_ms) for service, _ in held.beats)
     return replace(held, renewed_ms=at_ms, beats=beats)
+
+
+@guard(source="verify-accept, verify-two-owners")
+def counts_as_beat(node: NodeState, held: Client, source: str, profile: Profile) -> bool:
+    """An accepted verify of an ip:port client counts as a beat. Of two that both believe to own it, only the ring's
+    first vouches: otherwise they would keep a dead client alive for each other."""
+    order = preference(node, held.name)
+    return not (
+        is_responsible(node, held, profile) and source in order and order.index(source) > order.index(node.name)
+    )
+
+
+@instead_of(counts_as_beat)
+def always_counts_as_beat(_node: NodeState, _held: Client, _source: str, _: Profile) -> bool:
+    """An accepted verify counts as a beat at an owner too, whoever verifies."""
+    return True

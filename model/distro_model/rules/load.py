@@ -10,53 +10,77 @@ element by element: one client's element never decides about another's.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from distro_model.events import CallEnded, LoadDue, LoadInterrupted, Send
 from distro_model.messages import CallResult, Snapshot
-from distro_model.node import MemberState, NodeState, Step
-from distro_model.profiles import Profile
-from distro_model.rules.ip_clients import is_superseded
-from distro_model.rules.receive import is_poisoned, is_refused, with_copy
-from distro_model.rules.rule import rule
+from distro_model.node import Member, MemberState, NodeState, Step
+from distro_model.profile import Profile
+from distro_model.rules.receive import is_applicable, may_take, with_copy
+from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import is_reachable
 
 
-@rule("load", source="wire-protocol.md 6.8; DistroLoadDataTask")
+@rule("load", source="load-first, load-asks; DistroLoadDataTask")
 def on_load_due(node: NodeState, event: LoadDue, profile: Profile) -> Step:
-    if not node.others and profile.waits_for_second_member:
-        return Step(replace(node, loaded=False, load_at_ms=event.at_ms + profile.load_retry_ms))
+    """Ask the first member for a snapshot."""
+    if waits_for_second(node, profile):
+        return Step(node.changed(loaded=False, load_at_ms=event.at_ms + profile.load_retry_ms))
     if node.loaded or node.asking is not None:
         return Step(node)
-    if node.load_at_ms is None and not profile.first_load_asks:
-        return Step(replace(node, load_at_ms=event.at_ms + profile.load_retry_ms))
-    return _ask_next(replace(node, missed=False), node.others, event.at_ms, profile)
+    if not knows_a_peer(node, profile):
+        return Step(node.changed(load_at_ms=event.at_ms + profile.load_retry_ms))
+    return _ask_next(node.changed(missed=False), node.others, event.at_ms, profile)
 
 
-@rule("load interrupted", source="wire-protocol.md 6.8; known-bugs.md load-exception-no-retry; DistroLoadDataTask")
+@guard(source="load-alone")
+def waits_for_second(_node: NodeState, _: Profile) -> bool:
+    """A node that is alone has nothing to wait for."""
+    return False
+
+
+@guard(source="load-first; DistroProtocol.startDistroTask")
+def knows_a_peer(_node: NodeState, _: Profile) -> bool:
+    """A node asks for a snapshot as soon as it starts: it knows its peers by then."""
+    return True
+
+
+@instead_of(knows_a_peer)
+def knows_no_peer_at_first(node: NodeState, _: Profile) -> bool:
+    """When it starts it has no connection to a peer yet: the first load always fails (B32)."""
+    return node.load_at_ms is not None
+
+
+@rule("interrupt-a-load", source="load-interrupted; DistroLoadDataTask")
 def on_load_interrupted(node: NodeState, event: LoadInterrupted, profile: Profile) -> Step:
-    """Whoever was asked, nobody listens to the answer any more."""
-    load_at_ms = event.at_ms + profile.load_retry_ms if profile.interrupted_load_retried else None
-    return Step(replace(node, asking=None, load_at_ms=load_at_ms))
+    """Whoever was asked, nobody listens to the answer any more. The load starts again later."""
+    return Step(node.changed(asking=None, load_at_ms=event.at_ms + profile.load_retry_ms))
 
 
-@rule("snapshot ended", source="wire-protocol.md 6.8; DistroLoadDataTask, DistroClientDataProcessor.processSnapshot")
-def on_snapshot_ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
+@instead_of(on_load_interrupted)
+def ends_interrupted_load(node: NodeState, _event: LoadInterrupted, _: Profile) -> Step:
+    """The task that loads has ended with the exception, and nothing starts it again (load-exception-no-retry)."""
+    return Step(node.changed(asking=None, load_at_ms=None))
+
+
+@rule("take-a-snapshot", source="load-asks, load-takes; DistroLoadDataTask, DistroClientDataProcessor.processSnapshot")
+def on_snapshot_ended(node: NodeState, event: CallEnded, _snapshot: Snapshot, profile: Profile) -> Step:
     """The first success completes the load, an empty one too; after a failure the next member is asked at once."""
+    later = tuple(peer for peer in node.others if peer > event.target)
     if event.answer.result is not CallResult.SUCCESS:
-        node = node if event.answer.result is CallResult.FAIL else _missing_one(node, profile)
-        return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
+        node = node if event.answer.result is CallResult.FAIL else missing_one(node, profile)
+        return _ask_next(node, later, event.at_ms, profile)
     for copy in event.answer.copies:
-        if is_poisoned(node, copy, profile):  # it aborts the rest of the snapshot (wire-protocol.md 6.4)
-            node = _missing_one(node, profile)
-            return _ask_next(node, tuple(peer for peer in node.others if peer > event.target), event.at_ms, profile)
-        if not is_refused(node, copy.client, profile) and not is_superseded(node, event.target, copy):
+        if not is_applicable(node, copy, profile):  # it aborts the rest of the snapshot
+            return _ask_next(missing_one(node, profile), later, event.at_ms, profile)
+        if may_take(node, event.target, copy, profile):
             node = with_copy(node, copy, event.at_ms, profile)
-    if profile.loads_ranges:
-        further = tuple(peer for peer in node.others if peer > event.target and is_reachable(node, peer, profile))
-        if further:
-            return _ask_next(node, further, event.at_ms, profile)
-    return Step(_loaded(node))
+    further = asked_further(node, later, profile)
+    return _ask_next(node, further, event.at_ms, profile) if further else Step(_loaded(node))
+
+
+@rule("choose-whom-else-to-ask", source="load-takes")
+def asked_further(_node: NodeState, _later: tuple[str, ...], _: Profile) -> tuple[str, ...]:
+    """Who has given a snapshot has given everything: nobody else is asked."""
+    return ()
 
 
 def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Profile) -> Step:
@@ -73,19 +97,43 @@ def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Prof
     """
     for peer in peers:
         if is_reachable(node, peer, profile):
-            return Step(replace(node, asking=peer, load_at_ms=None), (Send(peer, Snapshot()),))
-        if not (profile.load_passes_over_down and node.member(peer).state is MemberState.DOWN):
-            node = _missing_one(node, profile)
-    has_asked = node.asking is not None
-    if profile.refuses_before_load and not node.missed and (has_asked or not node.others):
+            return Step(node.changed(asking=peer, load_at_ms=None), (Send(peer, Snapshot()),))
+        if not is_passed_over(node.member(peer), profile):
+            node = missing_one(node, profile)
+    if refusals_complete(node, profile):
         return Step(_loaded(node))
-    return Step(replace(node, asking=None, load_at_ms=at_ms + profile.load_retry_ms))
+    return Step(node.changed(asking=None, load_at_ms=at_ms + profile.load_retry_ms))
 
 
-def _missing_one(node: NodeState, profile: Profile) -> NodeState:
-    """Only where a refusal means something is a failure of another kind worth remembering."""
-    return replace(node, missed=True) if profile.refuses_before_load else node
+@guard(source="load-refusals")
+def is_passed_over(member: Member, _: Profile) -> bool:
+    """Nobody waits for a member that is DOWN."""
+    return member.state is MemberState.DOWN
+
+
+@guard(source="load-refusals")
+def refusals_complete(node: NodeState, _: Profile) -> bool:
+    """A load that everybody refused is complete: nobody has anything."""
+    return not node.missed and (node.asking is not None or not node.others)
+
+
+@instead_of(refusals_complete)
+def refusals_fail(_node: NodeState, _: Profile) -> bool:
+    """Only a snapshot completes a load (B33: there are no refusals to count)."""
+    return False
+
+
+@rule("miss-a-member", source="load-refusals")
+def missing_one(node: NodeState, _: Profile) -> NodeState:
+    """Remember for this round that somebody may have a snapshot and has not given it."""
+    return node.changed(missed=True)
+
+
+@instead_of(missing_one)
+def missing_nobody(node: NodeState, _: Profile) -> NodeState:
+    """Where a refusal means nothing, no failure of another kind is worth remembering."""
+    return node
 
 
 def _loaded(node: NodeState) -> NodeState:
-    return replace(node, loaded=True, asking=None, load_at_ms=None, missed=False)
+    return node.changed(loaded=True, asking=None, load_at_ms=None, missed=False)

@@ -6,19 +6,18 @@ a link that is broken in one direction makes a member flap (D16).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from distro_model.events import CallEnded, MembersListed, Reply, ReportDue, RequestReceived, Send
+from distro_model.events import CallEnded, MembersListed, Reply, ReportDue, ReportToNotUpDue, RequestReceived, Send
 from distro_model.messages import SUCCESS, CallResult, Report
 from distro_model.node import Action, Member, MemberState, NodeState, Step, Task
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 from distro_model.rules.owners import is_ip_client, is_responsible
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import instead_of, rule
 from distro_model.rules.sync import queued
 
 
-@rule("member report", source="wire-protocol.md 4.3; ServerMemberManager.MemberInfoReportTask")
+@rule("report", source="member-report; ServerMemberManager.MemberInfoReportTask")
 def on_report_due(node: NodeState, event: ReportDue, profile: Profile) -> Step:
+    """One member at a time, round robin."""
     return Step(node, (Send(reported_member(node, event.at_ms, profile), Report()),))
 
 
@@ -28,15 +27,15 @@ def reported_member(node: NodeState, at_ms: int, profile: Profile) -> str:
     return node.others[reports_before % len(node.others)]
 
 
-@rule("report to members not UP", source="wire-protocol.md 4.3; ServerMemberManager.UnhealthyMemberInfoReportTask")
-def on_report_to_not_up_due(node: NodeState) -> Step:
+@rule("report-to-members-not-up", source="member-report-not-up; ServerMemberManager.UnhealthyMemberInfoReportTask")
+def on_report_to_not_up_due(node: NodeState, _event: ReportToNotUpDue, _: Profile) -> Step:
     """From 2.3.0 on, in a period of its own: who is back is found sooner than the round of reports comes by."""
     not_up = (each.name for each in node.members if each.state is not MemberState.UP)
     return Step(node, tuple(Send(name, Report()) for name in not_up))
 
 
-@rule("report received", source="wire-protocol.md 4.3; real-nacos.md 5 (failures are kept); MemberReportHandler")
-def on_report(node: NodeState, event: RequestReceived) -> Step:
+@rule("take-a-report", source="member-reported; MemberReportHandler")
+def on_report(node: NodeState, event: RequestReceived, _report: Report, _: Profile) -> Step:
     """The reporter is UP. Its count of failures stays, so that its next failure may lead straight to DOWN."""
     if event.source not in node.others:
         return Step(node, (Reply(SUCCESS),))
@@ -44,8 +43,8 @@ def on_report(node: NodeState, event: RequestReceived) -> Step:
     return Step(node.with_member(Member(reporter.name, MemberState.UP, reporter.failures)), (Reply(SUCCESS),))
 
 
-@rule("report ended", source="wire-protocol.md 4.3; MemberUtil.onSuccess, MemberUtil.onFail")
-def on_report_ended(node: NodeState, event: CallEnded, profile: Profile) -> Step:
+@rule("end-a-report", source="member-report-end; MemberUtil.onSuccess, MemberUtil.onFail")
+def on_report_ended(node: NodeState, event: CallEnded, _report: Report, profile: Profile) -> Step:
     """Success clears the target, failure makes it suspicious and in the end DOWN; a time-out says nothing (D15)."""
     if event.target not in node.others:
         return Step(node)
@@ -61,27 +60,43 @@ def on_report_ended(node: NodeState, event: CallEnded, profile: Profile) -> Step
             return Step(node)
 
 
-@rule("member list read", source="wire-protocol.md 4.1; ServerMemberManager.memberChange")
+@rule("read-the-member-list", source="member-list; ServerMemberManager.memberChange")
 def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
     """Whoever is new has to be heard of first; of the others the list says nothing but that they are members (B36)."""
     others = tuple(sorted(event.others))
-    members = tuple(_listed(node, name, profile) for name in others)
+    members = tuple(listed(node, name, profile) for name in others)
     superseded = tuple(each for each in node.superseded if each.peer in others)
-    after = replace(node, others=others, members=members, superseded=superseded)
-    return Step(_told(after, node, event.at_ms, profile) if profile.hands_over else after)
+    after = node.changed(others=others, members=members, superseded=superseded)
+    return Step(told_to_joined(after, node, event.at_ms, profile))
 
 
-def _told(after: NodeState, before: NodeState, at_ms: int, profile: Profile) -> NodeState:
+@rule("hand-over-to-new-members", source="owner-handover")
+def told_to_joined(after: NodeState, before: NodeState, at_ms: int, profile: Profile) -> NodeState:
     """Who was responsible for an ip:port client tells those who join, for one of them may be its owner now (B22)."""
     for client in before.clients:
         if is_ip_client(client.name) and is_responsible(before, client, profile):
             for other in (other for other in after.others if other not in before.others):
-                after = queued(after, Task(client.name, other, Action.CHANGE, at_ms, profile.sync_delay_ms))
+                after = queued(after, Task(client.name, other, Action.CHANGE, at_ms, profile.sync_delay_ms), profile)
     return after
 
 
-def _listed(node: NodeState, name: str, profile: Profile) -> Member:
-    if name not in node.others:
-        down = Member(name, MemberState.DOWN, profile.failures_until_down + 1)
-        return down if profile.new_members_start_down else Member(name)
-    return Member(name) if profile.list_resets_states else node.member(name)
+@instead_of(told_to_joined)
+def tells_nobody(after: NodeState, _before: NodeState, _at_ms: int, _: Profile) -> NodeState:
+    """Nobody is told when somebody joins (B22)."""
+    return after
+
+
+@rule("list-a-member", source="member-list")
+def listed(node: NodeState, name: str, profile: Profile) -> Member:
+    """A node that appears in the list is DOWN until it was heard of; of the others the list says nothing."""
+    return (
+        Member(name, MemberState.DOWN, profile.failures_until_down + 1)
+        if name not in node.others
+        else node.member(name)
+    )
+
+
+@instead_of(listed)
+def listed_up(node: NodeState, name: str, _: Profile) -> Member:
+    """A node that appears in the list is UP, whether or not anybody listens there (B36)."""
+    return Member(name) if name not in node.others else node.member(name)

@@ -13,28 +13,29 @@ from dataclasses import replace
 from distro_model.events import MetadataDeleted, OperatorSet
 from distro_model.messages import addresses_of
 from distro_model.node import Client, NodeState, Step
-from distro_model.profiles import Profile
-from distro_model.rules.rule import rule
+from distro_model.profile import Profile
+from distro_model.rules.rule import guard, instead_of, rule
 
 
-@rule("metadata set", source="known-bugs.md B43; wire-protocol.md 7.1; NamingMetadataManager")
-def on_operator_set(node: NodeState, event: OperatorSet) -> Step:
+@rule("set-metadata", source="metadata-set; NamingMetadataManager")
+def on_operator_set(node: NodeState, event: OperatorSet, _: Profile) -> Step:
+    """What an operator has set of an address holds on every node."""
     metadata = {**dict(node.metadata), event.address: event.value}
-    return Step(replace(node, metadata=tuple(sorted(metadata.items()))))
+    return Step(node.changed(metadata=tuple(sorted(metadata.items()))))
 
 
-@rule("metadata deleted", source="known-bugs.md B43; wire-protocol.md 8; ExpiredMetadataCleaner")
-def on_metadata_deleted(node: NodeState, event: MetadataDeleted) -> Step:
+@rule("delete-metadata", source="metadata-expiry; ExpiredMetadataCleaner")
+def on_metadata_deleted(node: NodeState, event: MetadataDeleted, _: Profile) -> Step:
+    """All nodes have agreed that it is gone."""
     return Step(
-        replace(
-            node,
+        node.changed(
             metadata=tuple(pair for pair in node.metadata if pair[0] != event.address),
             expiring=tuple(address for address in node.expiring if address != event.address),
         )
     )
 
 
-@rule("metadata marked", source="known-bugs.md B43; NamingMetadataManager.handleClientDisconnectEvent")
+@rule("mark-metadata", source="metadata-expiry; NamingMetadataManager.handleClientDisconnectEvent")
 def with_marks(before: NodeState, after: Step, profile: Profile) -> Step:
     """Marks what this step leaves without a publisher, takes the mark from what it publishes."""
     marks = set(after.node.expiring)
@@ -42,11 +43,21 @@ def with_marks(before: NodeState, after: Step, profile: Profile) -> Step:
         old, new = publishers(before, address), publishers(after.node, address)
         if new - old:
             marks.discard(address)
-        elif {client.name for client in old} - {client.name for client in new} and (
-            not new or not profile.keeps_metadata_of_published
-        ):
+        elif {client.name for client in old} - {client.name for client in new} and is_marked(new, profile):
             marks.add(address)
-    return Step(replace(after.node, expiring=tuple(sorted(marks))), after.outputs)
+    return Step(after.node.changed(expiring=tuple(sorted(marks))), after.outputs)
+
+
+@guard(source="metadata-expiry")
+def is_marked(left: frozenset[Client], _: Profile) -> bool:
+    """What an operator has set of an address stays while anybody publishes it."""
+    return not left
+
+
+@instead_of(is_marked)
+def is_always_marked(_left: frozenset[Client], _: Profile) -> bool:
+    """When a publisher goes, nobody looks for another (B43)."""
+    return True
 
 
 def publishers(node: NodeState, address: str) -> frozenset[Client]:

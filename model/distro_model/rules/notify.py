@@ -23,16 +23,16 @@ from distro_model.local_events import (
 )
 from distro_model.messages import Content
 from distro_model.node import Action, Client, NodeState, Step, Task
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 from distro_model.rules.index import corrections, indexed, pushed, unindexed
 from distro_model.rules.owners import is_responsible
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import announced, queued
 
 
-@rule("local event published", source="wire-protocol.md 6.1; NotifyCenter, NamingEventPublisher")
+@rule("publish-an-event", source="notify-queues; NotifyCenter, NamingEventPublisher")
 def published(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) -> NodeState:
-    """Queue the event, or handle it at once. A queue that is full is worked off first, or overtaken (B28)."""
+    """Queue the event, or handle it at once where the profile has no queues."""
     if not profile.event_queue:
         return handled(node, event, at_ms, profile)
     if isinstance(event, ServiceChanged) and event in node.local.events:
@@ -41,38 +41,63 @@ def published(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) 
     waiting = [each for each in node.local.events if queue_of(each, profile) == queue]
     if len(waiting) < profile.event_queue:
         return _waiting(node, (*node.local.events, event), profile)
-    if profile.overflow_overtakes:
-        return handled(node, event, at_ms, profile)
-    return published(_taken(node, waiting[0], at_ms, profile), event, at_ms, profile)
+    return overflowed(node, event, waiting[0], at_ms, profile)
 
 
-@rule("local event handled", source="wire-protocol.md 6.1, 6.4; DistroClientDataProcessor, ClientServiceIndexesManager")
+@rule("publish-to-a-full-queue", source="notify-queues; DefaultPublisher.publish")
+def overflowed(node: NodeState, event: LocalEvent, first: LocalEvent, at_ms: int, profile: Profile) -> NodeState:
+    """A queue that is full is worked off first."""
+    return published(_taken(node, first, at_ms, profile), event, at_ms, profile)
+
+
+@instead_of(overflowed)
+def overtaken(node: NodeState, event: LocalEvent, _first: LocalEvent, at_ms: int, profile: Profile) -> NodeState:
+    """An event that finds its queue full is handled at once, before all that wait in it (B28)."""
+    return handled(node, event, at_ms, profile)
+
+
+@rule("handle-an-event", source="notify-events; DistroClientDataProcessor, ClientServiceIndexesManager")
 def handled(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) -> NodeState:
+    """From an event to the tasks and the index entries that follow from it."""
     match event:
         case ClientChanged(client):
             return announced(node, client, Action.CHANGE, at_ms, profile)
-        case ClientRemoved(client, native):
-            if profile.keeps_index and not profile.releases_in_order:
-                node = _unindexed(node, client, None, at_ms, profile)
-            return announced(node, client, Action.DELETE, at_ms, profile) if native else node
+        case ClientRemoved():
+            return handled_removal(node, event, at_ms, profile)
         case ClientVerifyFailed(client, target):
             held = node.client(client)
             owned = held is not None and is_responsible(node, held, profile)
-            return queued(node, Task(client, target, Action.CHANGE, at_ms, 0)) if owned else node
+            return queued(node, Task(client, target, Action.CHANGE, at_ms, 0), profile) if owned else node
         case ServiceRegistered(client, service):
-            return _registered(node, client, service, at_ms, profile)
+            return registered(node, client, service, at_ms, profile)
         case ServiceDeregistered(client, service):
             return _unindexed(node, client, service, at_ms, profile)
         case ClientReleased(client):
             return _unindexed(node, client, None, at_ms, profile)
         case IndexEntryDue(client, service):
-            return indexed(node, client, service)
+            return indexed(node, client, service, profile)
         case ServiceChanged(service):
-            return pushed(node, service)
+            return pushed(node, service, profile)
     assert_never(event)
 
 
+@rule("handle-a-removal", source="notify-events, client-disconnect")
+def handled_removal(node: NodeState, event: ClientRemoved, at_ms: int, profile: Profile) -> NodeState:
+    """The end of an own client is announced. The index hears of it from another event."""
+    return announced(node, event.client, Action.DELETE, at_ms, profile) if event.native else node
+
+
+@instead_of(handled_removal)
+def handled_removal_from_index_too(node: NodeState, event: ClientRemoved, at_ms: int, profile: Profile) -> NodeState:
+    """The index hears of a removed client in the queue of Distro, not in that of its registrations (B13)."""
+    if profile.keeps_index:
+        node = _unindexed(node, event.client, None, at_ms, profile)
+    return announced(node, event.client, Action.DELETE, at_ms, profile) if event.native else node
+
+
+@rule("take-an-event", source="notify-queues")
 def on_local_event_due(node: NodeState, event: LocalEventDue, profile: Profile) -> Step:
+    """The first event of a queue is handled."""
     if event.event not in first_events(node, profile):
         return Step(node)
     return Step(_taken(node, event.event, event.at_ms, profile))
@@ -86,18 +111,25 @@ def first_events(node: NodeState, profile: Profile) -> tuple[LocalEvent, ...]:
     return tuple(first.values())
 
 
-def queue_of(event: LocalEvent, profile: Profile) -> str:
-    return type(event).__name__ if profile.queue_per_event_class else event.queue
+@rule("choose-a-queue", source="notify-queues")
+def queue_of(event: LocalEvent, _: Profile) -> str:
+    """Events of one client share a queue."""
+    return event.queue
 
 
-@rule("client operated", source="wire-protocol.md 6.1, 6.4; EphemeralClientOperationServiceImpl")
+@instead_of(queue_of)
+def queue_of_class(event: LocalEvent, _: Profile) -> str:
+    """Each class of events has a queue of its own: two of one client may change places (B08)."""
+    return type(event).__name__
+
+
+@rule("publish-a-request", source="notify-events, sync-announce; EphemeralClientOperationServiceImpl")
 def operated(
     node: NodeState,
     event: ServiceRegistered | ServiceDeregistered,
+    native: bool,
     at_ms: int,
     profile: Profile,
-    *,
-    native: bool = True,
 ) -> NodeState:
     """A client's own request was carried out: say so to Distro if it is native, then to the index."""
     if native:
@@ -105,16 +137,25 @@ def operated(
     return published(node, event, at_ms, profile) if profile.keeps_index else node
 
 
-@rule("client upgraded", source="wire-protocol.md 6.1, 6.4; DistroClientDataProcessor.upgradeClient")
+@rule("publish-an-upgrade", source="notify-events, receive-change; DistroClientDataProcessor.upgradeClient")
 def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profile: Profile) -> NodeState:
-    """A peer's doing brought the client up to date: say what differs to the index, and to Distro if it is an own one.
-
-    An ip:port client is so only where acceptance does not count: whoever accepted the change has told everybody.
-    """
-    own = client.native or (not profile.hands_over and is_responsible(node, client, profile))
-    if own and client.content != before:
+    """A peer's doing brought the client up to date: say to the index what differs, and to Distro if it is own."""
+    if client.content != before and announces_upgrade(node, client, profile):
         node = published(node, ClientChanged(client.name), at_ms, profile)
     return reindexed(node, client, before, at_ms, profile)
+
+
+@guard(source="receive-change, owner-handover")
+def announces_upgrade(_node: NodeState, client: Client, _: Profile) -> bool:
+    """What a peer has changed of a client that is connected here is announced. Of an ip:port client whoever accepted
+    the change has told everybody."""
+    return client.native
+
+
+@instead_of(announces_upgrade)
+def announces_what_it_owns(node: NodeState, client: Client, profile: Profile) -> bool:
+    """What a peer has changed of an own client is announced, an ip:port client too (B22)."""
+    return is_responsible(node, client, profile)
 
 
 def reindexed(node: NodeState, client: Client, before: Content, at_ms: int, profile: Profile) -> NodeState:
@@ -128,38 +169,59 @@ def reindexed(node: NodeState, client: Client, before: Content, at_ms: int, prof
     return node
 
 
-@rule("client removed", source="wire-protocol.md 6.1, 6.4; ConnectionBasedClientManager.clientDisconnected")
+@rule("remove", source="notify-events, client-disconnect; ConnectionBasedClientManager.clientDisconnected")
 def removed(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
-    """Take the client out of the table and say so: its connection ended, a DELETE arrived or its lease did."""
+    """Take the client out of the table and say so: its connection ended, a DELETE arrived or its lease did.
+
+    The index hears of it in the queue of its registrations.
+    """
     own = is_responsible(node, client, profile)
     node = node.without_client(client.name)
-    if profile.keeps_index and profile.releases_in_order:
+    if profile.keeps_index:
         node = published(node, ClientReleased(client.name), at_ms, profile)
-    if own or (profile.keeps_index and not profile.releases_in_order):
-        node = published(node, ClientRemoved(client.name, own), at_ms, profile)
-    return node
+    return published(node, ClientRemoved(client.name, own), at_ms, profile) if own else node
 
 
-@rule("index audited", source="wire-protocol.md 6.4; no release does (known-bugs.md B14)")
+@instead_of(removed)
+def removed_by_one_event(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
+    """One event says it to Distro and to the index, in the queue of Distro (B13)."""
+    own = is_responsible(node, client, profile)
+    node = node.without_client(client.name)
+    return published(node, ClientRemoved(client.name, own), at_ms, profile) if own or profile.keeps_index else node
+
+
+@rule("audit-the-index", source="index-audit")
 def audited(node: NodeState, at_ms: int, profile: Profile) -> NodeState:
     """Once every verify interval: what the index or the last push has wrong is published again."""
-    if profile.keeps_index and profile.audits_index and not node.local.events:
+    if profile.keeps_index and not node.local.events:
         for event in corrections(node):
             node = published(node, event, at_ms, profile)
     return node
 
 
-def _registered(node: NodeState, client: str, service: str, at_ms: int, profile: Profile) -> NodeState:
-    if profile.indexes_before_push:
-        return published(indexed(node, client, service), ServiceChanged(service), at_ms, profile)
+@instead_of(audited)
+def not_audited(node: NodeState, _at_ms: int, _: Profile) -> NodeState:
+    """Nothing ever compares the index with the table of clients (B14)."""
+    return node
+
+
+@rule("handle-a-registration", source="index-entries, index-push; ClientServiceIndexesManager")
+def registered(node: NodeState, client: str, service: str, at_ms: int, profile: Profile) -> NodeState:
+    """The index has a new entry before the push of its service is published."""
+    return published(indexed(node, client, service, profile), ServiceChanged(service), at_ms, profile)
+
+
+@instead_of(registered)
+def registered_after_push(node: NodeState, client: str, service: str, at_ms: int, profile: Profile) -> NodeState:
+    """The push is published before the index has the entry that caused it (B44)."""
     node = published(node, ServiceChanged(service), at_ms, profile)
     if not profile.event_queue:
-        return indexed(node, client, service)
+        return indexed(node, client, service, profile)
     return _waiting(node, (IndexEntryDue(client, service), *node.local.events), profile)
 
 
 def _unindexed(node: NodeState, client: str, service: str | None, at_ms: int, profile: Profile) -> NodeState:
-    after = unindexed(node, client, service)
+    after = unindexed(node, client, service, profile)
     for changed_service, _ in sorted(set(node.local.index) - set(after.local.index)):
         after = published(after, ServiceChanged(changed_service), at_ms, profile)
     return after
@@ -174,4 +236,4 @@ def _taken(node: NodeState, event: LocalEvent, at_ms: int, profile: Profile) -> 
 def _waiting(node: NodeState, events: tuple[LocalEvent, ...], profile: Profile) -> NodeState:
     """Only the order within a queue means anything: keep the queues apart, so that equal knowledge is equal."""
     in_order = tuple(sorted(events, key=lambda event: queue_of(event, profile)))
-    return replace(node, local=replace(node.local, events=in_order))
+    return node.changed(local=replace(node.local, events=in_order))

@@ -2,7 +2,7 @@
 
 The id of an ip:port client is `10.0.0.1:80#true`; what stands before the `#` is its tag. Every node computes the owner
 from the tag and from what it believes of the members, so nodes that believe different things name different owners
-(known-bugs.md section 4). Sources: wire-protocol.md 6.6; DistroMapper, DistroUtils.
+(B15). Sources: docs/protocol/owners.md; DistroMapper, DistroUtils.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from functools import cache
 
 from distro_model.messages import Content, text_of
 from distro_model.node import Client, MemberState, NodeState
-from distro_model.profiles import OwnerRing, Profile
+from distro_model.profile import Profile
+from distro_model.rules.rule import guard, instead_of, rule
 
 MODULUS = 2147483647
 
@@ -42,21 +43,23 @@ def tag_of(client: str) -> str:
 def content_revision(client: str, content: Content) -> int:
     """The revision of an ip:port client: a hash of its id and content, never the wildcard 0.
 
-    Any non-zero value that changes with the content will do, for nobody else recomputes it (wire-protocol.md 6.5).
+    Any non-zero value that changes with the content will do, for nobody else recomputes it (revision-ip-port).
     """
     return java_hash(f"{client} {text_of(content)}") or 1
 
 
-def owner_of(node: NodeState, client: str, profile: Profile) -> str:
-    """The owner of an ip:port client as this node sees it."""
-    order = preference(node, client)
-    if profile.owner_ring is OwnerRing.CONFIGURED:
-        return order[0]
-    alive = [name for name in order if is_alive(node, name)]
-    if profile.owner_ring is OwnerRing.ALIVE:
-        ascending = sorted(alive)
-        return ascending[place(tag_of(client), len(ascending))]
-    return alive[0]
+@rule("name-the-owner", source="owner-place; DistroMapper.mapSrvName")
+def owner_of(node: NodeState, client: str, _: Profile) -> str:
+    """The owner of an ip:port client as this node sees it: from the client's place in the configured list on, the first
+    member that is not DOWN."""
+    return next(name for name in preference(node, client) if is_alive(node, name))
+
+
+@instead_of(owner_of)
+def owner_among_alive(node: NodeState, client: str, _: Profile) -> str:
+    """The place is computed among the members that are not DOWN: different views name different owners (B15)."""
+    ascending = sorted(name for name in preference(node, client) if is_alive(node, name))
+    return ascending[place(tag_of(client), len(ascending))]
 
 
 def preference(node: NodeState, client: str) -> tuple[str, ...]:
@@ -71,6 +74,7 @@ def is_alive(node: NodeState, name: str) -> bool:
     return name == node.name or node.member(name).state is not MemberState.DOWN
 
 
+@guard(source="owner-responsible; ClientManagerDelegate.isResponsibleClient")
 def is_responsible(node: NodeState, client: Client, profile: Profile) -> bool:
     """The node verifies and announces this client."""
     return client.native or (is_ip_client(client.name) and owner_of(node, client.name, profile) == node.name)

@@ -12,62 +12,149 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.events import HandlingRaised, Reply, RequestReceived
-from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, is_batch
+from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, Snapshot, is_batch
 from distro_model.node import Client, NodeState, Step
-from distro_model.profiles import Profile, TakesRevision
-from distro_model.rules.ip_clients import is_superseded
+from distro_model.profile import Profile
+from distro_model.rules.ip_clients import is_not_superseded
 from distro_model.rules.notify import removed, upgraded
 from distro_model.rules.owners import is_ip_client, is_responsible
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import copy_of
 
 
-@rule("CHANGE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.handlerClientSyncData")
+@rule("apply-a-change", source="receive-change; DistroClientDataProcessor.handlerClientSyncData")
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    if is_refused(node, change.client, profile) or is_superseded(node, event.source, change):
+    """Take over what a peer sends of a client, in one step."""
+    if not may_take(node, event.source, change, profile):
         return Step(node, (Reply(FAIL),))
-    if is_poisoned(node, change, profile):
+    if not is_applicable(node, change, profile):
         return raised(node, profile)
-    if profile.largest_revision is not None and change.revision > profile.largest_revision:
+    if not revision_fits(change.revision, profile):
         held = node.client(change.client)
         content_only = replace(change, revision=0 if held is None else held.revision)
         return Step(with_copy(node, content_only, event.at_ms, profile), (Reply(FAIL),))
     return Step(with_copy(node, change, event.at_ms, profile), (Reply(SUCCESS),))
 
 
-@rule("handler raised", source="wire-protocol.md 5.4, 6.10 (D5); known-bugs.md B16; DistroDataRequestHandler")
-def on_handling_raised(node: NodeState, _: HandlingRaised, profile: Profile) -> Step:
-    """Nothing was done; the releases before 2.5.1 say so in a code that nobody reads."""
+def may_take(node: NodeState, source: str, copy: Change, profile: Profile) -> bool:
+    """What this peer sends of this client may be applied."""
+    return (
+        is_not_native_here(node, copy.client, profile)
+        and is_not_deleted(node, copy.client, profile)
+        and is_not_superseded(node, source, copy, profile)
+    )
+
+
+@guard(source="receive-native, defect-d3")
+def is_not_native_here(node: NodeState, client: str, _: Profile) -> bool:
+    """No peer touches a client that is connected to this very node."""
+    held = node.client(client)
+    return held is None or not held.native
+
+
+@instead_of(is_not_native_here)
+def natives_are_unprotected(_node: NodeState, _client: str, _: Profile) -> bool:
+    """Any peer can overwrite or delete a client that is connected here (B01, B41)."""
+    return True
+
+
+@guard(source="receive-late")
+def is_not_deleted(node: NodeState, client: str, _: Profile) -> bool:
+    """The client was not deleted here within the last lease."""
+    return not node.is_gone(client)
+
+
+@guard(source="receive-batch-over-single, defect-d8; BatchInstanceData")
+def is_applicable(_node: NodeState, _copy: Change, _: Profile) -> bool:
+    """Applying this does not raise: a copy takes a batch over a single instance, and the other way round."""
+    return True
+
+
+@instead_of(is_applicable)
+def no_batch_over_single(node: NodeState, copy: Change, _: Profile) -> bool:
+    """A batch for a service under which the copy has a single instance raises, and nothing changes (B19).
+
+    Batches are applied before single instances, so what is left half done is, at most, another batch of that client.
+    """
+    held = node.client(copy.client)
+    before = {} if held is None else dict(held.content)
+    return not any(is_batch(after) and not is_batch(before.get(service, after)) for service, after in copy.content)
+
+
+@guard(source="receive-revision")
+def revision_fits(revision: int, profile: Profile) -> bool:
+    """The revision can be read; else the exception comes after the content was applied."""
+    return profile.largest_revision is None or revision <= profile.largest_revision
+
+
+@rule("raise", source="receive-raised, defect-d5; DistroDataRequestHandler")
+def on_handling_raised(node: NodeState, _event: HandlingRaised, profile: Profile) -> Step:
+    """An exception left the handler before anything was done."""
     return raised(node, profile)
 
 
-def raised(node: NodeState, profile: Profile) -> Step:
-    return Step(node, (Reply(SUCCESS if profile.acknowledges_failed_applies else FAIL),))
+@rule("answer-an-exception", source="receive-raised, defect-d5; DistroDataRequestHandler")
+def raised(node: NodeState, _: Profile) -> Step:
+    """A request whose handling raises is answered with FAIL."""
+    return Step(node, (Reply(FAIL),))
 
 
-@rule("DELETE received", source="wire-protocol.md 6.4; DistroClientDataProcessor.processData")
+@instead_of(raised)
+def raised_unseen(node: NodeState, _: Profile) -> Step:
+    """A request whose handling raises is answered with SUCCESS, and an error code that nobody reads (B16)."""
+    return Step(node, (Reply(SUCCESS),))
+
+
+@rule("apply-a-delete", source="receive-delete; DistroClientDataProcessor.processData")
 def on_delete(node: NodeState, event: RequestReceived, delete: Delete, profile: Profile) -> Step:
-    """Removes the client whoever owns it; an unknown one is a success. The loss of a native one is announced."""
-    if is_protected(node, delete.client, profile):
-        return Step(node, (Reply(FAIL),))
-    if node.client(delete.client) is None and not profile.unknown_delete_succeeds:
+    """Removes the client whoever owns it. The loss of a native one is announced."""
+    if not is_not_native_here(node, delete.client, profile) or not is_deletable(node, delete.client, profile):
         return Step(node, (Reply(FAIL),))
     return Step(deleted(node, delete.client, event.at_ms, profile), (Reply(SUCCESS),))
 
 
-@rule("SNAPSHOT received", source="wire-protocol.md 6.8; DistroClientDataProcessor.getDatumSnapshot")
-def on_snapshot(node: NodeState, profile: Profile) -> Step:
-    """Answers with everything it holds, own clients and copies; a release even when not loaded itself (D14)."""
-    if profile.refuses_before_load and not node.loaded:
+@guard(source="receive-delete")
+def is_deletable(_node: NodeState, _client: str, _: Profile) -> bool:
+    """A DELETE of an unknown client is a success."""
+    return True
+
+
+@rule("give-a-snapshot", source="load-snapshot, defect-d14; DistroClientDataProcessor.getDatumSnapshot")
+def on_snapshot(node: NodeState, _event: RequestReceived, _snapshot: Snapshot, profile: Profile) -> Step:
+    """Answers with everything it holds, own clients and copies."""
+    if not may_give(node, profile):
         return Step(node, (Reply(FAIL),))
-    given = [client for client in node.clients if not profile.loads_ranges or is_responsible(node, client, profile)]
-    copies = tuple(copy_of(client, profile) for client in given)
-    if profile.largest_snapshot is not None and len(copies) > profile.largest_snapshot:
+    copies = tuple(copy_of(client, profile) for client in given_clients(node, profile))
+    if not snapshot_fits(len(copies), profile):
         return Step(node, (Reply(Answer(CallResult.ERROR)),))
     return Step(node, (Reply(Answer(CallResult.SUCCESS, copies)),))
 
 
-@rule("copy applied", source="wire-protocol.md 6.4; DistroClientDataProcessor.upgradeClient")
+@guard(source="load-snapshot, defect-d14")
+def may_give(node: NodeState, _: Profile) -> bool:
+    """A member that is not loaded itself gives no snapshot."""
+    return node.loaded
+
+
+@instead_of(may_give)
+def gives_unloaded(_node: NodeState, _: Profile) -> bool:
+    """A member gives what little it has, loaded or not, and whoever asked takes it for everything (B33)."""
+    return True
+
+
+@guard(source="load-size")
+def snapshot_fits(clients: int, profile: Profile) -> bool:
+    """The snapshot fits into its one message, where there is only one."""
+    return profile.largest_snapshot is None or clients <= profile.largest_snapshot
+
+
+@rule("choose-what-a-snapshot-has", source="load-snapshot")
+def given_clients(node: NodeState, _: Profile) -> tuple[Client, ...]:
+    """Everything: own clients and copies."""
+    return node.clients
+
+
+@rule("take-a-copy", source="receive-change; DistroClientDataProcessor.upgradeClient")
 def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> NodeState:
     """Create or bring up to date what is held of a client; an own one that really changed is announced again.
 
@@ -75,16 +162,47 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     """
     held = node.client(copy.client)
     if held is None:
-        client = Client(copy.client, profile.replicas_are_native, copy.revision, copy.content, at_ms)
+        client = fresh_copy(copy, at_ms, profile)
     else:
-        revision = copy.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
-        renewed_ms = at_ms if profile.sync_renews_lease else held.renewed_ms
-        client = replace(held, revision=revision, content=copy.content, renewed_ms=renewed_ms)
+        renewed_ms = at_ms if renews_lease(held, profile) else held.renewed_ms
+        client = replace(
+            held, revision=taken_revision(held, copy, profile), content=copy.content, renewed_ms=renewed_ms
+        )
     if is_ip_client(client.name):
-        own = is_responsible(node, client, profile)
-        client = replace(client, beats=_beats(held, client, at_ms, renews=profile.sync_renews_lease and not own))
+        renews = not is_responsible(node, client, profile) and renews_lease(client, profile)
+        client = replace(client, beats=_beats(held, client, at_ms, renews=renews))
     before = () if held is None else held.content
     return upgraded(node.with_client(client), client, before, at_ms, profile)
+
+
+@rule("create-a-copy", source="receive-change; ConnectionBasedClientManager.syncClientConnected")
+def fresh_copy(copy: Change, at_ms: int, _: Profile) -> Client:
+    """What a peer's CHANGE creates is a copy: never verified or announced from here, and with a lease."""
+    return Client(copy.client, False, copy.revision, copy.content, at_ms)
+
+
+@rule("take-the-revision", source="receive-revision, defect-d1; AbstractClient.setRevision")
+def taken_revision(_held: Client, copy: Change, _: Profile) -> int:
+    """A copy takes over the revision that arrives with its content."""
+    return copy.revision
+
+
+@instead_of(taken_revision)
+def revision_of_batches_only(held: Client, copy: Change, _: Profile) -> int:
+    """A copy keeps the revision with which it was created, unless the data holds a batch (B10)."""
+    return copy.revision if any(is_batch(published) for _, published in copy.content) else held.revision
+
+
+@guard(source="receive-lease")
+def renews_lease(_held: Client, _: Profile) -> bool:
+    """An applied CHANGE or snapshot element renews the lease of its client."""
+    return True
+
+
+@instead_of(renews_lease)
+def keeps_lease(_held: Client, _: Profile) -> bool:
+    """Only its creation and a verify renew the lease of a copy (B17)."""
+    return False
 
 
 def _beats(before: Client | None, after: Client, at_ms: int, *, renews: bool) -> tuple[tuple[str, int], ...]:
@@ -95,34 +213,25 @@ def _beats(before: Client | None, after: Client, at_ms: int, *, renews: bool) ->
 
 
 def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:
-    """Gone, known or not, and with tombstones remembered as gone, so that nothing late brings it back (B26, B27).
-
-    A connection id is never used twice, so nobody can miss it; an ip:port client may well come back.
-    """
+    """Gone, known or not, and with tombstones remembered as gone, so that nothing late brings it back (B26, B27)."""
     held = node.client(name)
     if held is not None:
         node = removed(node, held, at_ms, profile)
-    return node.with_gone(name, at_ms) if profile.tombstones and not is_ip_client(name) else node
+    return node.with_gone(name, at_ms) if is_remembered(name, profile) else node
 
 
-def is_refused(node: NodeState, name: str, profile: Profile) -> bool:
-    """What a peer says of this client is not applied: it is native here, or was deleted."""
-    return is_protected(node, name, profile) or node.is_gone(name)
+@guard(source="receive-late")
+def is_remembered(client: str, _: Profile) -> bool:
+    """What was deleted stays deleted: for one lease no late CHANGE or snapshot brings it back.
 
-
-def is_poisoned(node: NodeState, copy: Change, profile: Profile) -> bool:
-    """Applying this raises: a batch for a service under which the copy has a single instance (B19). Nothing changes.
-
-    Batches are applied before single instances, so what is left half done is, at most, another batch of that client.
+    A connection id is never used twice, so nobody can miss it; an ip:port client may well come back. In memory like all
+    else: a node that restarts after the DELETE, and loads from a member that has not heard of it yet, still takes the
+    client until its lease ends.
     """
-    held = node.client(copy.client)
-    if profile.batch_replaces_single or held is None:
-        return False
-    before = dict(held.content)
-    return any(is_batch(after) and not is_batch(before.get(service, after)) for service, after in copy.content)
+    return not is_ip_client(client)
 
 
-def is_protected(node: NodeState, name: str, profile: Profile) -> bool:
-    """The client is connected to this very node and the profile lets nobody else touch it."""
-    held = node.client(name)
-    return profile.protects_native and held is not None and held.native
+@instead_of(is_remembered)
+def is_forgotten_at_once(_client: str, _: Profile) -> bool:
+    """Nothing is remembered of a client that was deleted (B26, B27)."""
+    return False

@@ -1,37 +1,148 @@
-"""A rule is a function with a name and a source; this is where they are listed.
+"""What a rule is: a function of a node that has a name, a source, and that a profile may replace by another.
 
-The list is documentation that cannot go stale: every transition of the model is in it, with the place in the
-documents that it was read from.
+A function marked `@rule` says what `strict` does. Whoever calls it calls what the profile, its last argument, has in
+its place: a release, a mutant or a protocol under design replaces rules by functions marked `@instead_of(rule)`. A
+guard is a rule that answers yes or no to one question, so that a refusal can name the question (`watching.py`). Which
+guards and which other rules a rule asks is read from its code: a list beside it would only go stale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TypeVar
+from functools import cache, wraps
+from inspect import signature
+from types import CodeType, FunctionType, MappingProxyType
+from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
-Function = TypeVar("Function", bound=Callable[..., object])
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+Function = Callable[..., Any]
+PACKAGE: Final = "distro_model.rules"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """`function` is what callers call, `own` what `strict` does; `source`: anchors of docs/protocol, then names."""
+
     name: str
     source: str
-    function: str  # module and name
+    is_guard: bool
+    function: Function
+    own: Function
+
+    @property
+    def place(self) -> str:
+        return place_of(self.own)
+
+    @property
+    def sentence(self) -> str:
+        return sentence_of(self.own)
 
 
 _rules: dict[str, Rule] = {}
 RULES: Mapping[str, Rule] = MappingProxyType(_rules)
+_names: dict[Function, str] = {}
+"""Of each rule as it is called, and of each function that takes the place of one: the name of the rule."""
 
 
-def rule(name: str, *, source: str) -> Callable[[Function], Function]:
-    """Mark a function as the rule `name`, read from `source`."""
+class NotARuleError(TypeError):
+    """A function that is neither a rule nor marked as the replacement of one."""
 
-    def listed(function: Function) -> Function:
-        if name in _rules:
-            raise ValueError(f"there are two rules named {name!r}")
-        _rules[name] = Rule(name, source, f"{function.__module__}.{function.__name__}")
+
+def rule(name: str, *, source: str) -> Callable[[Callable[[*Ts], R]], Callable[[*Ts], R]]:
+    """Mark a function as the rule `name`: a verb with hyphens, so that "b may not …" reads well."""
+    return lambda function: _listed(name, source, function, is_guard=False)
+
+
+def guard(*, source: str) -> Callable[[Callable[[*Ts], bool]], Callable[[*Ts], bool]]:
+    """Mark a function as a guard, named as it is."""
+    return lambda function: _listed(cast("FunctionType", function).__name__, source, function, is_guard=True)
+
+
+def _listed(name: str, source: str, function: Callable[[*Ts], R], *, is_guard: bool) -> Callable[[*Ts], R]:
+    if name in _rules:
+        raise ValueError(f"there are two rules named {name!r}")
+    _check_last(function)
+
+    @wraps(function)
+    def chosen(*args: *Ts) -> R:
+        every: tuple[Any, ...] = args
+        replaced: Mapping[str, Callable[[*Ts], R]] = every[-1].replaced
+        return replaced.get(name, function)(*args)
+
+    _rules[name] = Rule(name, source, is_guard, chosen, function)
+    _names[chosen] = name
+    return chosen
+
+
+def _check_last(function: Function) -> None:
+    parameters = tuple(signature(function).parameters.values())
+    if not parameters or parameters[-1].annotation != "Profile":
+        raise TypeError(f"{place_of(function)}: the last argument of a rule is the profile that may replace it")
+
+
+def instead_of(
+    replaced: Callable[[*Ts], R],
+) -> Callable[[Callable[[*Ts], R]], Callable[[*Ts], R]]:
+    """Mark a function as one that takes the place of a rule in a profile that has it (`Profile.with_rules`)."""
+
+    def marked(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
+        _check_last(function)
+        _names[function] = name_of(replaced)
         return function
 
-    return listed
+    return marked
+
+
+def name_of(function: Function) -> str:
+    """The name of the rule that this function is, or takes the place of. Raises NotARuleError."""
+    try:
+        return _names[function]
+    except KeyError:
+        raise NotARuleError(f"{place_of(function)} is no rule: mark it with @rule, @guard or @instead_of") from None
+
+
+def is_own(function: Function) -> bool:
+    """Whether this is a rule as it is called, and not a replacement."""
+    return _rules[name_of(function)].function is function
+
+
+def place_of(function: Function) -> str:
+    """Module and name, without the package."""
+    return f"{function.__module__.removeprefix('distro_model.')}.{cast('FunctionType', function).__name__}"
+
+
+def sentence_of(function: Function) -> str:
+    """The first paragraph of its docstring, in one line."""
+    return " ".join((function.__doc__ or "").strip().partition("\n\n")[0].split())
+
+
+@cache
+def asked_by(function: Function) -> tuple[Rule, ...]:
+    """The rules, guards among them, that this function asks, itself or through helpers that are no rules."""
+    found: dict[str, Rule] = {}
+    _collect(function, found, set())
+    return tuple(sorted(found.values(), key=lambda each: each.name))
+
+
+def _collect(function: Function, found: dict[str, Rule], seen: set[Function]) -> None:
+    if not isinstance(function, FunctionType) or function in seen:
+        return
+    seen.add(function)
+    for name in _names_in(function.__code__):
+        called = function.__globals__.get(name)
+        if not isinstance(called, FunctionType):
+            continue
+        if called in _names:
+            asked = _rules[_names[called]]
+            found[asked.name] = asked
+        elif called.__module__.startswith(PACKAGE):
+            _collect(called, found, seen)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)

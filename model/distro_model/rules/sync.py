@@ -7,30 +7,29 @@ one worker); the model executes every due task at once and therefore has no head
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from distro_model.events import CallEnded, Send, TaskDue
 from distro_model.messages import CallResult, Change, Delete
 from distro_model.node import Action, Client, MemberState, NodeState, Step, Task
-from distro_model.profiles import Profile, RetryAction
-from distro_model.rules.rule import rule
+from distro_model.profile import Profile
+from distro_model.rules.rule import guard, instead_of, rule
 
 
+@rule("announce", source="sync-announce; DistroClientDataProcessor.syncToAllServer")
 def announced(node: NodeState, client: str, action: Action, at_ms: int, profile: Profile) -> NodeState:
-    """Queue the action for every other member, to run after the sync delay. Source: wire-protocol.md 6.1."""
+    """Queue the action for every other member, to run after the sync delay."""
     for target in node.others:
-        node = queued(node, Task(client, target, action, at_ms, _delay_ms(node.task(client, target), profile)))
+        node = queued(node, Task(client, target, action, at_ms, delay_ms(node.task(client, target), profile)), profile)
     return node
 
 
-def _delay_ms(pending: Task | None, profile: Profile) -> int:
-    if pending is None or not profile.fresh_change_waits_for_retry:
-        return profile.sync_delay_ms
-    return max(pending.delay_ms, profile.sync_delay_ms)
+@rule("delay-a-change", source="sync-announce; DistroConfig")
+def delay_ms(_: Task | None, profile: Profile) -> int:
+    """However long a task waits that is queued already, a fresh change waits for the sync delay."""
+    return profile.sync_delay_ms
 
 
-@rule("task merged", source="wire-protocol.md 6.2; NacosDelayTaskExecuteEngine, DistroDelayTask")
-def queued(node: NodeState, task: Task) -> NodeState:
+@rule("merge-tasks", source="sync-merge; NacosDelayTaskExecuteEngine, DistroDelayTask")
+def queued(node: NodeState, task: Task, _: Profile) -> NodeState:
     """The newer task wins with its action and its own delay, but the clock keeps running from the older one."""
     pending = node.task(task.client, task.target)
     if pending is not None:
@@ -38,14 +37,18 @@ def queued(node: NodeState, task: Task) -> NodeState:
     return node.with_task(task)
 
 
-@rule("task executed", source="wire-protocol.md 6.2, 6.3; DistroSyncChangeTask, DistroSyncDeleteTask")
+@rule("execute-a-task", source="sync-execute; DistroSyncChangeTask, DistroSyncDeleteTask")
 def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     """A CHANGE sends the client as it is now, not as it was when the task was queued."""
+    return executed(node, event, profile)
+
+
+def executed(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     task = node.task(event.client, event.target)
     if task is None:
         return Step(node)
     node = node.without_task(task)
-    if not (has_member(node, event.target, profile) or profile.sends_to_members_that_left):
+    if not is_executed_for(node, event.target, profile):
         return Step(node)
     request = _request_for(node, task, profile)
     if request is None:
@@ -55,15 +58,86 @@ def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     return Step(node, (Send(event.target, request),))
 
 
-@rule("sync ended", source="wire-protocol.md 5.4, 6.3; DistroClientTaskFailedHandler")
+@guard(source="sync-execute")
+def is_executed_for(node: NodeState, target: str, profile: Profile) -> bool:
+    """A task for a node that has left the member list is dropped."""
+    return has_member(node, target, profile)
+
+
+@instead_of(is_executed_for)
+def for_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
+    """A task for a node that has left the member list is executed all the same (B37)."""
+    return True
+
+
+@guard(source="sync-execute, defect-d13; ServerMemberManager.hasMember")
+def has_member(node: NodeState, target: str, _: Profile) -> bool:
+    """The node is in the member list."""
+    return target in node.others
+
+
+@instead_of(has_member)
+def has_part_of_member(node: NodeState, target: str, _: Profile) -> bool:
+    """A test for a part of an address takes 10.0.0.1:8848 for a member while 110.0.0.1:8848 is one (B37)."""
+    return any(node.address_of(target) in node.address_of(member) for member in node.others)
+
+
+def _request_for(node: NodeState, task: Task, profile: Profile) -> Change | Delete | None:
+    if task.action is Action.DELETE:
+        return Delete(task.client)
+    client = node.client(task.client)
+    return of_gone_client(task, profile) if client is None else copy_of(client, profile)
+
+
+@rule("send-a-gone-client", source="sync-null-data, defect-d2; DistroClientDataProcessor.getDistroData")
+def of_gone_client(task: Task, _: Profile) -> Delete | None:
+    """A CHANGE task whose client is gone sends DELETE."""
+    return Delete(task.client)
+
+
+@instead_of(of_gone_client)
+def skips_gone_client(_task: Task, _: Profile) -> Delete | None:
+    """A CHANGE task whose client is gone is skipped silently: no call, no callback, no retry (B24)."""
+    return None
+
+
+def copy_of(client: Client, profile: Profile) -> Change:
+    """What travels of a client: everything, but its revision only where the release has one on the wire."""
+    return Change(client.name, client.revision if profile.revisions_travel else 0, client.content)
+
+
+@guard(source="sync-only-up; DistroClientTransportAgent")
+def is_reachable(node: NodeState, target: str, _: Profile) -> bool:
+    """A node talks only to members that it believes UP: a sync to another fails without a request."""
+    return target in node.others and node.member(target).state is MemberState.UP
+
+
+@instead_of(is_reachable)
+def reaches_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
+    """A node talks to whoever it has a connection to, believed UP or not."""
+    return True
+
+
+@rule("end-a-sync", source="sync-result, sync-retry; DistroClientTaskFailedHandler")
 def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
     """Everything but resultCode 200 is a failure, and every failure is retried."""
-    result = event.answer.result
-    if result is CallResult.SUCCESS:
+    if event.answer.result is CallResult.SUCCESS:
         return Step(_heard(node, event.target, request) if node.superseded else node)
-    if result is CallResult.ERROR and not profile.retries_unreadable:
+    if not calls_back(event.answer.result, profile):
         return Step(node)
     return Step(retried(node, request, event.target, event.at_ms, profile))
+
+
+@guard(source="sync-unreadable; GrpcConnection.asyncRequest")
+def calls_back(_result: CallResult, _: Profile) -> bool:
+    """Whoever waits for the end of a call hears of it, in whatever way it ends."""
+    return True
+
+
+@instead_of(calls_back)
+def drops_unreadable(result: CallResult, _: Profile) -> bool:
+    """Where the answer cannot be read an exception leaves the callback, and nobody hears of the end (B42)."""
+    return result is not CallResult.UNREADABLE
 
 
 def _heard(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
@@ -74,48 +148,32 @@ def _heard(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
         for each in node.superseded
         if (each.client, each.peer) != (request.client, peer) or each.revision == revision
     )
-    return replace(node, superseded=kept)
+    return node.changed(superseded=kept)
 
 
-def copy_of(client: Client, profile: Profile) -> Change:
-    """What travels of a client: everything, but its revision only where the release has one on the wire."""
-    return Change(client.name, client.revision if profile.revisions_travel else 0, client.content)
-
-
-def is_reachable(node: NodeState, target: str, profile: Profile) -> bool:
-    """From 2.1.1 a node talks only to members that it believes UP (wire-protocol.md 6.3)."""
-    if not profile.sends_only_to_up_members:
-        return True
-    return target in node.others and node.member(target).state is MemberState.UP
-
-
-@rule("membership test", source="wire-protocol.md 6.3, 6.10 D13; ServerMemberManager.hasMember")
-def has_member(node: NodeState, target: str, profile: Profile) -> bool:
-    """B37: a test for a part of an address takes 10.0.0.1:8848 for a member while 110.0.0.1:8848 is one."""
-    if not profile.matches_parts_of_addresses:
-        return target in node.others
-    return any(address_of(target) in address_of(member) for member in node.others)
-
-
-def address_of(node: str) -> str:
-    """Where the nodes of the model listen: that of b is a part of that of c, of d of that of e, and so on."""
-    number = ord(node[-1]) - ord("a")
-    return f"{'1' if number % 2 == 0 else ''}10.0.0.{(number + 1) // 2}:8848"
-
-
-def _request_for(node: NodeState, task: Task, profile: Profile) -> Change | Delete | None:
-    if task.action is Action.DELETE:
-        return Delete(task.client)
-    client = node.client(task.client)
-    if client is not None:
-        return copy_of(client, profile)
-    return Delete(task.client) if profile.change_of_gone_client_deletes else None
-
-
+@rule("retry", source="sync-retry, defect-d2; DistroClientTaskFailedHandler")
 def retried(node: NodeState, request: Change | Delete, target: str, at_ms: int, profile: Profile) -> NodeState:
-    pending = node.task(request.client, target)
-    if profile.retry_keeps_pending_delete and pending is not None and pending.action is Action.DELETE:
+    """Queue what has failed again, after the retry delay."""
+    if not replaces_pending(node.task(request.client, target), profile):
         return node
-    always_change = profile.retry_action is RetryAction.ALWAYS_CHANGE
-    action = Action.CHANGE if always_change or isinstance(request, Change) else Action.DELETE
-    return queued(node, Task(request.client, target, action, at_ms, profile.retry_delay_ms))
+    return queued(
+        node, Task(request.client, target, retry_action(request, profile), at_ms, profile.retry_delay_ms), profile
+    )
+
+
+@guard(source="sync-retry, defect-d2")
+def replaces_pending(pending: Task | None, _: Profile) -> bool:
+    """The retry of a failed sync leaves a queued DELETE alone."""
+    return pending is None or pending.action is not Action.DELETE
+
+
+@instead_of(replaces_pending)
+def replaces_anything(_pending: Task | None, _: Profile) -> bool:
+    """The retry takes the place of whatever is queued, a DELETE too (B24)."""
+    return True
+
+
+@rule("choose-the-action-of-a-retry", source="sync-retry")
+def retry_action(request: Change | Delete, _: Profile) -> Action:
+    """What failed is tried again: a CHANGE as CHANGE, a DELETE as DELETE."""
+    return Action.CHANGE if isinstance(request, Change) else Action.DELETE

@@ -11,35 +11,46 @@ from dataclasses import replace
 
 from distro_model.events import ApplyDue, ReadDue, Reply, RequestReceived, Send, TaskDue
 from distro_model.messages import FAIL, SUCCESS, Change, Content
-from distro_model.node import Client, NodeState, Step, Task
-from distro_model.profiles import Profile, TakesRevision
-from distro_model.rules.ip_clients import is_superseded
+from distro_model.node import Action, Client, NodeState, Step
+from distro_model.profile import Profile
+from distro_model.rules import receive, sync
 from distro_model.rules.notify import upgraded
-from distro_model.rules.receive import is_poisoned, is_refused, raised
-from distro_model.rules.rule import rule
-from distro_model.rules.sync import is_reachable, retried
+from distro_model.rules.receive import (
+    fresh_copy,
+    is_applicable,
+    is_not_deleted,
+    is_not_native_here,
+    may_take,
+    raised,
+    renews_lease,
+    taken_revision,
+)
+from distro_model.rules.rule import instead_of, rule
+from distro_model.rules.sync import executed, has_member, is_reachable, retried
 from distro_model.work import Apply, Read
 
 
-@rule("CHANGE begun", source="wire-protocol.md 6.4; B05; DistroClientDataProcessor.handlerClientSyncData")
+@instead_of(receive.on_change)
 def on_change(node: NodeState, event: RequestReceived, change: Change, profile: Profile) -> Step:
-    """The client is created if it is unknown; everything else is left to the steps. There is no reply yet."""
-    if is_refused(node, change.client, profile) or is_superseded(node, event.source, change):
+    """CHANGEs are applied service by service while other requests go on, then the revision (B05).
+
+    The client is created if it is unknown; everything else is left to the steps. There is no reply yet.
+    """
+    if not may_take(node, event.source, change, profile):
         return Step(node, (Reply(FAIL),))
-    if is_poisoned(node, change, profile):
+    if not is_applicable(node, change, profile):
         return raised(node, profile)
     if node.client(change.client) is None:
-        node = node.with_client(
-            Client(change.client, profile.replicas_are_native, change.revision, (), renewed_ms=event.at_ms)
-        )
+        node = node.with_client(fresh_copy(replace(change, content=()), event.at_ms, profile))
     return Step(_with_apply(node, Apply(event.source, change.client, change.revision, change.content)))
 
 
-@rule("CHANGE applied in part", source="wire-protocol.md 6.4; B05; DistroClientDataProcessor.upgradeClient")
+@rule("apply-a-part-of-a-change", source="receive-torn; DistroClientDataProcessor.upgradeClient")
 def on_apply_due(node: NodeState, event: ApplyDue, profile: Profile) -> Step:
+    """The next of its steps: put a service, remove those that were not mentioned, or set the revision."""
     apply = event.apply
     node = _without_apply(node, apply)
-    if is_refused(node, apply.client, profile):
+    if not (is_not_native_here(node, apply.client, profile) and is_not_deleted(node, apply.client, profile)):
         return Step(node, (Reply(FAIL),))
     held = node.client(apply.client)
     is_last = apply.done > len(apply.content)
@@ -63,25 +74,28 @@ def _content_after(content: Content, apply: Apply) -> Content:
 
 
 def _revised(held: Client, apply: Apply, at_ms: int, profile: Profile) -> Client:
-    revision = apply.revision if profile.takes_revision is TakesRevision.ALWAYS else held.revision
-    return replace(held, revision=revision, renewed_ms=at_ms if profile.sync_renews_lease else held.renewed_ms)
+    revision = taken_revision(held, Change(apply.client, apply.revision, apply.content), profile)
+    return replace(held, revision=revision, renewed_ms=at_ms if renews_lease(held, profile) else held.renewed_ms)
 
 
-@rule(
-    "content read",
-    source="wire-protocol.md 6.2; B05; DistroClientDataProcessor.getDistroData",
-)
-def on_change_due(node: NodeState, event: TaskDue, task: Task, client: Client) -> Step:
+@instead_of(sync.on_task_due)
+def on_task_due(node: NodeState, event: TaskDue, profile: Profile) -> Step:
+    """What a CHANGE carries is read in two steps, first the content, then the revision (B05)."""
+    task, client = node.task(event.client, event.target), node.client(event.client)
+    if task is None or task.action is not Action.CHANGE or client is None:
+        return executed(node, event, profile)
+    if not has_member(node, event.target, profile):
+        return executed(node, event, profile)
     read = Read(client.name, event.target, client.revision, client.content)
     return Step(replace(node.without_task(task), reads=tuple(sorted((*node.reads, read)))))
 
 
-@rule("revision read", source="wire-protocol.md 6.2; B05; AbstractClient.generateSyncData")
+@rule("read-the-revision", source="sync-torn; AbstractClient.generateSyncData")
 def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
     """The content as it was, with the revision as it is."""
     read = event.read
     position = node.reads.index(read)
-    node = replace(node, reads=(*node.reads[:position], *node.reads[position + 1 :]))
+    node = node.changed(reads=(*node.reads[:position], *node.reads[position + 1 :]))
     client = node.client(read.client)
     change = Change(read.client, read.revision if client is None else client.revision, read.content)
     if not is_reachable(node, read.target, profile):
@@ -90,9 +104,9 @@ def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
 
 
 def _with_apply(node: NodeState, apply: Apply) -> NodeState:
-    return replace(node, applies=tuple(sorted((*node.applies, apply))))
+    return node.changed(applies=tuple(sorted((*node.applies, apply))))
 
 
 def _without_apply(node: NodeState, apply: Apply) -> NodeState:
     position = node.applies.index(apply)
-    return replace(node, applies=(*node.applies[:position], *node.applies[position + 1 :]))
+    return node.changed(applies=(*node.applies[:position], *node.applies[position + 1 :]))

@@ -6,39 +6,56 @@ the one peer that failed; every other bad end of a verify brings nothing (D10).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from distro_model.events import CallEnded, LeaseCheckDue, Reply, RequestReceived, Send, VerifyDue
 from distro_model.local_events import ClientVerifyFailed
 from distro_model.messages import FAIL, SUCCESS, CallResult, OwnedList, Verify
 from distro_model.node import Client, NodeState, Step
-from distro_model.profiles import Profile
+from distro_model.profile import Profile
 from distro_model.rules.ip_clients import verified
 from distro_model.rules.notify import audited, published, removed
 from distro_model.rules.owners import is_ip_client, is_responsible, owner_of
-from distro_model.rules.rule import rule
+from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import is_reachable
 
 
-@rule("verify round", source="wire-protocol.md 6.5; DistroVerifyTimedTask, DistroVerifyExecuteTask")
+@rule("verify", source="verify-round; DistroVerifyTimedTask, DistroVerifyExecuteTask")
 def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
+    """Once an interval, once loaded: ask each member about each client that this node owns."""
     node = audited(node, event.at_ms, profile)
-    if not node.loaded or not profile.verifies:
+    if not has_loaded(node, profile):
         return Step(node)
     owned = [client for client in node.clients if is_responsible(node, client, profile)]
-    targets = [target for target in node.others if event.only in (None, target) and is_reachable(node, target, profile)]
+    targets = verified_members(node, profile)
     verifies = tuple(
         Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
         for client in owned
         for target in targets
     )
-    if profile.verify_lists_owned:
-        names = tuple(client.name for client in owned if is_ip_client(client.name))
-        verifies += tuple(Send(target, OwnedList(names)) for target in targets)
-    return Step(node, verifies)
+    return Step(node, (*verifies, *lists_sent(owned, targets, profile)))
 
 
-@rule("list of owned clients received", source="wire-protocol.md 6.9, known-bugs.md 3, v1-checksum-dual-owner-delete")
+@guard(source="verify-round")
+def has_loaded(node: NodeState, _: Profile) -> bool:
+    """The own first load is finished."""
+    return node.loaded
+
+
+@rule("choose-whom-to-verify", source="verify-round")
+def verified_members(node: NodeState, profile: Profile) -> tuple[str, ...]:
+    """A verify round goes to every member that requests are sent to."""
+    return tuple(target for target in node.others if is_reachable(node, target, profile))
+
+
+@rule("list-what-is-owned", source="verify-v1")
+def lists_sent(_owned: Sequence[Client], _targets: Sequence[str], _: Profile) -> tuple[Send, ...]:
+    """A verify is about one client; what its sender does not name is not touched."""
+    return ()
+
+
+@rule("apply-a-list-of-what-is-owned", source="verify-v1")
 def on_owned_list(node: NodeState, event: RequestReceived, owned: OwnedList, profile: Profile) -> Step:
     """Whatever this node attributes to the sender, and the sender does not name, is gone."""
     for client in node.clients:
@@ -48,13 +65,13 @@ def on_owned_list(node: NodeState, event: RequestReceived, owned: OwnedList, pro
     return Step(node, (Reply(SUCCESS),))
 
 
-@rule("VERIFY received", source="wire-protocol.md 6.5; ConnectionBasedClientManager.verifyClient")
+@rule("confirm", source="verify-accept; ConnectionBasedClientManager.verifyClient")
 def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: Profile) -> Step:
+    """A verify of a client that is held as its owner has it renews the lease; any other fails."""
     held = node.client(verify.client)
-    if held is None and profile.verify_creates:
-        created = Client(verify.client, profile.replicas_are_native, 0, (), event.at_ms)
-        return Step(node.with_client(created), (Reply(FAIL),))
-    if held is None or not is_confirmed(held, verify, profile):
+    if not is_held(node, verify.client, profile) or held is None:
+        return Step(of_unknown(node, verify, event.at_ms, profile), (Reply(FAIL),))
+    if not revision_matches(verify.revision, held.revision, profile):
         return Step(node, (Reply(FAIL),))
     if is_ip_client(held.name):
         return Step(node.with_client(verified(node, held, event.source, event.at_ms, profile)), (Reply(SUCCESS),))
@@ -63,54 +80,93 @@ def on_verify(node: NodeState, event: RequestReceived, verify: Verify, profile: 
     return Step(node.with_client(replace(held, renewed_ms=event.at_ms)), (Reply(SUCCESS),))
 
 
-def is_confirmed(held: Client, verify: Verify, profile: Profile) -> bool:
-    """2.0.x tests existence only (B02); from 2.1.2 the revision, except that 0 always passes (D11)."""
-    if not profile.verify_tests_revision:
-        return True
-    return verify.revision == held.revision or (profile.revision_zero_passes and verify.revision == 0)
+@guard(source="verify-accept")
+def is_held(node: NodeState, client: str, _: Profile) -> bool:
+    """The client is known here, as an own one or as a copy."""
+    return node.client(client) is not None
 
 
-@rule("verify ended", source="wire-protocol.md 5.4, 6.1, 6.5; ClientVerifyFailedEvent")
+@guard(source="verify-accept, defect-d11; EphemeralClientOperationServiceImpl")
+def revision_matches(verified_revision: int, held_revision: int, _: Profile) -> bool:
+    """The revision that is verified is the one that is held."""
+    return verified_revision == held_revision
+
+
+@instead_of(revision_matches)
+def existence_is_enough(_verified: int, _held: int, _: Profile) -> bool:
+    """A verify tests only that the client exists (B02)."""
+    return True
+
+
+@instead_of(revision_matches)
+def zero_always_matches(verified_revision: int, held_revision: int, _: Profile) -> bool:
+    """Revision 0 matches any copy."""
+    return verified_revision in (0, held_revision)
+
+
+@rule("answer-a-verify-of-an-unknown-client", source="verify-accept")
+def of_unknown(node: NodeState, _verify: Verify, _at_ms: int, _: Profile) -> NodeState:
+    """It makes nothing: the failure brings the client."""
+    return node
+
+
+@rule("end-a-verify", source="verify-failed, sync-result; ClientVerifyFailedEvent")
 def on_verify_ended(node: NodeState, event: CallEnded, verify: Verify, profile: Profile) -> Step:
     """Only a typed failure counts, and only while the node still owns the client: then it is synced with delay 0."""
     held = node.client(verify.client)
     if event.answer.result is not CallResult.FAIL or held is None or not is_responsible(node, held, profile):
         return Step(node)
-    for target in (event.target,) if profile.repairs_only_the_failed else node.others:
+    for target in repaired_members(node, event.target, profile):
         node = published(node, ClientVerifyFailed(verify.client, target), event.at_ms, profile)
     return Step(node)
 
 
-@rule("lease check", source="wire-protocol.md 6.7; ConnectionBasedClientManager.ExpiredClientCleaner")
+@rule("choose-whom-to-repair", source="verify-failed")
+def repaired_members(_node: NodeState, failed: str, _: Profile) -> tuple[str, ...]:
+    """A failed verify brings a full sync to the member that failed it, and to nobody else."""
+    return (failed,)
+
+
+@rule("end-leases", source="lease-copies; ConnectionBasedClientManager.ExpiredClientCleaner")
 def on_lease_check_due(node: NodeState, event: LeaseCheckDue, profile: Profile) -> Step:
-    if profile.grace_after_pause and is_after_pause(event, profile):
+    """Remove copies whose lease is over, and forget what was deleted a lease ago."""
+    if not checks_in_time(event, profile):
         return Step(_leases_anew(node, event.at_ms))
     for client in node.clients:
         if is_expired(client, event.at_ms, profile):
             node = removed(node, client, event.at_ms, profile)
     gone = tuple(each for each in node.gone if not is_forgotten(each[1], event.at_ms, profile))
-    return Step(node if len(gone) == len(node.gone) else replace(node, gone=gone))
+    return Step(node if len(gone) == len(node.gone) else node.changed(gone=gone))
 
 
-def is_after_pause(event: LeaseCheckDue, profile: Profile) -> bool:
-    """A check was missed altogether: the node was suspended, or its clock jumped, and renewals may still be waiting."""
-    return event.last_ms is not None and event.at_ms - event.last_ms > 2 * profile.lease_check_ms
+@guard(source="lease-pause")
+def checks_in_time(event: LeaseCheckDue, profile: Profile) -> bool:
+    """No check was missed altogether: else the node was suspended, or its clock jumped, and renewals may be waiting."""
+    return event.last_ms is None or event.at_ms - event.last_ms <= 2 * profile.lease_check_ms
+
+
+@instead_of(checks_in_time)
+def checks_always(_event: LeaseCheckDue, _: Profile) -> bool:
+    """However late the check is, it ends whatever could not be renewed meanwhile (B23)."""
+    return True
 
 
 def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
     """Of tombstones too: what they guard against has been waiting as well."""
-    return replace(
-        node,
+    return node.changed(
         clients=tuple(each if each.native else replace(each, renewed_ms=at_ms) for each in node.clients),
         gone=tuple((client, at_ms) for client, _ in node.gone),
     )
 
 
+@guard(source="lease-copies")
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
     """Strictly longer than the lease without a renewal. Not native clients; ip:port clients have their own check."""
-    if is_ip_client(client.name) or (client.native and not profile.natives_expire):
-        return False
-    return at_ms - client.renewed_ms > profile.lease_ms
+    return not client.native and is_over(client, at_ms, profile)
+
+
+def is_over(client: Client, at_ms: int, profile: Profile) -> bool:
+    return not is_ip_client(client.name) and at_ms - client.renewed_ms > profile.lease_ms
 
 
 def is_forgotten(since_ms: int, at_ms: int, profile: Profile) -> bool:

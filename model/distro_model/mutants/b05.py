@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.mutants.mutant import Mutant
+from distro_model.rules import torn
+
+MUTANT = Mutant(
+    id="B05",
+    sentence="CHANGEs of one client are applied at the same time, service by service: the revision does not"
+    " tell whose content has stayed.",
+    rules=(torn.on_change,),
+    breaks=("INV-REV", "INV-VERIFY", "INV-CONV"),
+    bounds=Bounds(services=2, drops=0, swallows=0),
+)

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.mutants.mutant import Mutant
+from distro_model.rules import metadata
+
+MUTANT = Mutant(
+    id="B43",
+    sentence="When a publisher goes, what an operator set of its address is marked as gone, whoever else publishes it.",
+    rules=(metadata.is_always_marked,),
+    breaks=("INV-METADATA",),
+    bounds=Bounds(nodes=1, clients=2, changes=1, drops=0, swallows=0, operator_changes=1, silences=1),
+)

@@ -1,0 +1,94 @@
+"""What a profile is: the rules by which a node differs from `strict`, and the numbers that its rules read.
+
+A rule as it stands in `rules/` is what `strict` does, in which every known defect is repaired. A profile lists what
+takes the place of some of them (`rules/rule.py`), and a few parameters: durations, limits, and what is observable at
+all. The rules ask the profile; nothing else in the model knows a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from distro_model.rules.rule import Function, is_own, name_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A named record of rules and parameters. The defaults are the `strict` profile."""
+
+    name: str
+
+    rules: tuple[tuple[str, Function], ...] = ()
+    """(name of a rule, what takes its place), ascending by name. Source: docs/protocol/releases.md."""
+    replaced: Mapping[str, Function] = field(init=False, repr=False, compare=False)
+    """The same, to look up."""
+
+    revisions_travel: bool = True
+    """Messages carry the revision of a client. Before 2.1.2 every revision on the wire is 0 (B02)."""
+
+    sending_counts_as_activity: bool = False
+    """A request that is only sent postpones the health check of the connection to its target. True in 2.0.0 (B35)."""
+
+    reports_to_members_not_up: bool = True
+    """Who is not UP gets reports of its own, besides those that go round. From 2.3.0 on."""
+
+    event_queue: int = 0
+    """Local events that each queue holds; 0: an event is handled at once, where it is published. A real server's 16,384
+    are as good as 0 to whoever looks from outside; a bounded cluster scales them down (`Bounds.event_queue`)."""
+    keeps_index: bool = False
+    """The service index and the last push are part of the state (`Bounds.index`). Only lists need them."""
+
+    largest_revision: int | None = None
+    """A CHANGE of a larger one raises after its content was applied; None: there is no limit. Every release reads 32
+    bits (revision-beyond-int32)."""
+
+    largest_snapshot: int | None = None
+    """Clients that fit into the one message of a snapshot; None: it is paged. Every release sends one message of at
+    most 10 MB (B11)."""
+
+    sync_delay_ms: int = 1000
+    retry_delay_ms: int = 3000
+    load_retry_ms: int = 30_000
+    load_timeout_ms: int = 30_000
+    call_timeout_ms: int = 3000
+    tick_ms: int = 100
+    """Period of the delay engine: a task is taken at the first tick at or after its due time."""
+    verify_interval_ms: int = 5000
+    lease_ms: int = 180_000
+    """A synced copy not renewed for longer than this is removed by the cleaner."""
+    beat_timeout_ms: int = 15_000
+    """An ip:port instance is unhealthy when its last beat is longer ago than this."""
+    beat_delete_ms: int = 30_000
+    """... and is removed when it is longer ago than this."""
+    lease_check_ms: int = 5000
+    health_check_ms: int = 5000
+    """A connection to a peer is tested when nothing has shown for longer than this that it works."""
+    report_first_ms: int = 5000
+    report_interval_ms: int = 2000
+    report_not_up_interval_ms: int = 5000
+    failures_until_down: int = 3
+    """A member is DOWN when more reports than this failed in a row (`fail-access-cnt`)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "replaced", dict(self.rules))
+
+    def with_rules(self, *functions: Function) -> Profile:
+        """The profile in which each of these takes the place of its rule; a rule itself stands again as `strict` has
+        it. Raises NotARuleError for what is neither."""
+        rules = dict(self.rules)
+        for function in functions:
+            rules.pop(name_of(function), None)
+            if not is_own(function):
+                rules[name_of(function)] = function
+        return replace(self, rules=tuple(sorted(rules.items())))
+
+    def has(self, function: Function) -> bool:
+        """Whether the profile goes by this rule, or by this replacement of one."""
+        if is_own(function):
+            return name_of(function) not in self.replaced
+        return self.replaced.get(name_of(function)) is function
+
+    def without_time(self) -> Profile:
+        """The same rules with time frozen: no delay is longer than another (the bounded cluster of the explorer)."""
+        return replace(self, sync_delay_ms=0, retry_delay_ms=0, load_retry_ms=0)
