@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from distro_conformance.drivers.embedded_run import EmbeddedRun
+from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
-from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.rare_starts import STARTS, rare_starts
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
@@ -222,13 +223,13 @@ def test_a_node_that_breaks_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.wire
 def test_a_node_is_asked_what_it_holds_when_it_can_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
-    observe = EmbeddedRun.observe
+    held_by = EmbeddedCluster.held_by
 
-    def noting(self: EmbeddedRun, nodes: Sequence[str]) -> Observation:
+    async def noting(self: EmbeddedCluster, nodes: Sequence[str]) -> Observation:
         asked.append(tuple(nodes))
-        return observe(self, nodes)
+        return await held_by(self, nodes)
 
-    monkeypatch.setattr(EmbeddedRun, "observe", noting)
+    monkeypatch.setattr(EmbeddedCluster, "held_by", noting)
     with Lockstep(("a", "b"), "strict") as lockstep:
         for action, nodes in (
             (Connect("c1", "a"), ("a",)),
@@ -306,9 +307,8 @@ def test_some_runs_go_on_from_a_rare_state_and_some_begin_with_nothing(monkeypat
     start, perform = Lockstep.__init__, Lockstep.perform
 
     def starting(self: Lockstep, *arguments: Any) -> None:
-        runs.append([])
         start(self, *arguments)
-        runs[-1].clear()  # the prologue
+        runs.append([])
 
     def noting(self: Lockstep, action: Action) -> None:
         runs[-1].append(action)

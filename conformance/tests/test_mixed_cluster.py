@@ -6,21 +6,21 @@ Skipped, and said so, where there is no Java and where Maven cannot fetch the re
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-import subprocess
-import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from distro_conformance.cli.mixed import run_mixed
+from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import read
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import nacos_release
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.verdict import TargetError, UsageError, Verdict
 
-RELEASE = "2.2.4"
-LEASE_S = 10
-COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()", "test", "cluster")
+RELEASE, LEASE_MS = "2.2.4", 10_000
+MIXED_LIFE = read(Path(__file__).parents[2] / "scenarios" / "mixed-life.scenario")
 
 
 @pytest.mark.wire
@@ -32,33 +32,24 @@ def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind() 
         asyncio.run(jars_of(nacos_release(RELEASE), print))
     except TargetError as error:
         pytest.skip(f"Nacos {RELEASE} cannot be fetched: {error}")
-
-    command = [*COMMAND, "--target", f"mixed:{RELEASE}", "--seconds", str(LEASE_S), "--json"]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
-    assert ran.stdout, ran.stderr
-    found = json.loads(ran.stdout)
-    assert [(check["name"], check["missing"]) for check in found["checks"] if not check["held"]] == []
-    assert (ran.returncode, found["verdict"], found["failure"]) == (0, "conforms", None)
-    names = [check["name"] for check in found["checks"]]
-    assert "none of them is lost within 16 s, beyond the lease" in names
-    for other in (
-        "reference1, restarted, loads from the real server",
-        "both reference nodes show what they have loaded",
-        "the real server, restarted, loads from a reference node",
-        "the real server shows what it has loaded",
-    ):
-        assert other in names
+    played = replay(replace(MIXED_LIFE, lease_ms=LEASE_MS), target=f"mixed:{RELEASE}", to_the_end=True)
+    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+    assert len(played.steps) == len(MIXED_LIFE.lines)
 
 
 @pytest.mark.parametrize(
-    ("release", "profile", "lease_s", "complaint"),
+    ("target", "profile", "mutant", "complaint"),
     [
-        ("9.9.9", None, 20.0, "no Nacos release '9.9.9'; known: 2.0.4"),
-        ("2.2.3", None, 20.0, "the node knows no profile 'nacos-2.2.3'"),
-        ("2.2.4", "strict", 20.0, "behave as nacos-2.2.4, not as strict"),
-        ("2.2.4", None, 5.0, "a lease of 5 s ends before it can be renewed"),
+        ("mixed:9.9.9", None, None, "no Nacos release '9.9.9'; known: 2.0.4"),
+        ("mixed:2.2.3", None, None, "the node knows no profile 'nacos-2.2.3'"),
+        ("mixed:2.2.4", "strict", None, "behaves as nacos-2.2.4, not as strict"),
+        ("mixed:2.2.4", None, "B02", "has no mutants"),
+        ("nacos:2.2.4", "nacos-2.0.4", None, "behaves as nacos-2.2.4, not as nacos-2.0.4"),
+        ("embedded:3", None, None, "the target embedded takes no argument"),
     ],
 )
-def test_what_is_no_mixed_cluster_is_refused(release: str, profile: str | None, lease_s: float, complaint: str) -> None:
+def test_a_cluster_that_cannot_be_is_refused(
+    target: str, profile: str | None, mutant: str | None, complaint: str
+) -> None:
     with pytest.raises(UsageError, match=complaint):
-        run_mixed(release, profile, lease_s, json=True)
+        resolve_cluster(target, Wishes(profile=profile, mutant=mutant))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.language.replay import assert_scenario, replay, unmet
-from distro_conformance.language.text import Expect, Scenario, ScenarioError, parse, read
+from distro_conformance.language.expectations import AllAgree, Has
+from distro_conformance.language.replay import assert_scenario, replay
+from distro_conformance.language.text import Scenario, ScenarioError, parse, read
 from distro_conformance.scenario.exploration import explore_profile
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
@@ -95,14 +96,14 @@ def test_an_action_that_makes_no_sense_is_refused_with_its_line(target: str) -> 
 
 
 def test_an_unknown_target_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="cannot be replayed on 'moon'; targets are model, embedded"):
+    with pytest.raises(UsageError, match="no cluster 'moon'; known: model, embedded, nacos:VERSION"):
         replay(parse(HEALTHY), target="moon")
 
 
 def test_views_differ_by_what_a_subscriber_sees_only() -> None:
     empty, held = View(0, ()), View(2, (("web", "10.0.0.1:80"),))
-    everybody = Expect()
-    assert unmet(everybody, {"a": {"c1": empty}, "b": {}}) is None
-    assert unmet(everybody, {"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
-    assert unmet(everybody, {"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
-    assert unmet(Expect(node="c", client="c1"), {"c": None}) == "c is down"
+    everybody = AllAgree()
+    assert everybody.unmet_in({"a": {"c1": empty}, "b": {}}) is None
+    assert everybody.unmet_in({"a": {"c1": held}, "b": {"c1": View(1, held.content)}, "c": None}) is None
+    assert everybody.unmet_in({"a": {"c1": held}, "b": {}}) == "c1: a shows web 10.0.0.1:80, b shows nothing"
+    assert Has("c", "c1").unmet_in({"c": None}) == "c is down"

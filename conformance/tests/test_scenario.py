@@ -8,10 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distro_conformance.language.text import (
-    OPERATIONS,
+from distro_conformance.language.expectations import (
+    STATES,
+    AllAgree,
+    AllUp,
+    Counts,
     Expect,
     ExpectModel,
+    Has,
+    HasNot,
+    LoadsFrom,
+    QueryShows,
+    SubscriptionShows,
+)
+from distro_conformance.language.observing import Checkpoint, Query, Subscribe
+from distro_conformance.language.text import (
+    OPERATIONS,
     ScenarioError,
     build,
     duration_ms,
@@ -29,6 +41,19 @@ links = st.permutations(NODES).map(lambda order: (order[0], order[1]))
 durations = st.integers(1, 1_000_000)
 operations = st.none() | st.sampled_from(OPERATIONS)
 
+several = st.lists(instances, unique=True).map(lambda drawn: tuple(sorted(drawn)))
+member_lists = st.sets(nodes, min_size=1).map(lambda drawn: tuple(sorted(drawn)))
+conditions = st.one_of(
+    st.sampled_from((AllAgree(), AllUp())),
+    st.builds(Has, nodes, clients),
+    st.builds(Has, nodes, clients, services, instances),
+    st.builds(HasNot, nodes, clients),
+    st.builds(QueryShows, services, st.none() | nodes, several),
+    st.builds(SubscriptionShows, clients, services, several),
+    st.builds(Counts, nodes, nodes, st.sampled_from(STATES)),
+    st.builds(LoadsFrom, nodes, member_lists),
+)
+
 steps = st.one_of(
     st.builds(actions.Connect, clients, nodes),
     st.builds(actions.Register, clients, services, instances),
@@ -40,13 +65,27 @@ steps = st.one_of(
         st.tuples(links, operations, st.none() | clients).map(
             lambda drawn, kind=kind: kind(*drawn[0], drawn[1], drawn[2] if drawn[1] else None)
         )
-        for kind in (actions.Drop, actions.Swallow)
+        for kind in (actions.Deliver, actions.AnswerLate, actions.Reply)
     ),
-    st.builds(actions.Crash, nodes),
-    st.builds(actions.Restart, nodes),
-    st.builds(Expect, st.just(0) | durations, nodes, clients, st.booleans()),
-    st.builds(Expect, st.just(0) | durations, nodes, clients, st.just(True), services, instances),
-    st.builds(Expect, st.just(0) | durations),
+    *(
+        st.tuples(links, operations, st.none() | clients, st.booleans()).map(
+            lambda drawn, kind=kind: kind(*drawn[0], drawn[1], drawn[2] if drawn[1] else None, held=drawn[3])
+        )
+        for kind in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate)
+    ),
+    *(
+        st.builds(kind, services, instances, nodes)
+        for kind in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
+    ),
+    st.builds(actions.RegisterBatch, clients, services, several.filter(lambda batch: len(batch) > 1)),
+    *(st.builds(kind, clients) for kind in (actions.FallSilent, actions.AnswerAgain)),
+    *(st.builds(kind, nodes) for kind in (actions.Crash, actions.Restart, actions.Pause, actions.Resume)),
+    st.builds(actions.ListMembers, nodes, member_lists),
+    st.builds(Query, services, nodes),
+    st.builds(Subscribe, clients, services),
+    st.just(Checkpoint()),
+    st.builds(lambda condition, ms: Expect(condition, within_ms=ms), conditions, st.just(0) | durations),
+    st.builds(lambda condition, ms: Expect(condition, for_ms=ms), conditions, durations),
     st.just(ExpectModel()),
 )
 
@@ -72,7 +111,7 @@ def test_the_example_of_the_design_is_read() -> None:
     scenario = parse(text)
     assert scenario.comment == "B24: a DELETE is swallowed by the retry of an older CHANGE"
     assert scenario.steps[1] == actions.Hold("a", "b")
-    assert scenario.steps[-1] == Expect(15_000, "b", "c1", present=False)
+    assert scenario.steps[-1] == Expect(HasNot("b", "c1"), 15_000)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +128,12 @@ def test_the_example_of_the_design_is_read() -> None:
         ("advance 0.5ms", "'0.5ms' is no duration"),
         ("register c1 web 10.0.0.1", "'10.0.0.1' is no instance"),
         ("register c1 web 10.0.0.1:80 zone", "metadata is written key=value"),
+        ("lose-reply held a->b CHANG", "'CHANG' is no operation"),
+        ("batch c1 web 10.0.0.1:80", "a batch has two or more instances"),
+        ("http put web 10.0.0.1:80 at a", "'put' is no request of the HTTP API; known are register, deregister, beat"),
+        ("http beat web 10.0.0.1:80 to a", "metadata is written key=value"),
+        ("query web to a", "'query' expects 'at' there"),
+        ("expect a counts b GONE", "'GONE' is no state of a member; known are UP, SUSPICIOUS, DOWN"),
         ("expect b is gone", "expected 'NODE has CLIENT'"),
         ("connect c1 a\nnodes a b", "line 2: the header"),
         ("nodes a", "two or more different names"),

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import save_failure
-from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.tours import TOURS, TourOptions, tour
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
@@ -84,7 +85,7 @@ def test_a_transition_counts_when_it_was_done_and_was_right(
 
     def refusing(self: Lockstep, action: Action) -> None:
         if isinstance(action, nobody_may):
-            raise DivergedError(action, self.now_ms(), "refused")
+            raise DivergedError(action, self.cluster.clock.now_ms(), "refused")
         perform(self, action)
 
     monkeypatch.setattr(Lockstep, "perform", refusing)

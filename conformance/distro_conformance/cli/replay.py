@@ -1,4 +1,4 @@
-"""`distrocheck replay FILE`: a scenario on the model or on embedded nodes, line by line."""
+"""`distrocheck replay FILE`: a scenario on any cluster, line by line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, OptionalProfileOption
-from distro_conformance.cli.output import print_json, row, say
+from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.drivers.registry import FORMS
+from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.verdict import UsageError
@@ -19,23 +21,33 @@ from distro_conformance.verdict import UsageError
 @app.command()
 def replay(
     file: Annotated[Path, typer.Argument(help="The scenario; - reads it from standard input.")],
-    target: Annotated[str, typer.Option(help="model or embedded.")] = "embedded",
+    target: Annotated[str, typer.Option(help=f"One of {', '.join(FORMS)}.")] = "embedded",
     profile: OptionalProfileOption = None,
     mutant: MutantOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run a scenario: a saved failure, a counterexample, a hand-written one."""
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
-    result = run_replay(scenario, target=target, profile=profile, mutant=mutant)
+    with progress() as on_progress:
+        result = run_replay(
+            scenario,
+            target=target,
+            profile=profile,
+            mutant=mutant,
+            on_progress=on_progress,
+            on_step=lambda step: None if json else _say(step),
+        )
     steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
     if json:
         document = {"target": target, "profile": result.profile, "mutant": result.mutant, "steps": steps}
         print_json("replay", {"verdict": result.verdict, "reproduced": result.reproduced, **document})
     else:
-        for step in result.steps:
-            say(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
         row(result.verdict, f"{file} on {target}, profile {result.profile}")
     raise typer.Exit(result.verdict.exit_code)
+
+
+def _say(step: ReplayedStep) -> None:
+    say(f"{step.at_ms / 1000:9.1f} s  {step.text:<44} {step.outcome}")
 
 
 def _standard_input() -> str:

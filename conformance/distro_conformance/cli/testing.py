@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from distro_conformance.cli import test
-from distro_conformance.cli.mixed import KIND, run_mixed
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     JsonOption,
@@ -62,12 +61,10 @@ def node(
 
 @test.command()
 def cluster(
-    target: Annotated[str, typer.Option(help="embedded, or mixed:VERSION.")] = "embedded",
+    target: Annotated[str, typer.Option(help="embedded.")] = "embedded",
     profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
     mutant: MutantOption = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.1, help="How long to search; the lease that the members of mixed:VERSION are given.")
-    ] = 20.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
     seed: SeedOption = 0,
@@ -77,20 +74,11 @@ def cluster(
 ) -> None:
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
     said.
-
-    mixed:VERSION is no search: one real server and two reference nodes of its release are members of one cluster, and
-    neither kind may tell the other from its own.
     """
-    kind, _, release = target.partition(":")
-    if kind == KIND:
-        if mutant or tours:
-            raise UsageError(f"the target {target} has no mutants and no tours; they are for embedded nodes")
-        raise typer.Exit(run_mixed(release, profile, seconds, json=json).exit_code)
     profile = profile or "strict"
     if target != "embedded":
         raise UsageError(
-            f"'test cluster' drives embedded nodes, or {KIND}:VERSION; "
-            f"'{target}' is recorded by 'gate --target {target}'"
+            f"'test cluster' drives embedded nodes; play a scenario: distrocheck replay FILE --target {target}"
         )
     writable_directory(out)
     with progress() as on_progress:

@@ -20,11 +20,11 @@ from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.nacos_home import HOST
-from distro_conformance.targets.nacos_target import SLACK_MS
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
-from distro_conformance.targets.target import OnProgress, RealClock
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
+from distro_conformance.waiting import RealClock
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
 
 SECRET = b"a secret that all members share!"
@@ -62,7 +62,7 @@ class SecuredNacos:
         self.profile = profile
         self._release = WHOLE_RELEASES[profile.removeprefix("nacos-")]
         self.spec = f"nacos:{self._release.directory}"
-        self.clock = RealClock(SLACK_MS)
+        self.clock = RealClock()
         (self._port,) = free_base_ports()
         self._server: NacosServer | None = None
 

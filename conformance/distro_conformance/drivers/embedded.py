@@ -1,274 +1,237 @@
-"""Several reference nodes in this process, with the kit as network, clients and clock.
+"""Reference nodes in this process, with the kit as network, clients and clock.
 
-Everything is said over real gRPC on loopback; only time is virtual, and every directed link between two nodes is a
-`Link` of ours. `perform` does one action of the model's vocabulary and returns when nothing is left to do, `observe`
-asks each node for a SNAPSHOT, or where it gives none yet about each client, as any peer may. Lockstep and replay both
-stand on this file.
+Everything is said over real gRPC on loopback, and every directed link between two nodes is a `Link` of ours. Time is
+virtual: an action returns when the nodes have nothing left to do. For whoever waits for real programs it may be real.
+In virtual time the nodes report themselves what they hold; in real time they say nothing, as real servers do.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import permutations
+from typing import Any
 
-from distro_conformance.drivers.service_lists import Lists, instance_text, read_list
-from distro_conformance.node.player import RefusedError, instance_request, service_request
-from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
-from distro_conformance.wire.links import Journal, Link
-from distro_conformance.wire.messages import distro_request, outcome_of, read_query, read_snapshot
-from distro_impl import Node, NodeConfig, NodeEvent, Profile, VirtualClock
-from distro_model.actions import (
-    Action,
-    Advance,
-    Connect,
-    Crash,
-    Cut,
-    Deregister,
-    Disconnect,
-    Drop,
-    Heal,
-    Hold,
-    Register,
-    Release,
-    Restart,
-    Swallow,
+from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
+from distro_conformance.verdict import TargetError
+from distro_conformance.waiting import Clock, RealClock, eventually
+from distro_conformance.wire.links import Link
+from distro_impl import (
+    Node,
+    NodeConfig,
+    NodeEvent,
+    NodeEventKind,
+    Profile,
+    SystemClock,
+    VirtualClock,
+    free_main_ports,
+    profile_named,
+    with_mutant,
 )
-from distro_model.clock import View
-from distro_model.possible import Observation
-from distro_protos import Message, decode, encode
-from distro_traces.content import Replica
-from distro_traces.event import Outcome
+from distro_impl.profiles import ReportTransport
+from distro_model.actions import Action, Advance, OverHttp, Pause, Resume
+from distro_model.clockwork import prologue
+from distro_model.profiles import profile_named as model_profile_named
+from distro_traces.content import replica_from_sync
+from distro_traces.ndjson import Recorder
 
-_SNAPSHOT = encode("DistroDataRequest", distro_request("SNAPSHOT"), client_ip="127.0.0.1")
+UNKNOWN_TO_MODEL: Mapping[str, Any] = {
+    # A query of a release shows what its last push saw. The model ends at the client table.
+    "queries_read_pushed_view": False,
+    # Reports over HTTP would pass by the links, and no fault would meet them.
+    "report_transport": ReportTransport.GRPC_UNLESS_BOTH_REFUSE,
+}
+"""What a run changes in the node's profile, since the model has no such rule."""
+
+SETTLE_TIMEOUT_S = 60.0
+"""Of real time, after which a run hangs; how busy the machine is must not decide that."""
+
+LOAD_RETRY_MS, LOADED_WITHIN_MS = 200, 60_000
+"""In real time: nodes that start together find nobody to load from, and would usually ask again in half a minute."""
+
+
+class VirtualTime:
+    """The clock that all nodes of a cluster share, from 0. No slack, since nothing in it depends on the machine.
+
+    Time passes by an action of whoever made this, so that nothing happens between two actions.
+    """
+
+    slack_ms = 0
+
+    def __init__(self, virtual: VirtualClock, perform: Callable[[Action], Awaitable[None]]) -> None:
+        self._virtual, self._perform = virtual, perform
+        self._zero_ms = virtual.now_ms()
+
+    def now_ms(self) -> int:
+        return self._virtual.now_ms() - self._zero_ms
+
+    async def pass_ms(self, ms: int) -> None:
+        await self._perform(Advance(ms))
 
 
 @dataclass
-class _Client:
-    """A connected client. It subscribes to every service in which it registers; `pushed` is what it was last told."""
+class NodeServer:
+    """One reference node in this process. `started` hears of each new life."""
 
-    node: str
-    connection: Connection
-    pushed: dict[str, tuple[str, ...]]
-
-
-@dataclass
-class EmbeddedCluster:
-    """`names` in ascending order; the node's ports ascend with them, so that both sort alike. All nodes start down."""
-
-    names: Sequence[str]
-    profile: Profile
-    journal: Journal
-    clock: VirtualClock
-    ports: Sequence[int]
-    observer: Callable[[NodeEvent], None] | None = None
-    links: dict[tuple[str, str], Link] = field(init=False)
-    _nodes: dict[str, Node] = field(default_factory=dict)
-    _clients: dict[str, _Client] = field(default_factory=dict)
-    _client_names: dict[str, str] = field(default_factory=dict)
-    _probes: dict[str, Connection] = field(default_factory=dict)
-    _snapshots: dict[str, tuple[bytes, Mapping[str, View]]] = field(default_factory=dict)  # the last ones, as read
-    _services: dict[str, None] = field(default_factory=dict)  # those in which anybody ever registered, in order
-
-    def __post_init__(self) -> None:
-        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, self.ports, strict=True)}
-        self.names_by_address = {address: name for name, address in self.addresses.items()}
-        self.links = {
-            (source, target): Link(source, target, self.journal, self.clock)
-            for source in self.names
-            for target in self.names
-            if source != target
-        }
-
-    async def perform(self, action: Action) -> None:
-        """Do it, and return when the nodes have nothing left to do. Raises RefusedError when a node refuses."""
-        match action:
-            case Advance(ms):
-                await self.clock.advance(ms)
-                return
-            case Connect(client, node):
-                await self._connect(client, node)
-            case Register(client, service, instance):
-                await self._subscribe(client, service)
-                await self._ask(client, "registerInstance", service, instance)
-            case Deregister(client, service):
-                await self._ask(client, "deregisterInstance", service, "10.0.0.1:80")
-            case Disconnect(client):
-                await self._disconnect(client)
-            case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
-                self._fault(action)
-            case Crash(node):
-                await self._crash(node)
-            case Restart(node):
-                await self._start(node)
-        await self.clock.settle()
+    config: NodeConfig
+    clock: SystemClock | VirtualClock
+    observer: Callable[[NodeEvent], None] | None
+    links: Callable[[str], Link]
+    node: Node | None = None
+    pid: None = field(default=None, init=False)
 
     @property
-    def up(self) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name in self._nodes)
+    def address(self) -> str:
+        return self.config.address
 
-    def node_of(self, client: str) -> str:
-        return self._clients[client].node
+    async def start(self, *, until_loaded: bool = True) -> None:
+        """`until_loaded` is for a node in real time: virtual time would stand still meanwhile."""
+        node = Node(self.config, clock=self.clock, observer=self.observer, links=self.links)
+        try:
+            await node.start()
+        except OSError as error:
+            raise TargetError(f"the reference node {self.address} cannot be started: {error}") from error
+        self.node = node
+        if until_loaded:
+            await self._until_loaded(node)
 
-    @property
-    def subscribed(self) -> tuple[str, ...]:
-        """The nodes to which a client with a subscription is connected."""
-        at = {client.node for client in self._clients.values() if client.pushed}
-        return tuple(name for name in self.names if name in at)
+    async def _until_loaded(self, node: Node) -> None:
+        async def loaded() -> bool | None:
+            return None if node.record.load_ms is None else True
 
-    async def observe(self, nodes: Sequence[str]) -> Observation:
-        """What each of these nodes holds, as its SNAPSHOT tells; None for a node that is down."""
-        up = [name for name in nodes if name in self._nodes]
-        held = await asyncio.gather(*map(self._observe, up))
-        return {**dict.fromkeys(nodes), **dict(zip(up, held, strict=True))}
+        if await eventually(loaded, RealClock(), LOADED_WITHIN_MS, step_ms=5) is None:
+            raise TargetError(f"the reference node {self.address} has not loaded within {LOADED_WITHIN_MS} ms")
 
-    async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
-        """What each of these nodes that is up answers to a query of each service."""
-        up = [name for name in nodes if name in self._nodes]
-        return dict(zip(up, await asyncio.gather(*map(self._shown, up)), strict=True))
-
-    def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
-        """Which subscriber at one of these nodes was told something else last."""
-        for name, client in self._clients.items():
-            lists = expected.get(client.node)
-            for service in client.pushed if lists is not None else ():
-                due = lists.get(service, ()) if lists else ()
-                if client.pushed[service] != due:
-                    told = " and ".join(client.pushed[service]) or "empty"
-                    held = " and ".join(due) or "empty"
-                    return f"{client.node} told {name} last that {service} is {told} and holds {held}"
-        return None
-
-    def client_name(self, client_id: str | None) -> str | None:
-        """The name that the run gave to a connection; an id that it never gave out stays as it is."""
-        return client_id if client_id is None else self._client_names.get(client_id, client_id)
-
-    def _client_id(self, name: str | None) -> str | None:
-        return next((client_id for client_id, known in self._client_names.items() if known == name), name)
+    async def stop(self) -> None:
+        node, self.node = self.node, None
+        if node is not None:
+            await node.crash()
 
     async def close(self) -> None:
-        """Drop every connection and stop every node; safe to call twice."""
-        connections = [*self._probes.values(), *(client.connection for client in self._clients.values())]
-        await asyncio.gather(*(connection.close() for connection in connections))
-        for link in self.links.values():
-            link.source_gone()
-            link.cut()
-        await asyncio.gather(*(node.crash() for node in self._nodes.values()))
-        self._probes, self._clients, self._nodes = {}, {}, {}
+        await self.stop()
 
-    async def _start(self, name: str) -> None:
-        config = NodeConfig(
-            port=self.ports[list(self.names).index(name)],
-            members=tuple(self.addresses.values()),
-            profile=self.profile.acquainted(),  # the model begins with members that are connected
-            serves_http=False,
-        )
-        for peer in self.names:
-            if peer != name:
-                self.links[name, peer].source_back()
-        node = Node(config, clock=self.clock, observer=self.observer, links=self._links_of(name))
-        await node.start()
-        self._nodes[name] = node
-        self._probes[name] = await Connection.open(config.cluster_target, labels=CLUSTER_LABELS)
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        members = tuple(sorted(addresses))
+        if self.address in members:  # else it would start without itself
+            self.config = replace(self.config, members=members)
+        if self.node is not None:
+            self.node.change_members(members)
 
-    def _links_of(self, name: str) -> Callable[[str], Link]:
-        return lambda peer: self.links[name, self.names_by_address[peer]]
+    async def members(self) -> Mapping[str, str]:
+        known = self.node.members.all_members() if self.node is not None else ()
+        return {member.address: member.state.value for member in known}
 
-    async def _crash(self, name: str) -> None:
-        for (source, target), link in self.links.items():
-            if source == name:
-                link.source_gone()
-            elif target == name:
-                link.target_gone()
-        await self._probes.pop(name).close()
-        await self._nodes.pop(name).crash()
-        for client in [client for client, at in self._clients.items() if at.node == name]:
-            await self._clients.pop(client).connection.close()
 
-    async def _connect(self, client: str, name: str) -> None:
-        def remember(client_id: str) -> None:
-            self._client_names[client_id] = client
+class EmbeddedCluster(WiredCluster):
+    """`serves_http`: its nodes have the HTTP API, which doubles the time of a start."""
 
-        pushed: dict[str, tuple[str, ...]] = {}
+    kind = "embedded"
+    servers: dict[str, NodeServer]  # type: ignore[assignment]
 
-        def told(message: Message) -> None:
-            if message.type == "NotifySubscriberRequest":
-                pushed[message.body["serviceInfo"]["name"]] = read_list(message)
+    def __init__(
+        self,
+        mutant: str | None = None,
+        recorder: Recorder | None = None,
+        *,
+        serves_http: bool = False,
+        real_time: bool = False,
+        lease_ms: int | None = None,
+    ) -> None:
+        super().__init__(recorder)
+        self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
+        self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
+        self._is_virtual = not real_time
+        self._nodes_clock = SystemClock() if real_time else self.virtual
+        self._from_now_on()
 
-        address = self._nodes[name].config.sdk_target
-        connection = await Connection.open(address, labels=SDK_LABELS, on_id=remember, on_push=told)
-        self._clients[client] = _Client(name, connection, pushed)
+    @property
+    def timers_fired(self) -> int:
+        """Of all nodes, since the start: what else they do, they do because somebody speaks to them."""
+        return self.virtual.timers_fired
 
-    async def _subscribe(self, client: str, service: str) -> None:
-        """Once. The answer is a list as well, and counts as the first thing told."""
-        self._services[service] = None
-        subscriber = self._clients[client]
-        if service not in subscriber.pushed:
-            body = {**service_request(service), "subscribe": True, "clusters": ""}
-            reply = await subscriber.connection.ask("SubscribeServiceRequest", body)
-            if not reply.succeeded:
-                raise RefusedError(f"{subscriber.node} answers a subscription of {client} with {reply.body}")
-            subscriber.pushed.setdefault(service, read_list(reply))
-
-    async def _disconnect(self, client: str) -> None:
-        gone = self._clients.pop(client)
-        await gone.connection.close()
-
-    async def _ask(self, client: str, what: str, service: str, instance: str) -> None:
-        address, *words = instance.split()
-        ip, _, port = address.rpartition(":")
-        body = instance_request(what, service, ip, int(port), dict(word.split("=", 1) for word in words))
-        reply = await self._clients[client].connection.ask("InstanceRequest", body)
-        if not reply.succeeded:
-            raise RefusedError(
-                f"{self._clients[client].node} answers {what} of {client} with {reply.type}: {reply.body}"
-            )
-
-    def _fault(self, action: Cut | Heal | Hold | Release | Drop | Swallow) -> None:
-        link = self.links[action.source, action.target]
+    def cannot(self, action: Action) -> str | None:
         match action:
-            case Cut():
-                link.cut()
-            case Hold():
-                link.hold()
-            case Heal():
-                link.heal()
-            case Release():
-                link.release()
-            case Drop():
-                link.drop(action.operation, self._client_id(action.client))
-            case Swallow():
-                link.swallow(action.operation, self._client_id(action.client))
+            case Pause() | Resume():
+                return "embedded nodes share one process and one clock: none of them can be stopped by itself"
+            case OverHttp() if not self._serves_http:
+                return "these nodes were started without their HTTP API"
+        return super().cannot(action)
 
-    async def _observe(self, name: str) -> Mapping[str, View]:
-        payload = await self._probes[name].call(_SNAPSHOT)
-        answered, held = self._snapshots.get(name, (b"", {}))
-        if payload.body.value == answered:
-            return held
-        reply = decode(payload)
-        if outcome_of(reply) is Outcome.FAIL:  # it has not loaded yet, and says so
-            return self._by_name(await self._queried(name))
-        held = self._by_name(read_snapshot(reply))
-        self._snapshots[name] = payload.body.value, held
-        return held
+    async def perform(self, action: Action) -> None:
+        if isinstance(action, Advance) and self._is_virtual:
+            await self.virtual.advance(action.ms)
+        else:
+            await super().perform(action)
 
-    def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in replicas}
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        self.prepare(names, profile)
+        if self._is_virtual:
+            for action in prologue(names, model_profile_named(profile)):
+                await self.perform(action)
+        else:
+            await asyncio.gather(*(self._bring_up(name, until_loaded=True) for name in names))
+        self._from_now_on()
 
-    async def _queried(self, name: str) -> tuple[Replica, ...]:
-        requests = [distro_request("QUERY", client_id) for client_id in self._client_names]
-        answers = [read_query(await self._probes[name].ask("DistroDataRequest", request)) for request in requests]
-        return tuple(answer for answer in answers if answer is not None)
+    def _from_now_on(self) -> None:
+        """Time is 0 now."""
+        self.clock: Clock = VirtualTime(self.virtual, self.perform) if self._is_virtual else RealClock()
 
-    async def _shown(self, name: str) -> Lists:
-        lists = await asyncio.gather(*(self._list(name, service) for service in self._services))
-        return dict(zip(self._services, lists, strict=True))
+    def prepare(self, names: Sequence[str], profile: str) -> None:
+        """Everything but the start of the nodes: ports, links, the recording."""
+        chosen = profile_named(profile)
+        chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
+        chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
+        ports = dict(zip(names, sorted(free_main_ports(len(names))), strict=True))
+        self.names = tuple(names)
+        self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(names, 2)}
+        if self._recorder is not None:
+            self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=not self._is_virtual), profile)
+        members = tuple(f"127.0.0.1:{port}" for port in ports.values())
+        for name, port in ports.items():
+            self.servers[name] = self._reference(name, port, members, self._suited(chosen))
 
-    async def _list(self, name: str, service: str) -> tuple[str, ...]:
-        body = {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
-        return read_list(await self._probes[name].ask("ServiceQueryRequest", body))
+    def _suited(self, profile: Profile) -> Profile:
+        if not self._is_virtual:
+            return replace(profile.acquainted(), load_retry_delay_ms=LOAD_RETRY_MS)
+        return replace(profile, **UNKNOWN_TO_MODEL).acquainted()  # the model begins with members that are connected
 
+    def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> NodeServer:
+        config = NodeConfig(port=port, members=members, profile=profile, serves_http=self._serves_http)
+        return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name))
 
-def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:
-    """A replica's content in the words of the model: sorted pairs of service and instance text."""
-    return tuple(sorted((p.service, instance_text(p.ip, p.port, p.attributes)) for p in replica.published))
+    def _observer(self) -> Callable[[NodeEvent], None] | None:
+        return self._on_node_event if self.journal is not None and self._is_virtual else None
+
+    def _link(self, name: str, peer: str) -> Link:
+        return self.links[name, self.name_of(peer)]
+
+    async def _settle(self) -> None:
+        if self._is_virtual:
+            await self.virtual.settle()
+
+    async def _left(self, node: str, client_id: str) -> None:
+        """Until nothing is left to do the node knows of it."""
+        if not self._is_virtual:
+            await super()._left(node, client_id)
+
+    def _on_node_event(self, event: NodeEvent) -> None:
+        recording = self.journal
+        if recording is None:
+            return
+        node = self.name_of(event.node)
+        client = self.client_name(event.client) or event.client
+        content = replica_from_sync(event.sync_data).digest if event.sync_data is not None else NOTHING_PUBLISHED
+        match event.kind:
+            case NodeEventKind.CLIENT_CONNECTED:
+                recording.client_connected(node, client, event.revision or 0, content)
+            case NodeEventKind.CLIENT_CHANGED:
+                recording.client_changed(node, client, event.revision or 0, content)
+            case NodeEventKind.CLIENT_DISCONNECTED:
+                recording.client_disconnected(node, client)
+            case NodeEventKind.REPLICA_APPLIED:
+                recording.replica_applied(node, client, event.revision, content)
+            case NodeEventKind.REPLICA_REMOVED:
+                recording.replica_removed(node, client, reason=event.reason)

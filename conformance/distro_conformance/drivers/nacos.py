@@ -1,9 +1,8 @@
-"""Three real Nacos servers with a link of ours in each direction between any two of them.
+"""Real Nacos servers with a link of ours in each direction between any two of them.
 
 Only outgoing cluster clients use the property `nacos.server.grpc.port.offset`, so each node gets its own and finds
-its peers at our forwarders, while `cluster.conf` stays true and the same everywhere. What the nodes hold is read by
-probes, which ask for a SNAPSHOT past the links. HTTP and JRaft do not go over the links. Source: real-nacos.md
-section 4.
+its peers at our forwarders, while `cluster.conf` stays true and the same everywhere. HTTP and JRaft do not go over the
+links. Time is real: "within" is a window. Source: real-nacos.md section 4.
 """
 
 from __future__ import annotations
@@ -11,95 +10,133 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from distro_conformance.recording.journal import TraceJournal, probe, read_state
-from distro_conformance.targets.nacos import start_nacos_cluster
+from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.waiting import RealClock, eventually
 from distro_conformance.wire.forwarder import LOOPBACK, Forwarder
 from distro_conformance.wire.links import Link
-from distro_traces.content import Replica
+from distro_traces.ndjson import Recorder
 
-NODES = ("a", "b", "c")
 OFFSET_PROPERTY = "nacos.server.grpc.port.offset"
+LEASE_KEY = "nacos.naming.client.expired.time"
 _OFFSETS = range(3001, 20_001, 500)
-_POLL_S = 0.1
+KNOWN_WITHIN_MS = 60_000
+"""Each member is reported to every 4 s, the first time 5 s after the start; a busy machine takes longer to start."""
 
-OnProgress = Callable[[str], None]
+_SIGN_OF_LIFE_S = 5.0
+"""Every SDK sends one so often; a server asks silent clients after 20 s, and 2.3.2 was seen to expel one that answered
+(real-nacos.md section 3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedCluster:
-    """Running nodes in real time, whoever they are. Keys are node names, those of `links` are (source, target)."""
+class RealTimeCluster(WiredCluster):
+    """Servers that are processes of their own: clients give signs of life, processes can be paused."""
 
-    sdk_addresses: Mapping[str, str]
-    links: Mapping[tuple[str, str], Link]
-    probes: Mapping[str, Connection]
-    journal: TraceJournal
+    _life: asyncio.Task[None] | None = None
 
-    async def read(self, node: str, client: str) -> Replica | None:
-        """What the node holds of the client now, unrecorded."""
-        return next((r for r in await read_state(self.probes[node]) if r.client == client), None)
+    async def _begin(self, profile: str) -> None:
+        """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
+        if self._recorder is not None:
+            self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
+        starts = [asyncio.create_task(self._bring_up(name, until_loaded=True)) for name in self.names]
+        try:
+            await asyncio.gather(*starts)
+        finally:
+            for start in starts:
+                start.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+        await self._until_all_up()
+        self._life = asyncio.create_task(self._give_signs_of_life())
+        self.clock = RealClock()
 
-    async def observe(self, *, only_news: bool = False) -> None:
-        """Read all nodes into the trace."""
-        for node, connection in self.probes.items():
-            await probe(self.journal, node, connection, only_news=only_news)
+    async def _until_all_up(self) -> None:
+        """A node of 2.0.x refuses clients until it has heard of all members."""
 
-    async def agree(self, within_s: float, *, about: str | None = None, nodes: tuple[str, ...] = NODES) -> bool:
-        """Read until `nodes` show the same (about one client, or all) or the time is over; says which it was."""
-        end = time.monotonic() + within_s
+        async def all_up() -> bool | None:
+            states = [await self.members(name) for name in self.names]
+            known = all(seen.get(name) == "UP" for (seen,) in states for name in self.names)
+            return known or None
+
+        if await eventually(all_up, self.clock, KNOWN_WITHIN_MS, step_ms=200) is None:
+            seen = [f"at {name} {dict((await self.members(name))[0])}" for name in self.names]
+            text = ", ".join(seen)
+            raise TargetError(f"the members do not all count each other as UP within {KNOWN_WITHIN_MS} ms: {text}")
+
+    async def stop(self) -> None:
+        if self._life is not None:
+            self._life.cancel()
+            await asyncio.gather(self._life, return_exceptions=True)
+        await super().stop()
+
+    async def _give_signs_of_life(self) -> None:
         while True:
-            await self.observe(only_news=True)
-            views = self.journal.views(nodes).values()
-            shown = [view.get(about) if about else view for view in views]
-            if all(view == shown[0] for view in shown):
-                return True
-            if time.monotonic() > end:
-                return False
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(_SIGN_OF_LIFE_S)
+            for client in tuple(self._clients.values()):
+                if not client.connection.is_mute and client.node not in self._paused:
+                    with contextlib.suppress(Exception):  # whoever cannot be reached shows itself elsewhere
+                        await client.connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
 
 
-@contextlib.asynccontextmanager
-async def real_cluster(release: str, journal: TraceJournal, on_progress: OnProgress) -> AsyncIterator[LinkedCluster]:
-    """A loaded cluster; servers, forwarders and connections are gone when the block ends, however it ends.
+class NacosCluster(RealTimeCluster):
+    """`release_or_directory` as `nacos:` takes it. Raises UsageError."""
 
-    Raises TargetError when the servers cannot be fetched or started, or the ports be bound.
-    """
-    ports = dict(zip(NODES, sorted(free_base_ports(len(NODES))), strict=True))
-    links = {(source, target): Link(source, target, journal) for source, target in itertools.permutations(NODES, 2)}
-    async with contextlib.AsyncExitStack() as stack:
-        offsets = await _forward(stack, links, ports)
-        for node in NODES:
-            journal.node_started(node, NODES)
-        started = await stack.enter_async_context(
-            start_nacos_cluster(
-                release,
-                ports=tuple(ports.values()),
-                jvm_properties={ports[node]: {OFFSET_PROPERTY: str(offsets[node])} for node in NODES},
-                on_progress=on_progress,
+    def __init__(
+        self,
+        release_or_directory: str,
+        recorder: Recorder | None = None,
+        on_progress: OnProgress = lambda _: None,
+        lease_ms: int | None = None,
+    ) -> None:
+        super().__init__(recorder)
+        self.kind = f"nacos:{release_or_directory}"
+        self._directory, self.release = release_and_jars(release_or_directory)
+        self.profile = f"nacos-{self.release.version}"
+        self._on_progress = on_progress
+        self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
+        self._stack = contextlib.AsyncExitStack()
+
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        self.names = tuple(names)
+        jars = self._directory or await jars_of(self.release, self._on_progress)
+        ports = dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
+        self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(names, 2)}
+        offsets = await forward(self._stack, self.links, ports)
+        members = [f"{LOOPBACK}:{port}" for port in ports.values()]
+        self.servers = {
+            name: NacosServer(
+                self.release,
+                jars,
+                port=port,
+                members=members,
+                jvm_properties={OFFSET_PROPERTY: str(offsets[name]), **self._more},
+                on_progress=self._on_progress,
             )
-        )
-        probes = {}
-        for node, server in zip(NODES, started, strict=True):
-            opened = await Connection.open(server.cluster_address, labels=CLUSTER_LABELS)
-            probes[node] = await stack.enter_async_context(opened)
-        sdk_addresses = {node: server.sdk_address for node, server in zip(NODES, started, strict=True)}
-        yield LinkedCluster(sdk_addresses, links, probes, journal)
+            for name, port in ports.items()
+        }
+        await self._begin(profile)
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self._stack.aclose()
 
 
-async def _forward(
+async def forward(
     stack: contextlib.AsyncExitStack, links: Mapping[tuple[str, str], Link], ports: Mapping[str, int]
 ) -> dict[str, int]:
-    """Start the forwarders; by node the offset at which it finds all of its peers."""
+    """Start the forwarders of these links; by source the offset at which it finds all of its peers.
+
+    `ports` are the base ports of all nodes.
+    """
     reserved = frozenset().union(*(family(port) for port in ports.values()))
     offsets = iter(_OFFSETS)
     chosen = {}
-    for source in ports:
+    for source in sorted({source for source, _ in links}):
         outgoing = {target: link for (at, target), link in links.items() if at == source}
         for offset in offsets:
             if reserved.isdisjoint(ports[target] + offset for target in outgoing) and await _listen(
@@ -108,7 +145,7 @@ async def _forward(
                 chosen[source] = offset
                 break
         else:
-            raise TargetError(f"no offset in {_OFFSETS} has free ports for the links of three nodes; try again")
+            raise TargetError(f"no offset in {_OFFSETS} has free ports for the links of {source}; try again")
     return chosen
 
 

@@ -94,5 +94,5 @@ def _stages(
     yield node_stage(options, on_progress)
     yield lockstep_stage(options, profile, on_progress)
     if kind == "nacos":
-        yield real_cluster_stage(options, on_progress)
+        yield real_cluster_stage(options, profile, on_progress)
     yield check_stage(options, profile, new_session, on_progress)

@@ -1,27 +1,32 @@
-"""Runs a scenario on the model or on embedded nodes, and says for every line when it was done and how it went.
+"""Runs a scenario on any driver, and says for every line when it was done and how it went.
 
-Two executors, one protocol: do an action, hold an expectation against what is there. "within" lets time pass in small
-steps until the expectation holds; time is virtual on both, so the same line comes out the same.
+Where time is virtual "within" lets it pass in small steps until the expectation holds, and the same line comes out the
+same; where it is real "within" is a window. Before anything is started the model goes through the actions: one that
+makes no sense where it stands is refused, whatever the target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from distro_conformance.language.text import Expect, ExpectModel, Line, Scenario, ScenarioError, parse
-from distro_conformance.verdict import UsageError, Verdict, worst
-from distro_conformance.walks.lockstep import DivergedError, Lockstep
-from distro_model.actions import Action, Advance
-from distro_model.clock import observe, start
-from distro_model.clockwork import prologue
-from distro_model.mutants import with_mutant
-from distro_model.possible import Observation, PossibleStates
-from distro_model.profiles import profile_named
+from distro_conformance.drivers.cluster import CannotError, Cluster
+from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.loop import event_loop
+from distro_conformance.drivers.model import ModelCluster
+from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
+from distro_conformance.language.expectations import Expect, ExpectModel, listed
+from distro_conformance.language.observing import Checkpoint, Query, Subscribe
+from distro_conformance.language.text import Line, Scenario, ScenarioError, Step, parse
+from distro_conformance.node.player import RefusedError
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import Verdict, worst
+from distro_conformance.waiting import eventually, never
+from distro_model.actions import OverHttp
+from distro_traces.ndjson import Recorder
 
-WITHIN_STEP_MS = 100
-DEFAULT_PROFILE = "strict"
+STEP_MS = 100
+START = "(the nodes start)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,92 +58,41 @@ class Replay:
         return self.verdict is Verdict.VIOLATES
 
 
-class Executor(Protocol):
-    """Something that a scenario runs on."""
-
-    def now_ms(self) -> int: ...
-    def forbidden(self, action: Action) -> str | None: ...
-    def perform(self, action: Action) -> None: ...
-    def possible(self) -> tuple[Observation, ...]: ...
-    def close(self) -> None: ...
+OnStep = Callable[[ReplayedStep], None]
 
 
-class ModelExecutor:
-    """The model alone. Where timers of a node tie, several states are possible at once."""
+def replay(
+    scenario: Scenario,
+    *,
+    target: str,
+    profile: str | None = None,
+    mutant: str | None = None,
+    recorder: Recorder | None = None,
+    on_progress: OnProgress = lambda _: None,
+    on_step: OnStep = lambda _: None,
+    to_the_end: bool = False,
+) -> Replay:
+    """Run it, until an expectation is violated or `to_the_end`.
 
-    def __init__(self, scenario: Scenario, profile: str, mutant: str | None) -> None:
-        chosen = profile_named(profile)
-        chosen = with_mutant(chosen, mutant) if mutant else chosen
-        self._states = PossibleStates.of(start(scenario.nodes, chosen))
-        self._now_ms = 0
-        for action in prologue(scenario.nodes, chosen):
-            self.perform(action)
-        self._now_ms = 0
+    What the caller names wins over the scenario's header; without either, the profile is the target's own.
 
-    def now_ms(self) -> int:
-        return self._now_ms
-
-    def forbidden(self, action: Action) -> str | None:
-        return self._states.guard(action)
-
-    def perform(self, action: Action) -> None:
-        self._states = self._states.after(action)
-        self._now_ms += action.ms if isinstance(action, Advance) else 0
-
-    def possible(self) -> tuple[Observation, ...]:
-        return tuple(observe(state) for state in self._states.states)
-
-    def close(self) -> None:
-        pass
-
-
-class EmbeddedExecutor:
-    """Reference nodes; with `expect model agrees` in the scenario the model watches every step."""
-
-    def __init__(self, scenario: Scenario, profile: str, mutant: str | None) -> None:
-        watched = any(isinstance(step, ExpectModel) for step in scenario.steps)
-        self._lockstep = Lockstep(scenario.nodes, profile, mutant, compare=watched)
-        self.now_ms = self._lockstep.now_ms
-        self.forbidden = self._lockstep.forbidden
-        self.perform = self._lockstep.perform
-        self.close = self._lockstep.close
-
-    def possible(self) -> tuple[Observation, ...]:
-        return (self._lockstep.observe(),)
-
-
-EXECUTORS: Mapping[str, Callable[[Scenario, str, str | None], Executor]] = {
-    "model": ModelExecutor,
-    "embedded": EmbeddedExecutor,
-}
-
-
-def replay(scenario: Scenario, *, target: str, profile: str | None = None, mutant: str | None = None) -> Replay:
-    """Run it. What the caller names wins over the scenario's header; without either, the profile is `strict`.
-
-    Raises UsageError for an unknown target, ScenarioError for an action that makes no sense where it stands, and the
-    look-up errors of profiles and mutants.
+    Raises UsageError for an unknown target, ScenarioError for an action that makes no sense where it stands,
+    TargetError when the target cannot be started or stops answering, and the look-up errors of profiles and mutants.
     """
-    if target not in EXECUTORS:
-        raise UsageError(f"a scenario cannot be replayed on '{target}'; targets are {', '.join(EXECUTORS)}")
-    profile = profile or scenario.profile or DEFAULT_PROFILE
-    mutant = mutant or scenario.mutant
-    try:
-        executor = EXECUTORS[target](scenario, profile, mutant)
-    except DivergedError as error:
-        begun = ReplayedStep(0, "(the nodes start)", 0, f"differs from the model: {error.reason}", Verdict.VIOLATES)
-        return Replay(target, profile, mutant, (begun,))
-    steps: list[ReplayedStep] = []
-    try:
-        for line in scenario.lines:
-            at_ms = executor.now_ms()
-            verdict, outcome = _run_line(executor, line)
-            steps.append(ReplayedStep(line.number, line.text, at_ms, outcome, verdict))
-            if verdict is Verdict.VIOLATES:
-                break
-    finally:
-        executor.close()
-    return Replay(target, profile, mutant, tuple(steps))
+    wishes = Wishes(
+        profile=profile,
+        written_for=scenario.profile,
+        mutant=mutant or scenario.mutant,
+        over_http=any(isinstance(step, OverHttp) for step in scenario.steps),
+        in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
+        lease_ms=scenario.lease_ms,
+        recorder=recorder,
+        on_progress=on_progress,
+    )
+    resolved = resolve_cluster(target, wishes)
+    event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
+    steps = event_loop().run_until_complete(_run(scenario, resolved, on_step, to_the_end=to_the_end))
+    return Replay(target, resolved.profile, wishes.mutant, tuple(steps))
 
 
 def assert_scenario(text: str, *, target: str, profile: str | None = None, mutant: str | None = None) -> None:
@@ -150,64 +104,101 @@ def assert_scenario(text: str, *, target: str, profile: str | None = None, mutan
     )
 
 
-def _run_line(executor: Executor, line: Line) -> tuple[Verdict, str]:
-    match line.step:
-        case ExpectModel():
-            return Verdict.CONFORMS, "holds"
-        case Expect() as expect:
-            return _hold(executor, expect)
-    why_not = executor.forbidden(line.step)
-    if why_not:
-        raise ScenarioError(f"line {line.number}: '{line.text}' makes no sense here: {why_not}")
+async def _make_sense(scenario: Scenario, profile: str) -> None:
+    """Raises ScenarioError."""
+    model = ModelCluster(lease_ms=scenario.lease_ms)
+    await model.start(scenario.nodes, profile)
+    for line in scenario.lines:
+        if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel):
+            continue
+        if isinstance(line.step, Expect):
+            await _hold(model, line.step)
+            continue
+        why_not = model.forbidden(line.step)
+        if why_not is not None:
+            raise ScenarioError(f"line {line.number}: '{line.text}' makes no sense here: {why_not}")
+        await model.perform(line.step)
+
+
+async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_the_end: bool) -> Sequence[ReplayedStep]:
+    cluster = resolved.cluster
+    steps: list[ReplayedStep] = []
+
+    def note(step: ReplayedStep) -> None:
+        steps.append(step)
+        on_step(step)
+
     try:
-        executor.perform(line.step)
+        try:
+            await cluster.start(scenario.nodes, resolved.profile)
+        except DivergedError as error:
+            note(ReplayedStep(0, START, 0, f"differs from the model: {error.reason}", Verdict.VIOLATES))
+            return steps
+        unable = [(line, why) for line in scenario.lines if (why := _cannot(cluster, line.step))]
+        for line, why in unable[:1]:
+            note(ReplayedStep(line.number, line.text, 0, f"cannot be done: {why}", Verdict.INCONCLUSIVE))
+            return steps
+        for line in scenario.lines:
+            at_ms = cluster.clock.now_ms()
+            verdict, outcome = await _run_line(cluster, line)
+            note(ReplayedStep(line.number, line.text, at_ms, outcome, verdict))
+            if verdict is not Verdict.CONFORMS and not isinstance(line.step, Expect):
+                break
+            if verdict is Verdict.VIOLATES and not to_the_end:
+                break
+    finally:
+        await cluster.stop()
+    return steps
+
+
+def _cannot(cluster: Cluster, step: Step) -> str | None:
+    if isinstance(step, ExpectModel):
+        return cluster.incomparable
+    return None if isinstance(step, Expect | Query | Subscribe | Checkpoint) else cluster.cannot(step)
+
+
+async def _run_line(cluster: Cluster, line: Line) -> tuple[Verdict, str]:
+    try:
+        match line.step:
+            case ExpectModel():
+                return Verdict.CONFORMS, "holds"
+            case Expect() as expect:
+                return await _hold(cluster, expect)
+            case Query(service, node):
+                seen = {listed(found) for found in await cluster.query(node, service)}
+                return Verdict.CONFORMS, "shows " + " or ".join(sorted(seen))
+            case Subscribe(client, service):
+                await cluster.subscribe(client, service)
+            case Checkpoint():
+                await cluster.checkpoint()
+            case action:
+                await cluster.perform(action)
     except DivergedError as error:
         return Verdict.VIOLATES, f"differs from the model: {error.reason}"
+    except RefusedError as error:
+        return Verdict.VIOLATES, f"refused: {error}"
+    except CannotError as error:
+        return Verdict.INCONCLUSIVE, f"cannot be done: {error}"
     return Verdict.CONFORMS, "done"
 
 
-def _hold(executor: Executor, expect: Expect) -> tuple[Verdict, str]:
-    """Wait within the window until the expectation holds in every possible state."""
-    end_ms = executor.now_ms() + expect.within_ms
-    while True:
-        found = [unmet(expect, observation) for observation in executor.possible()]
-        if not any(found):
-            return Verdict.CONFORMS, "holds"
-        if executor.now_ms() >= end_ms:
-            break
-        executor.perform(Advance(min(WITHIN_STEP_MS, end_ms - executor.now_ms())))
-    reasons = sorted({reason for reason in found if reason})
-    if all(found):
-        return Verdict.VIOLATES, " or ".join(reasons)
-    return Verdict.INCONCLUSIVE, "depends on the order of timers: " + " or ".join(reasons)
+async def _hold(cluster: Cluster, expect: Expect) -> tuple[Verdict, str]:
+    """Until the condition holds in every possible state; then, with `for`, until it no longer does."""
+    reasons: Sequence[str | None] = ()
 
+    async def holds() -> bool | None:
+        nonlocal reasons
+        reasons = await expect.condition.unmet(cluster)
+        return None if any(reasons) else True
 
-def unmet(expect: Expect, observation: Observation) -> str | None:
-    """Why the expectation does not hold there, or None."""
-    if expect.node is None or expect.client is None:
-        return disagreement(observation)
-    held = observation[expect.node]
-    if held is None:
-        return f"{expect.node} is down"
-    view = held.get(expect.client)
-    if not expect.present:
-        return None if view is None else f"{expect.node} has {expect.client} with {_published(view.content)}"
-    if view is None:
-        return f"{expect.node} does not have {expect.client}"
-    if expect.service and (expect.service, expect.instance) not in view.content:
-        return f"{expect.node} has {expect.client} with {_published(view.content)}"
-    return None
+    async def fails() -> bool | None:
+        return None if await holds() else True
 
-
-def disagreement(observation: Observation) -> str | None:
-    """Which nodes show different views of a client's services; a client that publishes nothing is in no view."""
-    up = {node: held for node, held in observation.items() if held is not None}
-    for client in sorted({client for held in up.values() for client in held}):
-        shown = {node: held[client].content if client in held else () for node, held in up.items()}
-        if len(set(shown.values())) > 1:
-            return f"{client}: " + ", ".join(f"{node} shows {_published(shown[node])}" for node in sorted(shown))
-    return None
-
-
-def _published(content: tuple[tuple[str, str], ...]) -> str:
-    return " and ".join(f"{service} {instance}" for service, instance in content) or "nothing"
+    if await eventually(holds, cluster.clock, expect.within_ms, step_ms=STEP_MS) is not None and (
+        not expect.for_ms or await never(fails, cluster.clock, expect.for_ms, step_ms=STEP_MS) is None
+    ):
+        return Verdict.CONFORMS, "holds"
+    found = " or ".join(sorted({reason for reason in reasons if reason}))
+    if all(reasons):
+        return Verdict.VIOLATES, found
+    return Verdict.INCONCLUSIVE, f"depends on the order of timers: {found}"

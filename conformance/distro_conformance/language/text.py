@@ -1,8 +1,8 @@
 """Scenarios: one text that a person reads, edits and keeps, and that every executor runs.
 
 The explorer prints its counterexamples so, Hypothesis saves its shrunk failures so, a bug of the catalogue is told
-so. This file is the grammar and nothing else: text to steps and back. What a step does is said by the executors in
-`replay.py`; the actions themselves are the model's, so that model and node are told the same thing.
+so. This file is the grammar and nothing else: text to steps and back. The actions are the model's, so that model and
+node are told the same thing; what concerns only observation stands in `expectations.py` and `observing.py`.
 
     profile nacos-2.2.4             # optional, the command line may say otherwise
     nodes a b c                     # started, loaded and quiet; time is 0 from here
@@ -16,27 +16,28 @@ so. This file is the grammar and nothing else: text to steps and back. What a st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from distro_conformance.verdict import UsageError
-from distro_model.actions import (
-    Action,
-    Advance,
-    Connect,
-    Crash,
-    Cut,
-    Deregister,
-    Disconnect,
-    Drop,
-    Heal,
-    Hold,
-    Register,
-    Release,
-    Restart,
-    Swallow,
+from distro_conformance.language.expectations import (
+    STATES,
+    AllAgree,
+    AllUp,
+    Condition,
+    Counts,
+    Expect,
+    ExpectModel,
+    Has,
+    HasNot,
+    LoadsFrom,
+    QueryShows,
+    SubscriptionShows,
 )
+from distro_conformance.language.observing import Checkpoint, Look, Query, Subscribe
+from distro_conformance.verdict import UsageError
+from distro_model import actions
+from distro_model.actions import Action, Advance
 
 DEFAULT_NODES = ("a", "b", "c")
 OPERATIONS = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT")
@@ -47,27 +48,7 @@ class ScenarioError(UsageError):
     """A line that is no step; names the file, the line and what was expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
-    """An assertion. `client` None: all nodes that are up hold the same; `present` False: the node has no such client.
-
-    With `service` the node's replica must publish exactly that instance there. `within_ms` is how long it may take.
-    """
-
-    within_ms: int = 0
-    node: str | None = None
-    client: str | None = None
-    present: bool = True
-    service: str | None = None
-    instance: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectModel:
-    """From the first step to here, what the nodes hold and say is what the model allows."""
-
-
-Step = Action | Expect | ExpectModel
+Step = Action | Look | Expect | ExpectModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +67,8 @@ class Scenario:
     profile: str | None = None
     mutant: str | None = None
     comment: str = ""
+    lease_ms: int | None = None
+    """Of synced clients, where the run needs another than the release's: they wait for its end."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -95,6 +78,7 @@ class Scenario:
         head = [f"# {row}".rstrip() for row in self.comment.splitlines()]
         head += [f"profile {self.profile}"] if self.profile else []
         head += [f"mutant {self.mutant}"] if self.mutant else []
+        head += [f"lease {render_duration(self.lease_ms)}"] if self.lease_ms else []
         head.append("nodes " + " ".join(self.nodes))
         return "\n".join([*head, *(render_step(step) for step in self.steps)]) + "\n"
 
@@ -136,7 +120,7 @@ def parse(text: str, name: str = "scenario") -> Scenario:
         try:
             header = _header(scenario, content)
             if header is not None and lines:
-                raise ValueError("the header (profile, mutant, nodes) stands before the first step")
+                raise ValueError("the header (profile, mutant, lease, nodes) stands before the first step")
             scenario = header or scenario
             if header is None:
                 lines.append(Line(number, content, _step(content, scenario.nodes)))
@@ -151,6 +135,10 @@ def _header(scenario: Scenario, content: str) -> Scenario | None:
         if len(words) < 2 or len(set(words)) != len(words) or words != sorted(words):
             raise ValueError("'nodes' takes two or more different names in ascending order")
         return replace(scenario, nodes=tuple(words))
+    if verb == "lease":
+        if len(words) != 1:
+            raise ValueError("'lease' takes one duration")
+        return replace(scenario, lease_ms=duration_ms(words[0]))
     if verb in ("profile", "mutant"):
         if len(words) != 1:
             raise ValueError(f"'{verb}' takes one name")
@@ -164,7 +152,10 @@ def _step(content: str, nodes: tuple[str, ...]) -> Step:
         return _expect(content.removeprefix("expect").strip(), nodes)
     if verb not in VERBS:
         raise ValueError(f"unknown verb; known are {', '.join(sorted([*VERBS, 'expect']))}")
-    return VERBS[verb](Words(verb, words, nodes))
+    arguments = Words(verb, words, nodes)
+    step = VERBS[verb](arguments)
+    arguments.end()
+    return step
 
 
 class Words:
@@ -181,7 +172,7 @@ class Words:
         return self._rest.pop(0)
 
     def node(self) -> str:
-        return self._known(self.word("node"))
+        return self.known(self.word("node"))
 
     def link(self) -> tuple[str, str]:
         source, arrow, target = self.word("link").partition("->")
@@ -189,12 +180,12 @@ class Words:
             raise ValueError(f"'{self._verb}' takes a link such as a->b")
         if source == target:
             raise ValueError("a link has two ends")
-        return self._known(source), self._known(target)
+        return self.known(source), self.known(target)
 
     def operation(self) -> str | None:
         if not self._rest:
             return None
-        operation = self.word("operation")
+        operation = self._rest.pop(0)
         if operation not in OPERATIONS:
             raise ValueError(f"'{operation}' is no operation; known are {', '.join(OPERATIONS)}")
         return operation
@@ -202,21 +193,61 @@ class Words:
     def optional(self) -> str | None:
         return self._rest.pop(0) if self._rest else None
 
-    def instance(self) -> str:
-        """`ip:port key=value …`, the keys in order, so that equal instances are equal texts."""
+    def keyword(self, word: str) -> None:
+        if self.word(f"'{word}'") != word:
+            raise ValueError(f"'{self._verb}' expects '{word}' there")
+
+    def node_after(self, word: str) -> str:
+        self.keyword(word)
+        return self.node()
+
+    def takes(self, word: str) -> bool:
+        """Whether that word comes next; then it is taken."""
+        if not self._rest or self._rest[0] != word:
+            return False
+        self._rest.pop(0)
+        return True
+
+    def nodes(self) -> tuple[str, ...]:
+        """All that are left, one at least."""
+        named = [self.node()]
+        while self._rest:
+            named.append(self.node())
+        return tuple(sorted(named))
+
+    def instance(self, until: str | None = None) -> str:
+        """`ip:port key=value …` up to a word or the end; the keys in order, so that equal instances are equal texts."""
         address = self.word("instance")
         if not re.fullmatch(r"\d+(\.\d+){3}:\d+", address):
             raise ValueError(f"'{address}' is no instance such as 10.0.0.1:80")
-        metadata, self._rest = sorted(self._rest), []
+        end = self._rest.index(until) if until in self._rest else len(self._rest)
+        metadata, self._rest = sorted(self._rest[:end]), self._rest[end:]
         if any("=" not in pair for pair in metadata):
             raise ValueError("metadata is written key=value")
         return " ".join([address, *metadata])
+
+    def instances(self) -> tuple[str, ...]:
+        """`INSTANCE and INSTANCE …`, or `nothing`; sorted."""
+        if self.takes("nothing"):
+            return ()
+        found = [self.instance("and")]
+        while self.takes("and"):
+            found.append(self.instance("and"))
+        return tuple(sorted(found))
+
+    def batch(self) -> tuple[str, ...]:
+        """`INSTANCE, INSTANCE …`"""
+        parts = [Words(self._verb, part.split(), self._nodes) for part in " ".join(self._rest).split(",")]
+        self._rest = []
+        if len(parts) < 2:
+            raise ValueError("a batch has two or more instances, with commas between them")
+        return tuple(sorted(part.instance() for part in parts))
 
     def end(self) -> None:
         if self._rest:
             raise ValueError(f"'{self._verb}' does not take '{' '.join(self._rest)}'")
 
-    def _known(self, node: str) -> str:
+    def known(self, node: str) -> str:
         if node not in self._nodes:
             raise ValueError(f"there is no node '{node}'; the nodes are {' '.join(self._nodes)}")
         return node
@@ -230,60 +261,132 @@ def duration_ms(text: str) -> int:
     return int(value)
 
 
-def _done(words: Words, action: Action) -> Action:
-    words.end()
-    return action
+_FAULTS: Mapping[str, Callable[..., Action]] = {
+    fault.verb: fault for fault in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate)
+}
+_DECISIONS: Mapping[str, Callable[..., Action]] = {
+    decision.verb: decision for decision in (actions.Deliver, actions.AnswerLate, actions.Reply)
+}
+_HTTP: Mapping[str, Callable[[str, str, str], actions.HttpRequest]] = {
+    request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
+}
 
 
-VERBS: dict[str, Callable[[Words], Action]] = {
-    "connect": lambda words: _done(words, Connect(words.word("client"), words.node())),
-    "register": lambda words: _done(words, Register(words.word("client"), words.word("service"), words.instance())),
-    "deregister": lambda words: _done(words, Deregister(words.word("client"), words.word("service"))),
-    "disconnect": lambda words: _done(words, Disconnect(words.word("client"))),
-    "advance": lambda words: _done(words, Advance(duration_ms(words.word("duration")))),
-    "cut": lambda words: _done(words, Cut(*words.link())),
-    "heal": lambda words: _done(words, Heal(*words.link())),
-    "hold": lambda words: _done(words, Hold(*words.link())),
-    "release": lambda words: _done(words, Release(*words.link())),
-    "drop": lambda words: _done(words, Drop(*words.link(), words.operation(), words.optional())),
-    "swallow": lambda words: _done(words, Swallow(*words.link(), words.operation(), words.optional())),
-    "crash": lambda words: _done(words, Crash(words.node())),
-    "restart": lambda words: _done(words, Restart(words.node())),
+def _fault(kind: Callable[..., Action]) -> Callable[[Words], Action]:
+    def read(words: Words) -> Action:
+        held = words.takes("held")
+        return kind(*words.link(), words.operation(), words.optional(), held=held)
+
+    return read
+
+
+def _decision(kind: Callable[..., Action]) -> Callable[[Words], Action]:
+    return lambda words: kind(*words.link(), words.operation(), words.optional())
+
+
+def _over_http(words: Words) -> actions.HttpRequest:
+    verb = words.word("request")
+    if verb not in _HTTP:
+        raise ValueError(f"'{verb}' is no request of the HTTP API; known are {', '.join(_HTTP)}")
+    service, instance = words.word("service"), words.instance("at")
+    return _HTTP[verb](service, instance, words.node_after("at"))
+
+
+def _members(words: Words) -> actions.ListMembers:
+    node = words.word("node").removesuffix(":")
+    return actions.ListMembers(words.known(node), words.nodes())
+
+
+def _query(words: Words) -> Query:
+    service = words.word("service")
+    return Query(service, words.node_after("at"))
+
+
+VERBS: Mapping[str, Callable[[Words], Action | Look]] = {
+    "connect": lambda words: actions.Connect(words.word("client"), words.node()),
+    "register": lambda words: actions.Register(words.word("client"), words.word("service"), words.instance()),
+    "batch": lambda words: actions.RegisterBatch(words.word("client"), words.word("service"), words.batch()),
+    "deregister": lambda words: actions.Deregister(words.word("client"), words.word("service")),
+    "disconnect": lambda words: actions.Disconnect(words.word("client")),
+    "silent": lambda words: actions.FallSilent(words.word("client")),
+    "answers": lambda words: actions.AnswerAgain(words.word("client")),
+    "http": _over_http,
+    "advance": lambda words: Advance(duration_ms(words.word("duration"))),
+    "cut": lambda words: actions.Cut(*words.link()),
+    "heal": lambda words: actions.Heal(*words.link()),
+    "hold": lambda words: actions.Hold(*words.link()),
+    "release": lambda words: actions.Release(*words.link()),
+    **{verb: _fault(kind) for verb, kind in _FAULTS.items()},
+    **{verb: _decision(kind) for verb, kind in _DECISIONS.items()},
+    "crash": lambda words: actions.Crash(words.node()),
+    "restart": lambda words: actions.Restart(words.node()),
+    "pause": lambda words: actions.Pause(words.node()),
+    "resume": lambda words: actions.Resume(words.node()),
+    "members": _members,
+    "query": _query,
+    "subscribe": lambda words: Subscribe(words.word("client"), words.word("service")),
+    "checkpoint": lambda _: Checkpoint(),
 }
 """One entry per verb: how its arguments are read. `render_step` is the way back."""
 
 
-def _expect(condition: str, nodes: tuple[str, ...]) -> Expect | ExpectModel:
-    if condition == "model agrees":
+def _expect(text: str, nodes: tuple[str, ...]) -> Expect | ExpectModel:
+    if text == "model agrees":
         return ExpectModel()
-    within = re.match(r"within\s+(\S+?):\s*", condition)
-    within_ms = duration_ms(within[1]) if within else 0
-    rest = condition[within.end() :] if within else condition
-    if rest == "all agree":
-        return Expect(within_ms)
-    words = Words("expect", rest.split(), nodes)
-    node = words.node()
-    if words.word("'has'") != "has":
-        raise ValueError("expected 'NODE has CLIENT', 'NODE has no CLIENT', 'all agree' or 'model agrees'")
-    client = words.word("client")
-    if client == "no":
-        expect = Expect(within_ms, node, words.word("client"), present=False)
-        words.end()
-        return expect
-    try:
+    window = re.match(r"(within|for)\s+(\S+?):\s*", text)
+    words = Words("expect", text[window.end() if window else 0 :].split(), nodes)
+    condition = _condition(words)
+    words.end()
+    ms = duration_ms(window[2]) if window else 0
+    return Expect(condition, for_ms=ms) if window and window[1] == "for" else Expect(condition, ms)
+
+
+def _condition(words: Words) -> Condition:
+    if words.takes("all"):
+        if words.takes("agree"):
+            return AllAgree()
+        words.keyword("up")
+        return AllUp()
+    if words.takes("query"):
         service = words.word("service")
-    except ValueError:
-        return Expect(within_ms, node, client)
-    return Expect(within_ms, node, client, service=service, instance=words.instance())
+        node = None if words.takes("everywhere") else words.node_after("at")
+        words.keyword("shows")
+        return QueryShows(service, node, words.instances())
+    if words.takes("subscription"):
+        client, service = words.word("client"), words.word("service")
+        words.keyword("shows")
+        return SubscriptionShows(client, service, words.instances())
+    node = words.node()
+    if words.takes("counts"):
+        member, state = words.node(), words.word("state")
+        if state not in STATES:
+            raise ValueError(f"'{state}' is no state of a member; known are {', '.join(STATES)}")
+        return Counts(node, member, state)
+    if words.takes("loads"):
+        words.keyword("from")
+        return LoadsFrom(node, words.nodes())
+    return _held(words, node)
+
+
+def _held(words: Words, node: str) -> Condition:
+    if not words.takes("has"):
+        raise ValueError(
+            "expected 'NODE has CLIENT', 'NODE has no CLIENT', 'NODE counts NODE STATE', 'query …', 'subscription …', "
+            "'all agree', 'all up' or 'model agrees'"
+        )
+    if words.takes("no"):
+        return HasNot(node, words.word("client"))
+    client, service = words.word("client"), words.optional()
+    return Has(node, client) if service is None else Has(node, client, service, words.instance())
 
 
 def render_step(step: Step) -> str:
     """The line of a step; `parse` reads it back to the same step."""
     match step:
-        case ExpectModel():
-            return "expect model agrees"
-        case Expect():
-            return _render_expect(step)
+        case Expect(condition, within_ms, for_ms):
+            within = f"within {render_duration(within_ms)}: " if within_ms else ""
+            throughout = f"for {render_duration(for_ms)}: " if for_ms else ""
+            return f"expect {within}{throughout}{condition}"
         case Advance(ms):
             return f"advance {render_duration(ms)}"
     return str(step)
@@ -291,12 +394,3 @@ def render_step(step: Step) -> str:
 
 def render_duration(ms: int) -> str:
     return f"{ms}ms" if ms % 100 else f"{ms / 1000:g}s"
-
-
-def _render_expect(expect: Expect) -> str:
-    within = f"within {render_duration(expect.within_ms)}: " if expect.within_ms else ""
-    if expect.client is None:
-        return f"expect {within}all agree"
-    has = "has" if expect.present else "has no"
-    what = f" {expect.service} {expect.instance}" if expect.service else ""
-    return f"expect {within}{expect.node} {has} {expect.client}{what}"

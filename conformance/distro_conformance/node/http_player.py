@@ -5,6 +5,8 @@ Whose client it is follows from its address alone, so a check chooses the addres
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -37,12 +39,21 @@ class PlayedHttpClient:
         """Its name in Distro (wire-protocol.md section 7.1)."""
         return f"{self.ip}:{self.port}#true"
 
-    async def register(self, service: str) -> HttpReply:
-        return await self._ask("POST", "/nacos/v1/ns/instance", service)
+    async def register(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
+        more = {"metadata": json.dumps(dict(metadata))} if metadata else {}
+        return await self._ask("POST", "/nacos/v1/ns/instance", service, **more)
 
-    async def _ask(self, method: str, path: str, service: str) -> HttpReply:
+    async def deregister(self, service: str) -> HttpReply:
+        return await self._ask("DELETE", "/nacos/v1/ns/instance", service)
+
+    async def beat(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
+        """The whole beat, so that a node that has forgotten the instance registers it again."""
+        info = {"ip": self.ip, "port": self.port, "serviceName": service, "metadata": dict(metadata or {})}
+        return await self._ask("PUT", "/nacos/v1/ns/instance/beat", service, beat=json.dumps(info))
+
+    async def _ask(self, method: str, path: str, service: str, **more: str) -> HttpReply:
         """Raises TargetError when there is no answer."""
-        query = {"serviceName": service, "ip": self.ip, "port": str(self.port)}
+        query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:
             async with (

@@ -59,11 +59,7 @@ class PlayedClient:
 
     async def register_batch(self, service: str, ip: str, ports: Iterable[int]) -> None:
         """Publish instances that differ by their port; replaces what it published there. Raises RefusedError."""
-        instances = [instance_of(service, ip, port, {}) for port in ports]
-        await self._ask(
-            "BatchInstanceRequest",
-            {**service_request(service), "type": "batchRegisterInstance", "instances": instances},
-        )
+        await self._ask("BatchInstanceRequest", batch_request(service, [(ip, port, {}) for port in ports]))
 
     async def deregister(self, service: str, ip: str, port: int) -> None:
         """Withdraw the service's instance; which one is not looked at (section 3.2). Raises RefusedError."""
@@ -100,6 +96,12 @@ class PlayedClient:
 def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
     """The body of an InstanceRequest; `kind` is registerInstance or deregisterInstance."""
     return {**service_request(service), "type": kind, "instance": instance_of(service, ip, port, metadata)}
+
+
+def batch_request(service: str, instances: Iterable[tuple[str, int, Mapping[str, str]]]) -> Json:
+    """The body of a BatchInstanceRequest; an instance is ip, port and metadata."""
+    bodies = [instance_of(service, *instance) for instance in instances]
+    return {**service_request(service), "type": "batchRegisterInstance", "instances": bodies}
 
 
 def instance_of(service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import grpc.aio
@@ -48,7 +48,9 @@ class TraceJournal:
     def __init__(self, recorder: Recorder, clock_ms: Callable[[], int], *, infer_state: bool = False) -> None:
         self._recorder = recorder
         self._clock_ms = clock_ms
-        self._infer_state = infer_state
+        self.infers_state = infer_state
+        self.client_name: Callable[[str | None], str | None] = lambda client_id: client_id
+        """From the id that a node gave to a connection to the name that the run gave to it."""
         self._held: defaultdict[str, dict[str, Held]] = defaultdict(dict)
         self._owner: dict[str, str] = {}
         self._state_rows: defaultdict[str, int] = defaultdict(int)
@@ -66,7 +68,7 @@ class TraceJournal:
         self._message(carried.target, Kind.REQUEST_RECEIVED, carried.source, carried)
 
     def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
-        if self._infer_state and outcome is Outcome.SUCCESS and _was_handled(reply):
+        if self.infers_state and outcome is Outcome.SUCCESS and _was_handled(reply):
             self._infer(carried, reply)
         self._reply(carried.target, Kind.REPLY_SENT, carried.source, carried, outcome)
 
@@ -122,6 +124,7 @@ class TraceJournal:
 
     def observed(self, node: str, replicas: Sequence[Replica], *, only_news: bool = False) -> None:
         """What a probe read: a row for each client there, and one without digest for each that is only elsewhere."""
+        replicas = self._named(replicas)
         for replica in replicas:
             held = Held(replica.digest, replica.revision, self._owns(node, replica.client))
             if not only_news or self._held[node].get(replica.client) != held:
@@ -131,21 +134,22 @@ class TraceJournal:
             if not only_news or client in self._held[node]:
                 self._state(node, Kind.OBSERVED, client, None)
 
-    def state_rows(self, node: str) -> int:
-        """How many rows about what this node holds were written; a reading across a change of it says nothing."""
-        return self._state_rows[node]
+    async def probe(self, node: str, connection: Connection, *, only_news: bool = False) -> None:
+        """Read a node and write what it holds. A reading during which its state moved may be older: not written."""
+        for _ in range(READINGS_MAX):
+            before = self._state_rows[node]
+            replicas = await read_state(connection)
+            if self._state_rows[node] == before:
+                self.observed(node, replicas, only_news=only_news)
+                return
 
-    def views(self, nodes: Iterable[str]) -> dict[str, dict[str, str]]:
-        """By node and client the digest last written. Clients without instances are in no subscriber's view."""
-        return {
-            node: {client: held.digest for client, held in self._held[node].items() if held.digest != NOTHING_PUBLISHED}
-            for node in nodes
-        }
+    def _named(self, replicas: Sequence[Replica]) -> tuple[Replica, ...]:
+        return tuple(replace(replica, client=self.client_name(replica.client) or "") for replica in replicas)
 
     def _infer(self, carried: Carried, reply: Message) -> None:
         operation, client = carried.call.operation, carried.call.client
         if operation == "SNAPSHOT":
-            self._asked_snapshots[carried.id] = read_snapshot(reply)
+            self._asked_snapshots[carried.id] = self._named(read_snapshot(reply))
         elif client is not None and operation == "DELETE":
             self.replica_removed(carried.target, client, message=carried.id)
         elif client is not None and carried.call.digest is not None:
@@ -219,16 +223,6 @@ async def read_state(connection: Connection) -> tuple[Replica, ...]:
         raise TargetError(f"{connection.address} cannot be read: {error.details()}; is the node up?") from error
     except ValueError as error:
         raise TargetError(f"{connection.address} cannot be read: {error}") from error
-
-
-async def probe(journal: TraceJournal, node: str, connection: Connection, *, only_news: bool = False) -> None:
-    """Read a node and write what it holds. A reading during which the node's state moved may be older: not written."""
-    for _ in range(READINGS_MAX):
-        before = journal.state_rows(node)
-        replicas = await read_state(connection)
-        if journal.state_rows(node) == before:
-            journal.observed(node, replicas, only_news=only_news)
-            return
 
 
 def _was_handled(reply: Message) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from distro_conformance.known_failures import known_break
-from distro_conformance.language.text import Expect, ExpectModel, Scenario, Step, build
+from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
+from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import Verdict, worst
 from distro_model.bounded.bounds import Bounds
 from distro_model.clockwork import NoTimesError
@@ -142,10 +143,10 @@ def counterexample_scenario(
 def _expectation(counterexample: Counterexample, run: TimedRun) -> list[Step]:
     """What ought to hold at the end, where a scenario can say it; else that the nodes do what the model did."""
     if counterexample.property_id in ("INV-CONV", "EVENTUALLY-CONV"):
-        return [Expect(RECOVERY_MS)]
+        return [Expect(AllAgree(), RECOVERY_MS)]
     if counterexample.property_id == "INV-DELETE":
         return [
-            Expect(RECOVERY_MS, node, client, present=False)
+            Expect(HasNot(node, client), RECOVERY_MS)
             for client, views in run.expectation.views.items()
             for node, view in views.items()
             if view is not None

@@ -17,10 +17,12 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from distro_conformance.language.text import ExpectModel, Scenario, build
+from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.language.expectations import ExpectModel
+from distro_conformance.language.text import Scenario, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.beginnings import beginning_with
-from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, Machine, machine
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.text import OPERATIONS
-from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.lockstep import Lockstep
 from distro_model.actions import (
     Action,
     Advance,

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, failing_scenario
-from distro_conformance.walks.lockstep import DivergedError, Lockstep
+from distro_conformance.walks.lockstep import Lockstep
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster

@@ -2,16 +2,18 @@
 
 One class decides (deliver, hold, drop, swallow, cut) and reports; how a message gets to it is somebody else's
 matter: an embedded node carries its requests over it, and a forwarder on a real socket stands in front of a real
-server. So a fault means the same on every target. Cut and hold concern everything that travels; drop and swallow the
-next Distro request only, since those are the ones whose loss the protocol must survive. A request meets them in this
-order: cut, drop or swallow, hold, delivery. design.md section 5.
+server. So a fault means the same on every target. Cut and hold concern everything that travels; what becomes of one
+request (lost, swallowed, answered to nobody, delivered twice) is decided for Distro requests only, since those are the
+ones whose loss the protocol must survive: for the next that is sent, or for one that a hold keeps back. A request
+meets them in this order: cut, loss or swallowing, hold, delivery, loss of the reply. design.md section 5.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from enum import Enum, StrEnum
+from typing import Protocol
 
 import grpc.aio
 
@@ -55,21 +57,49 @@ class Journal(Protocol):
     def fault(self, source: str, target: str, what: str) -> None: ...
 
 
-_Fate = Literal["drop", "swallow"]
+class Fate(StrEnum):
+    """What becomes of one request. A link names it as a scenario does."""
+
+    DELIVER = "deliver"
+    DROP = "drop"
+    SWALLOW = "swallow"
+    LOSE_REPLY = "lose-reply"
+    DUPLICATE = "duplicate"
+    ANSWER_LATE = "answer-late"
 
 
 @dataclass(frozen=True, slots=True)
 class _Armed:
     """A fault that waits for its call; None matches any operation, any client."""
 
-    fate: _Fate
+    fate: Fate
     operation: str | None
     client: str | None
 
     def matches(self, call: DistroCall) -> bool:
-        if self.fate == "swallow" and call.operation not in _ACKNOWLEDGED:
+        if self.fate is Fate.SWALLOW and call.operation not in _ACKNOWLEDGED:
             return False
         return self.operation in (None, call.operation) and self.client in (None, call.client)
+
+    def __str__(self) -> str:
+        return f"{self.operation or 'any'} {self.client or ''}".rstrip()
+
+
+class _Stage(Enum):
+    """What a message waits for here, besides the end of its connection and its sender's patience."""
+
+    NOTHING = "nothing"
+    RELEASE = "the release of the link"
+    REPLY = "the release of its reply"
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A message that waits here, and for what."""
+
+    call: DistroCall | None
+    stage: _Stage
+    decided: Waiting[Fate | None]
 
 
 class Link(PeerLink):
@@ -82,7 +112,7 @@ class Link(PeerLink):
         self.is_held = False
         self._journal = journal
         self._clock = clock or SystemClock()
-        self._waiting: list[tuple[Waiting[None], bool]] = []  # and whether a release frees it
+        self._kept: list[_Kept] = []
         self._armed: list[_Armed] = []
         self._source_is_gone = False
         self._severed = asyncio.Event()
@@ -109,18 +139,52 @@ class Link(PeerLink):
         """What was held travels on, in its order."""
         self._journal.fault(self.source, self.target, "released")
         self.is_held = False
-        released = [waiting for waiting, held in self._waiting if held]
-        self._waiting = [entry for entry in self._waiting if not entry[1]]
-        for waiting in released:
-            waiting.give(None)
+        for kept in [kept for kept in self._kept if kept.stage is _Stage.RELEASE]:
+            self._decide(kept, None)
 
-    def drop(self, operation: str | None = None, client: str | None = None) -> None:
-        """The next Distro request (of that operation, about that client id) is lost; its sender hears nothing."""
-        self._arm("drop", operation, client)
+    def arm(self, fate: Fate, operation: str | None = None, client: str | None = None) -> None:
+        """For the next Distro request (of that operation, about that client id).
 
-    def swallow(self, operation: str | None = None, client: str | None = None) -> None:
-        """The next such CHANGE, DELETE or VERIFY is acknowledged, and its target never sees it."""
-        self._arm("swallow", operation, client)
+        It is lost (`drop`), acknowledged and never delivered (`swallow`; a CHANGE, DELETE or VERIFY), delivered while
+        its reply is lost (`lose-reply`), or delivered twice (`duplicate`).
+        """
+        armed = _Armed(fate, operation, client)
+        self._journal.fault(self.source, self.target, f"{fate} {armed}")
+        self._armed.append(armed)
+
+    def decide(self, fate: Fate, operation: str | None = None, client: str | None = None) -> bool:
+        """The same for the first matching request that a hold keeps back; False when there is none.
+
+        Also `deliver`, and `answer-late`: its reply waits for `reply`.
+        """
+        wanted = _Armed(fate, operation, client)
+        held = self._first(_Stage.RELEASE, wanted)
+        if held is None:
+            return False
+        self._journal.fault(self.source, self.target, f"{fate} held {wanted}")
+        if fate is Fate.DROP:
+            held.stage = _Stage.NOTHING
+        else:
+            self._decide(held, fate)
+        return True
+
+    def reply(self, operation: str | None = None, client: str | None = None) -> bool:
+        """The first matching reply that `answer-late` keeps back arrives; False when there is none."""
+        wanted = _Armed(Fate.ANSWER_LATE, operation, client)
+        late = self._first(_Stage.REPLY, wanted)
+        if late is None:
+            return False
+        self._journal.fault(self.source, self.target, f"reply {wanted}")
+        self._decide(late, None)
+        return True
+
+    def _first(self, stage: _Stage, wanted: _Armed) -> _Kept | None:
+        at_stage = (kept for kept in self._kept if kept.stage is stage)
+        return next((kept for kept in at_stage if kept.call is not None and wanted.matches(kept.call)), None)
+
+    def _decide(self, kept: _Kept, fate: Fate | None) -> None:
+        self._kept.remove(kept)
+        kept.decided.give(fate)
 
     def source_gone(self) -> None:
         """The source crashed: what it still waited for is nobody's business any more."""
@@ -132,9 +196,9 @@ class Link(PeerLink):
 
     def target_gone(self) -> None:
         """The connection is at its end, and with it everything that waits for a reply, lost requests too."""
-        ended, self._waiting = self._waiting, []
-        for waiting, _ in ended:
-            waiting.fail(LinkCutError("the link is cut"))
+        ended, self._kept = self._kept, []
+        for kept in ended:
+            kept.decided.fail(LinkCutError("the link is cut"))
 
     async def until_cut(self) -> None:
         """Returns when the link is cut, at once when it is: a connection that goes over it ends with it."""
@@ -152,7 +216,7 @@ class Link(PeerLink):
         if call is None:
             self.check_connect()
             if self.is_held and type_name not in _ALWAYS_DELIVERED:
-                await self._wait(held=True)
+                await self._wait(None, _Stage.RELEASE)
             return await forward(request)
         carried = Carried(self._journal.new_id(), self.source, self.target, call)
         self._journal.sent(carried)
@@ -170,12 +234,25 @@ class Link(PeerLink):
     async def _carry_distro(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self.check_connect()
         fate = self._fate_of(carried.call)
-        if fate == "drop":
-            await self._wait()
-        if fate == "swallow":
+        if fate is Fate.DROP:
+            await self._wait(carried.call, _Stage.NOTHING)
+        while self.is_held and fate is not Fate.SWALLOW:
+            decided = await self._wait(carried.call, _Stage.RELEASE)
+            fate = decided or fate
+            if decided is not Fate.DUPLICATE:
+                break
+            await self._deliver(carried, request, forward)
+            fate = None
+        if fate is Fate.SWALLOW:
             return encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True}), Outcome.SUCCESS
-        if self.is_held:
-            await self._wait(held=True)
+        answer = await self._deliver(carried, request, forward)
+        if fate is Fate.DUPLICATE:
+            answer = await self._deliver(carried, request, forward)
+        if fate in (Fate.LOSE_REPLY, Fate.ANSWER_LATE):
+            await self._wait(carried.call, _Stage.REPLY if fate is Fate.ANSWER_LATE else _Stage.NOTHING)
+        return answer
+
+    async def _deliver(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self._journal.received(carried)
         payload = await forward(request)
         reply = decode(payload)
@@ -183,11 +260,7 @@ class Link(PeerLink):
         self._journal.replied(carried, outcome, reply)
         return payload, outcome
 
-    def _arm(self, fate: _Fate, operation: str | None, client: str | None) -> None:
-        self._journal.fault(self.source, self.target, " ".join([fate, operation or "any", client or ""]).rstrip())
-        self._armed.append(_Armed(fate, operation, client))
-
-    def _fate_of(self, call: DistroCall) -> _Fate | None:
+    def _fate_of(self, call: DistroCall) -> Fate | None:
         """Of the first fault armed for such a call, which is spent on it."""
         for armed in self._armed:
             if armed.matches(call):
@@ -195,11 +268,15 @@ class Link(PeerLink):
                 return armed.fate
         return None
 
-    async def _wait(self, *, held: bool = False) -> None:
-        """Until the link is released (if held), the connection ends, or the sender gives up."""
-        waiting = Waiting[None](self._clock)
-        self._waiting.append((waiting, held))
-        await waiting.taken()
+    async def _wait(self, call: DistroCall | None, stage: _Stage) -> Fate | None:
+        """Until somebody decides, the connection ends, or the sender gives up."""
+        kept = _Kept(call, stage, Waiting(self._clock))
+        self._kept.append(kept)
+        try:
+            return await kept.decided.taken()
+        finally:
+            if kept in self._kept:
+                self._kept.remove(kept)
 
     def _end(self, carried: Carried, outcome: Outcome) -> None:
         if not self._source_is_gone:

@@ -1,0 +1,89 @@
+"""The driver contract: what a run needs of a cluster, whatever that cluster is.
+
+A driver starts nodes, performs the model's actions, says what the nodes hold, and whose time counts. Walks, scenarios,
+the gate and the pytest fixture stand on this and on nothing below it. What a driver cannot do it says in a sentence
+(`cannot`); a run that needs it is inconclusive with that sentence. A kind of cluster is one file and one entry in
+`registry.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from distro_conformance.verdict import KitError
+from distro_conformance.waiting import Clock
+from distro_model.actions import Action
+from distro_model.possible import Observation
+
+Ends = tuple[str, str]
+Lists = Mapping[str, tuple[str, ...]]
+"""Service -> the instance texts in it, sorted. A service that is missing is empty."""
+
+
+class CannotError(KitError):
+    """The run needs what this driver cannot do; the message is the sentence that says so."""
+
+    exit_code = 3
+
+
+class Cluster(Protocol):
+    """`start` returns when all nodes are up, loaded and quiet; time is 0 from there on."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def links(self) -> Collection[Ends]:
+        """The directed links, (source, target), on which faults can be put."""
+        ...
+
+    @property
+    def incomparable(self) -> str | None:
+        """Why the model cannot watch every step of this cluster, or None where it does."""
+        ...
+
+    def cannot(self, action: Action) -> str | None:
+        """Why this driver can never perform such an action, or None."""
+        ...
+
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        """Raises UsageError, TargetError, and the look-up errors of profiles; `stop` must be called all the same."""
+        ...
+
+    async def perform(self, action: Action) -> None:
+        """Raises CannotError, RefusedError when a node refuses what a client asks, TargetError when it is gone."""
+        ...
+
+    async def observe(self) -> Sequence[Observation]:
+        """What each node holds, None for one that is down. More than one where several states are possible."""
+        ...
+
+    async def query(self, node: str, service: str) -> Sequence[tuple[str, ...]]:
+        """The list of a service, sorted instance texts, as the node shows it; one for each possible state."""
+        ...
+
+    async def subscribe(self, client: str, service: str) -> None: ...
+
+    async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
+        """The list that the node of a subscriber sent it last; one for each possible state."""
+        ...
+
+    async def members(self, node: str) -> Sequence[Mapping[str, str]]:
+        """Name of a member to the state (UP, SUSPICIOUS, DOWN) in which the node sees it."""
+        ...
+
+    async def givers(self, node: str) -> frozenset[str]:
+        """The members that have given the node a snapshot since it was started last."""
+        ...
+
+    async def checkpoint(self) -> None:
+        """Into the recording, where there is one: from here on the nodes that are up are held to agree."""
+        ...
+
+    async def stop(self) -> None:
+        """Leaves nothing behind; safe to call twice, and after a start that failed."""
+        ...

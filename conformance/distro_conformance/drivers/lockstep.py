@@ -1,0 +1,146 @@
+"""Nodes and model side by side: after every action, what the nodes hold and said must be possible in the model.
+
+The model answers with the *set* of states that the action may lead to; the observation narrows it, and an empty set is
+a divergence that names what differed. What queries and pushes show is not in the model: it must be what the node holds
+(`service_lists.py`). To whoever drives it this is a cluster like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from distro_conformance.drivers.cluster import Ends
+from distro_conformance.drivers.embedded import EmbeddedCluster, VirtualTime
+from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
+from distro_conformance.node.player import RefusedError
+from distro_impl import WorkFailedError
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Cut,
+    Deregister,
+    Disconnect,
+    Fault,
+    Heal,
+    Hold,
+    Register,
+    RegisterBatch,
+)
+from distro_model.clock import start
+from distro_model.clockwork import prologue
+from distro_model.possible import Observation, PossibleStates, Rejection
+from distro_model.profiles import profile_named
+from distro_traces.ndjson import Recorder
+
+LONG_MS = 2_000
+"""An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
+
+
+class DivergedError(AssertionError):
+    """The nodes did what the model does not allow. The text says which action, and what differed."""
+
+    def __init__(self, action: Action, at_ms: int, reason: Rejection | str) -> None:
+        super().__init__(f"at {at_ms} ms {reason}")
+        self.action = action
+        self.reason = reason
+
+
+class LockstepCluster:
+    """Embedded nodes with the model as their oracle. `mutant` changes the nodes, never the model."""
+
+    incomparable = None
+
+    def __init__(self, mutant: str | None = None, recorder: Recorder | None = None) -> None:
+        self.nodes = EmbeddedCluster(mutant, recorder)
+        self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
+        self.subscription, self.members = self.nodes.subscription, self.nodes.members
+        self.cannot, self.observe = self.nodes.cannot, self.nodes.observe
+        self.givers = self.nodes.givers
+        self.checkpoint, self.stop = self.nodes.checkpoint, self.nodes.stop
+        self.clock = VirtualTime(self.nodes.virtual, self.perform)
+        self._possible: PossibleStates
+        self._last_seen: Observation = {}
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.nodes.names
+
+    @property
+    def links(self) -> Collection[Ends]:
+        return self.nodes.links
+
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        """Raises DivergedError when the nodes do not even start as the model does."""
+        chosen = profile_named(profile)
+        self._possible = PossibleStates.of(start(names, chosen))
+        self.nodes.prepare(names, profile)
+        for action in prologue(names, chosen):
+            await self.perform(action)
+        self.clock = VirtualTime(self.nodes.virtual, self.perform)
+
+    def forbidden(self, action: Action) -> str | None:
+        """Why the action makes no sense now, or None."""
+        return self._possible.guard(action)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """All nodes hold the same, and none of them still has to load: nothing is left to repair."""
+        held = [*self._last_seen.values()]
+        nodes = [node for state in self._possible.states for node in state.nodes]
+        return all(each == held[0] for each in held) and all(node is not None and node.loaded for node in nodes)
+
+    async def perform(self, action: Action) -> None:
+        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal."""
+        hearing, timers_fired = self._hearing(action), self.nodes.timers_fired
+        try:
+            pushed = await self._perform(action)
+        except (WorkFailedError, RefusedError) as error:
+            raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {error}") from error
+        possible = self._possible.after(action)
+        if isinstance(action, Advance) and self.nodes.timers_fired == timers_fired:
+            hearing = ()  # time has passed, and nothing was due
+        seen = {**self._last_seen, **await self.nodes.held_by(hearing)}
+        after = possible.matching(seen, self.nodes.traffic.take())
+        if isinstance(after, Rejection):
+            raise DivergedError(action, self.clock.now_ms(), after)
+        self._possible = after
+        await self._compare_lists(action, seen, pushed)
+
+    def _hearing(self, action: Action) -> Sequence[str]:
+        """The nodes that can hear of it before time passes. What the others held they still hold.
+
+        One that changes all the same is seen as soon as time has passed, or somebody has spoken to it.
+        """
+        match action:
+            case Fault(held=False) | Heal() | Hold():
+                return ()
+            case Cut(source=source):  # what it still waited for has ended
+                return (source,)
+            case Connect(node=node):
+                return (node,)
+            case Register() | RegisterBatch() | Deregister() | Disconnect():
+                return (self.nodes.node_of(action.client),)
+            case _:
+                return self.names
+
+    async def _perform(self, action: Action) -> Observation | None:
+        """Where the action leaves time for a push: what nodes with subscribers held before the last such time."""
+        if not isinstance(action, Advance) or action.ms < LONG_MS:
+            await self.nodes.perform(action)
+            return None
+        await self.nodes.perform(Advance(action.ms - PUSHED_WITHIN_MS))
+        seen = await self.nodes.held_by(self.nodes.subscribed)
+        await self.nodes.perform(Advance(PUSHED_WITHIN_MS))
+        return seen
+
+    async def _compare_lists(self, action: Action, seen: Observation, before: Observation | None) -> None:
+        """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""
+        changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
+        wrong = wrong_lists(seen, await self.nodes.shown(changed), "shows")
+        if wrong is None and before is not None:
+            calm = {node: seen[node] for node, held in before.items() if same_lists(seen[node], held)}
+            wrong = self.nodes.wrong_push({node: projection(held) for node, held in calm.items()})
+        if wrong is not None:
+            raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
+        self._last_seen = seen

@@ -1,0 +1,109 @@
+"""The model as a cluster: no nodes run, time is a number. Where timers of a node tie, several states are possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from distro_conformance.drivers.cluster import CannotError, Ends
+from distro_conformance.drivers.service_lists import projection
+from distro_model.actions import Action, Advance, Restart
+from distro_model.clock import observe, start
+from distro_model.clockwork import prologue
+from distro_model.messages import CallResult, Operation
+from distro_model.mutants import with_mutant
+from distro_model.possible import Observation, PossibleStates
+from distro_model.profiles import profile_named
+
+
+class ModelClock:
+    slack_ms = 0
+
+    def __init__(self, cluster: ModelCluster) -> None:
+        self._cluster = cluster
+        self.at_ms = 0
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    async def pass_ms(self, ms: int) -> None:
+        await self._cluster.perform(Advance(ms))
+
+
+class ModelCluster:
+    """Raises UnknownMutantError when it starts; an action that a guard forbids raises IllegalActionError."""
+
+    incomparable = None
+
+    def __init__(self, mutant: str | None = None, lease_ms: int | None = None) -> None:
+        self.names: tuple[str, ...] = ()
+        self.links: tuple[Ends, ...] = ()
+        self.clock = ModelClock(self)
+        self._mutant, self._lease_ms = mutant, lease_ms
+        self._states: PossibleStates
+        self._givers: dict[str, set[str]] = {}
+
+    def cannot(self, action: Action) -> str | None:  # noqa: ARG002
+        return None
+
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        chosen = profile_named(profile)
+        chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
+        chosen = replace(chosen, lease_ms=self._lease_ms) if self._lease_ms else chosen
+        self.names = tuple(names)
+        self.links = tuple((source, target) for source in names for target in names if source != target)
+        self._states = PossibleStates.of(start(names, chosen))
+        for action in prologue(names, chosen):
+            await self.perform(action)
+        self.clock.at_ms = 0
+
+    def forbidden(self, action: Action) -> str | None:
+        """Why the action makes no sense now, or None."""
+        return self._states.guard(action)
+
+    async def perform(self, action: Action) -> None:
+        self._states = self._states.after(action)
+        if isinstance(action, Restart):
+            self._givers[action.node] = set()
+        for outcome in self._states.outcomes:
+            for call in outcome.traffic:
+                if (call.operation, call.outcome) == (Operation.SNAPSHOT, CallResult.SUCCESS):
+                    self._givers.setdefault(call.source, set()).add(call.target)
+        if isinstance(action, Advance):
+            self.clock.at_ms += action.ms
+
+    async def observe(self) -> Sequence[Observation]:
+        return [observe(state) for state in self._states.states]
+
+    async def query(self, node: str, service: str) -> Sequence[tuple[str, ...]]:
+        """What follows from the client table, where the model ends."""
+        return [projection(held[node]).get(service, ()) for held in await self.observe()]
+
+    async def subscribe(self, client: str, service: str) -> None:
+        """Nothing changes: what is pushed follows from the client table as well."""
+
+    async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
+        nodes = {
+            connection.node
+            for state in self._states.states
+            if (connection := state.connection(client)) is not None and connection.node is not None
+        }
+        return [shown for node in sorted(nodes) for shown in await self.query(node, service)]
+
+    async def members(self, node: str) -> Sequence[Mapping[str, str]]:
+        seen = []
+        for state in self._states.states:
+            held = state.node(node)
+            if held is None:
+                raise CannotError(f"{node} is down: nobody can ask it for the members")
+            seen.append({**{each.name: each.state.value.upper() for each in held.members}, node: "UP"})
+        return seen
+
+    async def givers(self, node: str) -> frozenset[str]:
+        return frozenset(self._givers.get(node, ()))
+
+    async def checkpoint(self) -> None:
+        """There is no recording."""
+
+    async def stop(self) -> None:
+        """Nothing runs."""

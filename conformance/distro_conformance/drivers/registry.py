@@ -1,0 +1,114 @@
+"""The kinds of cluster there are: from the text of `--target` to a driver, nothing started yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from distro_conformance.drivers.cluster import Cluster
+from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.drivers.lockstep import LockstepCluster
+from distro_conformance.drivers.mixed import MixedCluster
+from distro_conformance.drivers.model import ModelCluster
+from distro_conformance.drivers.nacos import NacosCluster
+from distro_conformance.release import STRICT
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import UsageError
+from distro_traces.ndjson import Recorder
+
+FORMS: Mapping[str, str] = {
+    "model": "no nodes, the model alone",
+    "embedded": "reference nodes in this process, in virtual time",
+    "nacos:VERSION": "real servers, fetched with Maven on first use: nacos:2.2.4",
+    "nacos:DIRECTORY": "real servers from a directory of jars, or from an unpacked distribution",
+    "mixed:VERSION": "one real server, the others reference nodes of its release",
+}
+"""What can be written, and what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a run wants of its cluster. `profile` is what the user named, `written_for` what the scenario names.
+
+    `over_http`: the nodes have to serve their HTTP API. `in_lockstep`: the model watches every step, where it can.
+    """
+
+    profile: str | None = None
+    written_for: str | None = None
+    mutant: str | None = None
+    over_http: bool = False
+    in_lockstep: bool = False
+    lease_ms: int | None = None
+    recorder: Recorder | None = None
+    on_progress: OnProgress = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """`profile` names the behaviour that is expected of the cluster."""
+
+    cluster: Cluster
+    profile: str
+
+
+def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
+    """The driver that a `--target` text names. Nothing is started yet.
+
+    Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
+    """
+    kind, _, rest = target.partition(":")
+    make = _KINDS.get(kind)
+    if make is None:
+        raise UsageError(f"no cluster '{target}'; known: {', '.join(FORMS)}")
+    return make(rest, wishes)
+
+
+def _model(rest: str, wishes: Wishes) -> Resolved:
+    _no_argument("model", rest)
+    return Resolved(ModelCluster(wishes.mutant, wishes.lease_ms), wishes.profile or wishes.written_for or STRICT)
+
+
+def _embedded(rest: str, wishes: Wishes) -> Resolved:
+    _no_argument("embedded", rest)
+    cluster: Cluster
+    if wishes.in_lockstep:
+        if wishes.lease_ms is not None:
+            raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
+        cluster = LockstepCluster(wishes.mutant, wishes.recorder)
+    else:
+        cluster = EmbeddedCluster(
+            wishes.mutant, wishes.recorder, serves_http=wishes.over_http, lease_ms=wishes.lease_ms
+        )
+    return Resolved(cluster, wishes.profile or wishes.written_for or STRICT)
+
+
+def _nacos(rest: str, wishes: Wishes) -> Resolved:
+    cluster = NacosCluster(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms)
+    return Resolved(cluster, _own_profile(f"nacos:{rest}", cluster.profile, wishes))
+
+
+def _mixed(rest: str, wishes: Wishes) -> Resolved:
+    cluster = MixedCluster(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms)
+    return Resolved(cluster, _own_profile(f"mixed:{rest}", cluster.profile, wishes))
+
+
+def _no_argument(kind: str, rest: str) -> None:
+    if rest:
+        raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
+
+
+def _own_profile(target: str, profile: str, wishes: Wishes) -> str:
+    """A real server is what it is, whatever the scenario was written for."""
+    if wishes.mutant is not None:
+        raise UsageError(f"the target {target} has no mutants; they are built into model and embedded nodes")
+    if wishes.profile not in (None, profile):
+        raise UsageError(f"the target {target} behaves as {profile}, not as {wishes.profile}")
+    return profile
+
+
+_KINDS: Mapping[str, Callable[[str, Wishes], Resolved]] = {
+    "model": _model,
+    "embedded": _embedded,
+    "nacos": _nacos,
+    "mixed": _mixed,
+}

@@ -1,0 +1,207 @@
+"""What a scenario expects: conditions on what nodes hold, show, push and believe, on any driver.
+
+A condition is asked of each state that the cluster may be in and says why it is not met there. "within" is a window,
+"for" a time during which it must hold throughout. `str(condition)` is the text after the colon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from distro_conformance.drivers.cluster import Cluster
+from distro_model.possible import Observation
+
+UP = "UP"
+STATES = (UP, "SUSPICIOUS", "DOWN")
+
+
+class Condition(Protocol):
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        """For each possible state: why the condition does not hold there, None where it does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """`within_ms` is how long it may take until the condition holds, `for_ms` how long it must hold from now on."""
+
+    condition: Condition
+    within_ms: int = 0
+    for_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectModel:
+    """From the first step to here, what the nodes hold and say is what the model allows."""
+
+    def __str__(self) -> str:
+        return "expect model agrees"
+
+
+class OfHeld:
+    """A condition on what the nodes hold."""
+
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        return [self.unmet_in(held) for held in await cluster.observe()]
+
+    def unmet_in(self, held: Observation) -> str | None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class AllAgree(OfHeld):
+    """All nodes that are up hold the same; a client that publishes nothing is in no view."""
+
+    def __str__(self) -> str:
+        return "all agree"
+
+    def unmet_in(self, held: Observation) -> str | None:
+        up = {node: clients for node, clients in held.items() if clients is not None}
+        for client in sorted({client for clients in up.values() for client in clients}):
+            shown = {node: clients[client].content if client in clients else () for node, clients in up.items()}
+            if len(set(shown.values())) > 1:
+                return f"{client}: " + ", ".join(f"{node} shows {_published(shown[node])}" for node in sorted(shown))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Has(OfHeld):
+    """The node has the client; with `service` its replica publishes exactly that instance there."""
+
+    node: str
+    client: str
+    service: str | None = None
+    instance: str | None = None
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.node, "has", self.client, self.service, self.instance)))
+
+    def unmet_in(self, held: Observation) -> str | None:
+        clients = held[self.node]
+        if clients is None:
+            return f"{self.node} is down"
+        view = clients.get(self.client)
+        if view is None:
+            return f"{self.node} does not have {self.client}"
+        if self.service and (self.service, self.instance) not in view.content:
+            return f"{self.node} has {self.client} with {_published(view.content)}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class HasNot(OfHeld):
+    node: str
+    client: str
+
+    def __str__(self) -> str:
+        return f"{self.node} has no {self.client}"
+
+    def unmet_in(self, held: Observation) -> str | None:
+        clients = held[self.node]
+        if clients is None:
+            return f"{self.node} is down"
+        view = clients.get(self.client)
+        return None if view is None else f"{self.node} has {self.client} with {_published(view.content)}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryShows:
+    """Whoever asks the node for the service gets exactly these instances; `node` None: every node that is up."""
+
+    service: str
+    node: str | None
+    instances: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"query {self.service} {f'at {self.node}' if self.node else 'everywhere'} shows {listed(self.instances)}"
+
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        nodes = [self.node] if self.node else await _up(cluster)
+        return [
+            _wrong_list(f"{node} shows {self.service} as", shown, self.instances)
+            for node in nodes
+            for shown in await cluster.query(node, self.service)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionShows:
+    """The list that the node sent to this subscriber last."""
+
+    client: str
+    service: str
+    instances: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"subscription {self.client} {self.service} shows {listed(self.instances)}"
+
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        what = f"{self.client} was sent {self.service} as"
+        return [
+            _wrong_list(what, sent, self.instances) for sent in await cluster.subscription(self.client, self.service)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The node sees another member in this state."""
+
+    node: str
+    member: str
+    state: str
+
+    def __str__(self) -> str:
+        return f"{self.node} counts {self.member} {self.state}"
+
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        return [
+            None if (state := seen.get(self.member, "unknown")) == self.state else f"{self} is not so: it is {state}"
+            for seen in await cluster.members(self.node)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class AllUp:
+    """Every node that is up counts every other such node as UP."""
+
+    def __str__(self) -> str:
+        return "all up"
+
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        up = await _up(cluster)
+        return [reason for node in up for member in up for reason in await Counts(node, member, UP).unmet(cluster)]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadsFrom:
+    """Since its last start the node was given a snapshot by one of these members, and by no other."""
+
+    node: str
+    givers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.node} loads from {' '.join(self.givers)}"
+
+    async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
+        found = await cluster.givers(self.node)
+        if found and found <= set(self.givers):
+            return [None]
+        return [f"{self.node} was given a snapshot by {' and '.join(sorted(found)) or 'nobody'}"]
+
+
+async def _up(cluster: Cluster) -> list[str]:
+    return sorted({node for held in await cluster.observe() for node, clients in held.items() if clients is not None})
+
+
+def listed(instances: Sequence[str]) -> str:
+    return " and ".join(instances) or "nothing"
+
+
+def _wrong_list(what: str, found: Sequence[str], expected: Sequence[str]) -> str | None:
+    return None if tuple(found) == tuple(sorted(expected)) else f"{what} {listed(found)}"
+
+
+def _published(content: tuple[tuple[str, str], ...]) -> str:
+    return " and ".join(f"{service} {instance}" for service, instance in content) or "nothing"

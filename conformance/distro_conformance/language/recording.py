@@ -1,0 +1,56 @@
+"""A scenario played and recorded: the run goes on to its end, whatever it finds, for the trace is what counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from distro_conformance.language.replay import OnStep, Replay, ReplayedStep, replay
+from distro_conformance.language.text import Scenario
+from distro_conformance.targets.target import OnProgress
+from distro_traces.ndjson import Recorder
+from distro_traces.observed import EVERYTHING, INFERRED
+
+
+def record(
+    scenario: Scenario,
+    *,
+    target: str,
+    profile: str,
+    directory: Path,
+    run: str,
+    on_progress: OnProgress = lambda _: None,
+    on_step: OnStep = lambda _: None,
+) -> Replay:
+    """The trace is `directory`/`run`.ndjson; there is none of a target that could not be started.
+
+    Raises what `replay` raises, TraceError when there is a recording of that name.
+    """
+    virtual = target == "embedded"
+    steps: list[ReplayedStep] = []
+
+    def note(step: ReplayedStep) -> None:
+        steps.append(step)
+        on_step(step)
+
+    recorder = Recorder(
+        directory,
+        run,
+        profile=profile,
+        target=target,
+        clock="virtual" if virtual else "wall",
+        nodes=scenario.nodes,
+        observed=EVERYTHING if virtual else INFERRED,
+    )
+    with recorder:
+        try:
+            return replay(
+                scenario,
+                target=target,
+                recorder=recorder,
+                to_the_end=True,
+                on_progress=on_progress,
+                on_step=note,
+            )
+        finally:
+            if not steps:
+                recorder.path.unlink()

@@ -1,0 +1,69 @@
+"""What travels on the links of a run, by the names that the run gave to its clients.
+
+Links know connection ids, a run knows names. The log keeps the Distro calls that have ended, for whoever compares them
+with the model, and passes everything on to the recording, where there is one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from distro_conformance.recording.journal import TraceJournal
+from distro_conformance.wire.links import Carried
+from distro_model.clock import Traffic
+from distro_model.messages import CallResult, Operation
+from distro_protos import Message
+from distro_traces.event import Outcome
+
+
+@dataclass
+class TrafficLog:
+    """A `links.Journal`. `client_name` translates an id; one that the run never gave out stays as it is."""
+
+    client_name: Callable[[str | None], str | None]
+    recording: TraceJournal | None = None
+    givers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By node the members that have given it a snapshot since this was emptied."""
+    _ended: list[Traffic] = field(default_factory=list)
+    _ids: int = 0
+
+    def take(self) -> tuple[Traffic, ...]:
+        """The calls that have ended since the last look."""
+        ended, self._ended = self._ended, []
+        return tuple(ended)
+
+    def new_id(self) -> str:
+        self._ids += 1
+        return f"m{self._ids}"
+
+    def sent(self, carried: Carried) -> None:
+        if self.recording:
+            self.recording.sent(self._by_name(carried))
+
+    def received(self, carried: Carried) -> None:
+        if self.recording:
+            self.recording.received(self._by_name(carried))
+
+    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+        if self.recording:
+            self.recording.replied(self._by_name(carried), outcome, reply)
+
+    def ended(self, carried: Carried, outcome: Outcome) -> None:
+        named = self._by_name(carried)
+        call = named.call
+        operation, result = Operation(call.operation), CallResult(outcome.value)
+        self._ended.append(Traffic(named.source, named.target, operation, call.client, call.revision, result))
+        if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
+            self.givers[named.source].add(named.target)
+        if self.recording:
+            self.recording.ended(named, outcome)
+
+    def fault(self, source: str, target: str, what: str) -> None:
+        if self.recording:
+            self.recording.fault(source, target, " ".join(self.client_name(word) or word for word in what.split()))
+
+    def _by_name(self, carried: Carried) -> Carried:
+        name = self.client_name(carried.call.client)
+        return replace(carried, call=replace(carried.call, client=name))

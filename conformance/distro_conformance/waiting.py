@@ -1,0 +1,65 @@
+"""Waiting: whose time counts, how long a busy machine may take, and the one loop that looks until something is there.
+
+Whoever waits for a node (a check, a scenario, the start of a server) waits here. What the end of a wait means is the
+caller's: a violation, a question that stays open, a server that did not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+Look = Callable[[], Awaitable[T | None]]
+"""Finds what is waited for, or None; asking the node is part of looking, hence async."""
+
+SLACK_MS = 2000
+"""What a busy machine may add to any bound in real time; events at regular server load come 50 to 150 ms late."""
+
+STEP_MS = 50
+
+
+class Clock(Protocol):
+    """Protocol time. On a real server it passes by itself, on an embedded node when somebody lets it pass."""
+
+    slack_ms: int
+    """Added to every bound: what a busy machine may cost. 0 where time is virtual."""
+
+    def now_ms(self) -> int: ...
+
+    async def pass_ms(self, ms: int) -> None:
+        """Returns when that much time has passed and, where the target can tell, the node has done what was due."""
+        ...
+
+
+class RealClock:
+    """Milliseconds since it was made."""
+
+    def __init__(self, slack_ms: int = SLACK_MS) -> None:
+        self.slack_ms = slack_ms
+        self._start_s = time.monotonic()
+
+    def now_ms(self) -> int:
+        return round((time.monotonic() - self._start_s) * 1000)
+
+    async def pass_ms(self, ms: int) -> None:
+        await asyncio.sleep(ms / 1000)
+
+
+async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
+    """What `look` finds within the time and the clock's slack, or None; it looks at least once."""
+    return await _found(look, clock, within_ms + clock.slack_ms, step_ms)
+
+
+async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS) -> T | None:
+    """Watch for the whole time: what `look` found, None when it never found anything."""
+    return await _found(look, clock, for_ms, step_ms)
+
+
+async def _found(look: Look[T], clock: Clock, time_ms: int, step_ms: int) -> T | None:
+    end_ms = clock.now_ms() + time_ms
+    while (found := await look()) is None and clock.now_ms() < end_ms:
+        await clock.pass_ms(min(step_ms, end_ms - clock.now_ms()))
+    return found

@@ -1,0 +1,121 @@
+"""Drivers say the same of the same run; what one cannot do makes a run inconclusive, with its sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.drivers.registry import Resolved, Wishes
+from distro_conformance.language import replay as runner
+from distro_conformance.language.recording import record
+from distro_conformance.language.replay import Replay, replay
+from distro_conformance.language.text import parse, read
+from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
+from distro_conformance.verdict import Verdict
+from distro_traces.event import Event, Kind
+from distro_traces.ndjson import read_ndjson
+
+pytestmark = pytest.mark.wire
+
+NODES = ("a", "b", "c")
+MIXED_LIFE = Path(__file__).parents[2] / "scenarios" / "mixed-life.scenario"
+
+OBSERVING = """
+nodes a b
+connect c1 a
+connect c2 b
+subscribe c2 web
+register c1 web 10.0.0.1:80 version=1
+query web at a
+expect query web at b shows nothing
+expect within 2s: query web everywhere shows 10.0.0.1:80 version=1
+expect within 1s: subscription c2 web shows 10.0.0.1:80 version=1
+expect for 6s: b has c1 web 10.0.0.1:80 version=1
+expect all up
+checkpoint
+crash b
+expect within 20s: a counts b DOWN
+restart b
+expect within 40s: b loads from a
+"""
+
+
+@pytest.fixture
+def in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embedded nodes that, like real servers, have a clock of their own and say nothing about themselves."""
+
+    def embedded(_: str, wishes: Wishes) -> Resolved:
+        return Resolved(EmbeddedCluster(recorder=wishes.recorder, real_time=True), "nacos-2.2.4")
+
+    monkeypatch.setattr(runner, "resolve_cluster", embedded)
+
+
+@pytest.mark.parametrize("target", ["model", "embedded"])
+def test_what_is_only_looked_at_is_seen(target: str) -> None:
+    played = replay(parse(OBSERVING), target=target)
+    assert [step.outcome for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+    assert "shows 10.0.0.1:80 version=1" in [step.outcome for step in played.steps if step.text.startswith("query")]
+
+
+@pytest.mark.parametrize("target", ["model", "embedded"])
+def test_what_lasts_must_last_and_says_what_came_instead(target: str) -> None:
+    text = "nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nexpect for 5s: b has no c1"
+    played = replay(parse(text), target=target)
+    assert played.reproduced
+    assert played.steps[-1].outcome == "b has c1 with web 10.0.0.1:80"
+
+
+@pytest.mark.parametrize("target", ["model", "embedded"])
+def test_the_life_of_a_mixed_cluster_is_that_of_any_other(target: str) -> None:
+    played = replay(read(MIXED_LIFE), target=target)
+    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+
+
+def test_a_run_that_needs_what_a_driver_cannot_do_is_inconclusive_and_says_why() -> None:
+    played = runner.event_loop().run_until_complete(_run("pause a"))
+    assert (played.verdict, played.steps[0].outcome) == (
+        Verdict.INCONCLUSIVE,
+        "cannot be done: embedded nodes share one process and one clock: none of them can be stopped by itself",
+    )
+
+
+async def _run(line: str) -> Replay:
+    scenario = parse(line)
+    steps = await runner._run(scenario, Resolved(EmbeddedCluster(), "strict"), lambda _: None, to_the_end=False)
+    return Replay("embedded", "strict", None, tuple(steps))
+
+
+@pytest.mark.usefixtures("in_real_time")
+def test_a_life_in_real_time_is_recorded_with_its_checkpoints(tmp_path: Path) -> None:
+    played = record(scenario_named(RECORDED_LIFE), target="real", profile="nacos-2.2.4", directory=tmp_path, run="run")
+    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+    events = _events(tmp_path)
+    checkpoints = Counter(event.detail for event in events if event.kind is Kind.CHECKPOINT)
+    assert checkpoints == {"1": 3, "2": 3, "3": 3, "4": 3}
+    assert sum(event.kind is Kind.CLIENT_CHANGED for event in events) == 9
+    assert [e.detail for e in events if e.kind is Kind.LINK_FAULT][:2] == ["cut", "healed"]
+    delivered = {(e.node, e.peer) for e in events if e.kind is Kind.REQUEST_RECEIVED}
+    assert delivered == set(permutations(NODES, 2)), "something travelled on every link"
+    assert {event.client for event in events if event.client} == {"c1", "c2", "c3"}, "clients have their names"
+
+
+@pytest.mark.usefixtures("in_real_time")
+def test_a_change_that_never_arrives_is_recorded_to_the_end(tmp_path: Path) -> None:
+    scenario = parse("""
+        connect c1 b
+        swallow b->c CHANGE
+        register c1 web 10.0.0.1:80
+        expect within 200ms: all agree
+        checkpoint
+    """)
+    played = record(scenario, target="real", profile="nacos-2.2.4", directory=tmp_path, run="run")
+    assert played.verdict is Verdict.VIOLATES
+    assert {e.node for e in _events(tmp_path) if e.kind is Kind.CHECKPOINT} == set(NODES)
+
+
+def _events(directory: Path) -> list[Event]:
+    return list(read_ndjson(directory / "run.ndjson").events)
