@@ -106,7 +106,7 @@ async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO")
     run.link(1, 0).cut = True
     await run.cluster.restart(1)
     await run.clock.advance(20_000)
-    await lab.leave(run, 0, client)
+    await lab.leave(run, client)
     run.link(0, 1).cut = True
     await run.clock.advance(5_000)
     return run
