@@ -44,3 +44,7 @@ class RunExistsError(TraceError):
 
 class MisfitError(TraceError):
     """A recording has lines that are no events of the schema, where only whole recordings can be taken."""
+
+
+class TooLargeError(TraceError):
+    """The run has more rows than what it shall be written as can show."""

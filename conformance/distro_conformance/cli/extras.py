@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
+        "duckdb": "traces",
         "networkx": "explore",
         "numba": "explore",
         "numpy": "explore",

@@ -29,6 +29,8 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "simulate": ("simulate", "Run the model at random through time, as long as you like, into traces."),
             "check": ("check", "Evaluate the invariants over recorded traces."),
             "compact": ("compacting", "Write recordings as Parquet by run, sorted and packed, with a manifest."),
+            "query": ("querying", "Ask traces and violations in SQL."),
+            "export": ("exporting", "Write a run for a viewer: ITF, ShiViz, Perfetto, Mermaid."),
             "import": ("", "Read what others recorded into a trace: the logs of real servers."),
             "mutants": ("mutants", "List the mutants, named changes that the kit must find, or put them to the test."),
             "serve": ("serve", "Start reference nodes in the foreground."),

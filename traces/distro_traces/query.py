@@ -1,0 +1,102 @@
+"""SQL over traces in DuckDB, without Spark.
+
+Views: `events` with the columns of `Event`, `runs` with a row for each header, and `violations` where somebody has
+written them as Parquet below a folder of that name. Lines of recordings that are no events are left out and counted by
+`check`, not here. Files are read where they lie; nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+
+from distro_traces import parquet
+from distro_traces.errors import TraceError
+from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
+from distro_traces.header import Header
+from distro_traces.ndjson import LINE_BYTES_MAX
+from distro_traces.reading import headers_at
+
+VIOLATIONS = "violations"
+
+
+class QueryError(TraceError):
+    """The SQL cannot be run; the message is the engine's first line."""
+
+
+class Table(NamedTuple):
+    """The answer of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+def query(sql: str, path: Path) -> Table:
+    """The answer of `sql` over the traces at `path`. Raises QueryError and the TraceError family."""
+    found = list(headers_at(path))
+    files = [file for _, files in found for file in files]
+    with duckdb.connect(":memory:") as database:
+        parts = [_select(kind, paths) for kind, paths in _by_kind(files) if paths]
+        database.execute(f"CREATE VIEW events AS {' UNION ALL BY NAME '.join(parts)}")
+        database.execute(
+            "CREATE TABLE runs (run VARCHAR, profile VARCHAR, target VARCHAR, clock VARCHAR, nodes VARCHAR[], "
+            "observed JSON, files VARCHAR[])"
+        )
+        rows = [
+            (
+                h.run,
+                h.profile,
+                h.target,
+                h.clock,
+                list(h.nodes),
+                json.dumps(h.observed.to_json()),
+                list(map(str, files)),
+            )
+            for h, files in found
+        ]
+        database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        violations = sorted(path.rglob(f"{VIOLATIONS}*/*{parquet.SUFFIX}")) if path.is_dir() else []
+        if violations:
+            database.execute(f"CREATE VIEW violations AS SELECT * FROM read_parquet({_texts(violations)})")
+        try:
+            answer = database.execute(sql)
+            return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
+        except duckdb.Error as error:
+            raise QueryError(f"{str(error).splitlines()[0]}; views: events, runs, violations") from None
+
+
+def _run_row(header: Header, files: Sequence[Path]) -> tuple[object, ...]:
+    observed = json.dumps(header.observed.to_json())
+    names = [str(file) for file in files]
+    return header.run, header.profile, header.target, header.clock, list(header.nodes), observed, names
+
+
+def _by_kind(files: Sequence[Path]) -> tuple[tuple[str, list[Path]], ...]:
+    at_rest = [file for file in files if file.suffix == parquet.SUFFIX]
+    return ("parquet", at_rest), ("json", [file for file in files if file.suffix != parquet.SUFFIX])
+
+
+def _select(kind: str, files: Sequence[Path]) -> str:
+    columns = ", ".join(f'"{name}"' for name in COLUMNS)
+    if kind == "parquet":
+        return f"SELECT {columns} FROM read_parquet({_texts(files)}, hive_partitioning=false)"
+    types = ", ".join(f"'{name}': '{_type(name)}'" for name in COLUMNS)
+    return (
+        f"SELECT {columns} FROM read_json({_texts(files)}, format='newline_delimited', ignore_errors=true, "
+        f"maximum_object_size={LINE_BYTES_MAX}, hive_partitioning=false, columns={{{types}}}) "
+        "WHERE kind IS NOT NULL AND seq IS NOT NULL"
+    )
+
+
+def _type(name: str) -> str:
+    if name in INTEGER_COLUMNS:
+        return "BIGINT"
+    return "BOOLEAN" if name in BOOLEAN_COLUMNS else "VARCHAR"
+
+
+def _texts(files: Sequence[Path]) -> str:
+    return "[" + ", ".join("'" + str(file).replace("'", "''") + "'" for file in files) + "]"

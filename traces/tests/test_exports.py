@@ -1,0 +1,155 @@
+"""A run as others' viewers take it: every row is there, in an order that contradicts no cause."""
+
+import json
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import itf_py
+import pytest
+
+from distro_traces.compact import compact
+from distro_traces.errors import TooLargeError
+from distro_traces.event import Kind, Outcome
+from distro_traces.exports import EXPORTS, export
+from distro_traces.exports.causal import causal_order, vector_clocks
+from distro_traces.nacos_logs.importer import import_logs
+from distro_traces.ndjson import Recorder, TraceFile
+from distro_traces.query import QueryError, query
+from distro_traces.reading import SeveralRunsError, read_run
+
+LOGS = Path(__file__).parent / "data" / "nacos-2.2.4"
+C1 = "10.0.1.1:80#true"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> TraceFile:
+    """b's clock is five seconds behind: it receives before a sends."""
+    with Recorder(tmp_path, "r1", profile="strict", target="embedded", nodes=["a", "b"]) as recorder:
+        recorder.record("a", Kind.NODE_STARTED, at_ms=5000, detail="a,b")
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=5001, client=C1, owned=True, revision=1, digest="d1")
+        call = {"operation": "CHANGE", "client": C1, "message": "m1"}
+        recorder.record("a", Kind.REQUEST_SENT, at_ms=5002, peer="b", **call)  # type: ignore[arg-type]
+        recorder.record("b", Kind.REQUEST_RECEIVED, at_ms=3, peer="a", **call)  # type: ignore[arg-type]
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=4, client=C1, revision=1, digest="d1", message="m1")
+        recorder.record("b", Kind.REPLY_SENT, at_ms=5, peer="a", outcome=Outcome.SUCCESS, **call)  # type: ignore[arg-type]
+        recorder.record("a", Kind.REPLY_RECEIVED, at_ms=5009, peer="b", outcome=Outcome.SUCCESS, **call)  # type: ignore[arg-type]
+        recorder.record("a", Kind.REQUEST_SENT, at_ms=5010, peer="b", operation="DELETE", client=C1, message="m2")
+    return read_run(recorder.path)
+
+
+CAUSAL = [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3), ("a", 4), ("a", 5)]
+
+
+def test_order_follows_causes_and_not_clocks(trace: TraceFile) -> None:
+    shuffled = random.Random(0).sample(trace.events, len(trace.events))
+    assert [(event.node, event.seq) for event in causal_order(shuffled)] == CAUSAL
+    assert vector_clocks(causal_order(shuffled))[3:7] == [
+        {"a": 3, "b": 1},
+        {"a": 3, "b": 2},
+        {"a": 3, "b": 3},
+        {"a": 4, "b": 3},
+    ]
+
+
+def test_a_circle_of_causes_ends_too(trace: TraceFile) -> None:
+    back = {("a", 1): "x", ("a", 2): "y", ("b", 1): "y", ("b", 2): "x"}
+    kinds = {("a", 1): Kind.REQUEST_RECEIVED, ("a", 2): Kind.REQUEST_SENT}
+    kinds |= {("b", 1): Kind.REQUEST_RECEIVED, ("b", 2): Kind.REQUEST_SENT}
+    edited = [
+        replace(event, message=back[event.node, event.seq], kind=kinds[event.node, event.seq])
+        for event in trace.events
+        if (event.node, event.seq) in back
+    ]
+    assert sorted((e.node, e.seq) for e in causal_order(edited)) == sorted(back)
+
+
+def test_itf_is_read_back_with_what_every_node_holds(trace: TraceFile) -> None:
+    document = itf_py.trace_from_json(json.loads(export("itf", trace.header, trace.events)))
+    states = [state.values for state in document.states]
+    assert [(state["node"], state["seq"]) for state in states] == CAUSAL
+    assert states[2]["holds"]["b"] == {}
+    held = states[-1]["holds"]["b"][C1]
+    assert (held.revision, held.digest) == (1, "d1")
+
+
+SHIVIZ_ROW = re.compile(r"(?P<host>\S*) (?P<clock>{.*})\n(?P<event>.*)")
+"""The expression that ShiViz begins with, in Python's spelling."""
+
+
+def test_shiviz_reads_a_host_a_clock_and_an_event_of_every_row(trace: TraceFile) -> None:
+    first, _, rows = export("shiviz", trace.header, trace.events).split("\n", 2)
+    assert first.replace("(?<", "(?P<") == SHIVIZ_ROW.pattern
+    found = [(row["host"], json.loads(row["clock"])) for row in SHIVIZ_ROW.finditer(rows)]
+    assert [(host, clock[host]) for host, clock in found] == CAUSAL
+
+
+def test_perfetto_has_a_slice_for_each_call_and_what_is_held_and_flows_between_both_ends(trace: TraceFile) -> None:
+    rows = json.loads(export("perfetto", trace.header, trace.events))["traceEvents"]
+    assert {row["args"]["name"] for row in rows if row["name"] == "process_name"} == {"a", "b"}
+    begun = {row["id"]: row for row in rows if row["ph"] == "s"}
+    ended = {row["id"]: row for row in rows if row["ph"] == "f"}
+    assert (set(begun), set(ended)) == ({"m1", "m2"}, {"m1"})
+    calls = [row for row in rows if row["ph"] == "X" and row["cat"] == "request_sent"]
+    assert [row["dur"] for row in calls] == [7001, 1]
+    assert sum(row["ph"] in "Xi" for row in rows) == len(trace.events)
+
+
+def test_mermaid_draws_calls_as_arrows_and_lost_ones_with_a_cross(trace: TraceFile) -> None:
+    assert export("mermaid", trace.header, trace.events).splitlines() == [
+        "sequenceDiagram",
+        "    participant N0 as a",
+        "    participant N1 as b",
+        "    Note over N0: node started (a,b)",
+        "    Note over N0: client changed 10.0.1.1:80#35;true revision 1 d1",
+        "    N0-)N1: CHANGE 10.0.1.1:80#35;true",
+        "    Note over N1: replica applied 10.0.1.1:80#35;true revision 1 d1",
+        "    N1--)N0: CHANGE 10.0.1.1:80#35;true success",
+        "    N0-xN1: DELETE 10.0.1.1:80#35;true",
+    ]
+
+
+def test_logs_of_real_servers_go_into_every_format(tmp_path: Path) -> None:
+    run = read_run(import_logs(LOGS, tmp_path).path)
+    for name in EXPORTS:
+        assert export(name, run.header, run.events)
+
+
+def test_a_run_that_a_viewer_cannot_take_is_refused_with_what_to_do(trace: TraceFile) -> None:
+    many = [replace(trace.events[0], seq=seq) for seq in range(1, 502)]
+    with pytest.raises(TooLargeError, match="501 rows, mermaid shows up to 500; choose one client with --client"):
+        export("mermaid", trace.header, many)
+
+
+def test_the_same_run_is_read_from_a_recording_and_from_rest(trace: TraceFile, tmp_path: Path) -> None:
+    recording = tmp_path / "r1.ndjson"
+    (part,) = compact([recording], tmp_path / "rest")
+    ordered = tuple(sorted(trace.events, key=lambda event: (event.node, event.seq)))
+    for place in (part, part.parent, tmp_path / "rest"):
+        assert read_run(place).events == ordered
+    Recorder(tmp_path, "r2", profile="strict", target="embedded").close()
+    with pytest.raises(SeveralRunsError, match=r"2 runs \(r1, r2\); name one"):
+        read_run(tmp_path)
+    (tmp_path / "rest").rename(tmp_path.with_name(tmp_path.name + "-rest"))
+    assert read_run(tmp_path, "r1").events == trace.events
+
+
+def test_sql_over_recordings_and_runs_at_rest_gives_the_same_answers(trace: TraceFile, tmp_path: Path) -> None:
+    recording = tmp_path / "r1.ndjson"
+    with recording.open("a") as file:
+        file.write('{"run":"r1","no":"event"}\n{"run":"r1","node"')
+    by_node = "SELECT node, count(*), max(revision), bool_or(owned) FROM events GROUP BY node ORDER BY node"
+    assert query(by_node, recording).rows == [("a", 5, 1, True), ("b", 3, 1, None)]
+    recording.write_text("".join(recording.read_text().splitlines(keepends=True)[:-2]))
+    compact([recording], tmp_path / "rest")
+    assert query(by_node, tmp_path / "rest").rows == [("a", 5, 1, True), ("b", 3, 1, None)]
+    assert query("SELECT run, profile, observed->>'lossless' FROM runs", recording) == (
+        ("run", "profile", "(observed ->> 'lossless')"),
+        [("r1", "strict", "true")],
+    )
+
+
+def test_wrong_sql_is_one_line(trace: TraceFile, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=r"evnts.*; views: events, runs, violations"):
+        query("SELECT * FROM evnts", tmp_path / "r1.ndjson")
