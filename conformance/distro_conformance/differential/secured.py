@@ -7,7 +7,6 @@ Source: wire-protocol.md section 4.4; the properties are those of a distribution
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import zipfile
@@ -24,14 +23,13 @@ from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import RealClock
+from distro_conformance.waiting import RealClock, eventually
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
 
 SECRET = b"a secret that all members share!"
 IDENTITY = ("cluster", "is-ours")
 ADMIN, READER = ("nacos", "operator-password"), ("reader", "reader-password")
-_LOGIN_WITHIN_S = 60.0
-_POLL_S = 0.2
+_LOGIN_WITHIN_MS, _LOGIN_TIMEOUT_S = 60_000, 5.0
 _HASHED = {  # bcrypt, as the servers keep passwords
     ADMIN[0]: "$2a$04$MXLr91sGhEdmGbr8ALJIXeR8z0d.IwkvXRM.MWFRMkdRbfpH1yUKW",
     READER[0]: "$2a$04$DnNrRB/faeipeSKXAE/jk.0R70nCwvcrns5fRygaFP0RamyGqzuzW",
@@ -101,15 +99,16 @@ class SecuredNacos:
         """The users are read from the database a while after the start."""
         url = f"http://{self.address}/nacos/v1/auth/login"
         data = dict(zip(("username", "password"), ADMIN, strict=True))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOGIN_WITHIN_S), aiohttp.ClientSession(trust_env=False) as session:
-                while True:
-                    with contextlib.suppress(aiohttp.ClientError):
-                        async with session.post(url, data=data) as reply:
-                            if reply.status == 200:
-                                return
-                    await asyncio.sleep(_POLL_S)
-        raise TargetError(f"{self.spec} lets nobody log in within {_LOGIN_WITHIN_S:.0f} s")
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_LOGIN_TIMEOUT_S), trust_env=False) as session:
+
+            async def logged_in() -> bool | None:
+                with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                    async with session.post(url, data=data) as reply:
+                        return True if reply.status == 200 else None
+                return None
+
+            if await eventually(logged_in, self.clock, _LOGIN_WITHIN_MS) is None:
+                raise TargetError(f"{self.spec} lets nobody log in within {_LOGIN_WITHIN_MS / 1000:.0f} s")
 
 
 def _properties() -> dict[str, str]:

@@ -23,6 +23,7 @@ from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
+from distro_conformance.waiting import eventually
 from distro_conformance.wire.connection import SDK_LABELS, Connection
 from distro_conformance.wire.messages import content_of, distro_request
 from distro_protos import Json, Message, Payload, UnreadableBodyError, decode
@@ -290,10 +291,12 @@ def _read(text: str) -> Any:
 async def ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
     """Until the node has connected to the played member and serves naming, which a 2.0.x does only after it has seen
     what its members can. Raises TargetError."""
-    end_ms = target.clock.now_ms() + within_ms
     query = {"namespace": "ready", "serviceName": SERVICE, "groupName": GROUP}
     async with await Connection.open(with_offset(target.address, SDK_OFFSET), labels=SDK_LABELS) as client:
-        while not peer.is_connected or not (await client.ask("ServiceQueryRequest", query)).succeeded:
-            if target.clock.now_ms() > end_ms:
-                raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")
-            await target.clock.pass_ms(_TICK_MS)
+
+        async def serves() -> bool | None:
+            joined = peer.is_connected and (await client.ask("ServiceQueryRequest", query)).succeeded
+            return joined or None
+
+        if await eventually(serves, target.clock, within_ms, step_ms=_TICK_MS) is None:
+            raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")

@@ -8,7 +8,6 @@ and never a fault of the node in this respect. `eventually` and `never` are the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
@@ -20,12 +19,9 @@ from distro_conformance.release import release_of
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
+from distro_conformance.waiting import Look, eventually, never
 
 T = TypeVar("T")
-Look = Callable[[], Awaitable[T | None]]
-"""Finds what is waited for, or None; asking the node is part of looking, hence async."""
-
-_STEP_MS = 50
 _TICK_MS = 100
 _numbers = count(1)
 
@@ -136,21 +132,21 @@ class Kit:
 
     async def eventually(self, look: Look[T], *, within_ms: int, what: str) -> T:
         """What `look` finds within the time. Raises ViolationError."""
-        found = await self._wait(look, within_ms + self.target.clock.slack_ms)
+        found = await eventually(self._staying(look), self.target.clock, within_ms)
         if found is None:
             raise ViolationError(f"expected {what} within {self._window(within_ms)}; {self._heard()}")
         return found
 
     async def arrange(self, look: Look[T], *, within_ms: int, what: str) -> T:
         """The same for what the check presupposes. Raises CannotTellError."""
-        found = await self._wait(look, within_ms + self.target.clock.slack_ms)
+        found = await eventually(self._staying(look), self.target.clock, within_ms)
         if found is None:
             raise CannotTellError(f"cannot go on without {what}, waited {self._window(within_ms)}; {self._heard()}")
         return found
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
         """Watch for the whole time. Raises ViolationError when `look` finds something."""
-        found = await self._wait(look, for_ms)
+        found = await never(self._staying(look), self.target.clock, for_ms)
         if found is not None:
             raise ViolationError(f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}")
 
@@ -164,15 +160,14 @@ class Kit:
                 await self.leave(client)
         self.peer.on_arrival = None
 
-    async def _wait(self, look: Look[T], time_ms: int) -> T | None:
-        clock = self.target.clock
-        end_ms = clock.now_ms() + time_ms
-        while True:
-            found = await look()
-            if found is not None or clock.now_ms() >= end_ms:
-                return found
-            await clock.pass_ms(min(_STEP_MS, end_ms - clock.now_ms()))
+    def _staying(self, look: Look[T]) -> Look[T]:
+        """The played member stays a member while somebody waits."""
+
+        async def look_on() -> T | None:
             await self.peer.stay()
+            return await look()
+
+        return look_on
 
     def _window(self, within_ms: int) -> str:
         slack_ms = self.target.clock.slack_ms

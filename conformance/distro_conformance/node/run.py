@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import grpc.aio
 
 from distro_conformance.known_failures import known_failure
-from distro_conformance.node.kit import CannotTellError, Kit, Look, ViolationError
+from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.player import RefusedError
 from distro_conformance.release import release_of
@@ -24,6 +24,7 @@ from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, TargetError, UsageError, Verdict, worst
+from distro_conformance.waiting import Look
 from distro_protos import Json
 
 _JOINED_WITHIN_MS, _RECONNECTED_WITHIN_MS = 60_000, 3_000

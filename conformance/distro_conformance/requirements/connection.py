@@ -6,9 +6,10 @@ gone, for ever. The node itself is asked, since how the end of a client reaches 
 
 from __future__ import annotations
 
-from distro_conformance.node.kit import Kit, Look
+from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import Look
 
 _IDLE_MS, _CHECK_MS, _ANSWER_MS = 20_000, 3_000, 5_000
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import PlayedHttpClient
-from distro_conformance.node.kit import Kit, Look
+from distro_conformance.node.kit import Kit
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.waiting import Look
 
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from distro_conformance.node.kit import Kit, Look
+from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import FAILURE, Arrival
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.waiting import Look
 
 
 @requirement(

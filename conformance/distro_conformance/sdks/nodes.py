@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,14 +27,14 @@ from distro_conformance.targets.nacos import start_nacos_cluster
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.waiting import Look, RealClock, T, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
 
 EMBEDDED = "embedded"
 SIZE = 3
 _HOST = "127.0.0.1"
-_READY_TIMEOUT_S = 60.0
-_POLL_S = 0.02
+READY_WITHIN_MS = 60_000
 _USER = "nacos"
 _PASSWORD, _WRONG_PASSWORD = "open-sesame", "open-barley"
 _SECRET = base64.b64encode(b"of the tokens, and long enough for one").decode()
@@ -80,13 +79,21 @@ class ReferenceServer:
         port = self.address.rpartition(":")[2]
         serve = (sys.executable, "-c", _MAIN, "serve", "--port", port, *self._options)
         self._process = await jvm.start_leashed(serve, self._console, self._directory)
-        deadline = time.monotonic() + _READY_TIMEOUT_S
-        while f'"{self.address}"' not in self._console.read_text("utf-8", "replace"):
-            if self.pid is None or time.monotonic() > deadline:
-                await self.stop()
-                said = " ".join(self._console.read_text("utf-8", "replace").split())[-300:]
-                raise TargetError(f"the reference node {self.address} did not start: {said or 'it said nothing'}")
-            await asyncio.sleep(_POLL_S)
+
+        async def serves() -> bool | None:
+            if f'"{self.address}"' in self._console.read_text("utf-8", "replace"):
+                return True
+            if self.pid is None:
+                raise self._failed()
+            return None
+
+        if await eventually(serves, RealClock(), READY_WITHIN_MS, step_ms=20) is None:
+            await self.stop()
+            raise self._failed()
+
+    def _failed(self) -> TargetError:
+        said = " ".join(self._console.read_text("utf-8", "replace").split())[-300:]
+        return TargetError(f"the reference node {self.address} did not start: {said or 'it said nothing'}")
 
     async def stop(self) -> None:
         if self._process is not None:
@@ -154,6 +161,10 @@ class Nodes:
         self.servers, self.profile = tuple(servers), profile
         self.addresses = tuple(server.address for server in servers)
         self._clients: dict[int, PlayedClient] = {}
+        self.clock = RealClock(slack_ms=0)
+
+    async def eventually(self, look: Look[T], within_s: float) -> T | None:
+        return await eventually(look, self.clock, round(within_s * 1000), step_ms=100)
 
     @property
     def running(self) -> tuple[int, ...]:
@@ -214,13 +225,16 @@ class Nodes:
 
 async def _succeeds(attempt: Callable[[], Awaitable[object]]) -> None:
     """A starting node refuses; one of 2.0.x also until it has seen that the others are no 1.x servers."""
-    deadline = time.monotonic() + _READY_TIMEOUT_S
-    while True:
+    error: TargetError | RefusedError | None = None
+
+    async def succeeded() -> bool | None:
+        nonlocal error
         try:
             await attempt()
-        except (TargetError, RefusedError):
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(_POLL_S)
-        else:
-            return
+        except (TargetError, RefusedError) as reason:
+            error = reason
+            return None
+        return True
+
+    if await eventually(succeeded, RealClock(), READY_WITHIN_MS, step_ms=20) is None and error is not None:
+        raise error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 import urllib.request
 from functools import partial
 
@@ -21,8 +20,9 @@ from distro_conformance.sdks.listing import Listing, addresses, shown
 from distro_conformance.sdks.nodes import CREDENTIALS, WRONG_CREDENTIALS, Nodes
 from distro_conformance.sdks.program import ProgramError, SdkProgram
 from distro_conformance.sdks.registry import Transport
-from distro_conformance.sdks.stage import POLL_S, FailedError, Scenario, Stage
+from distro_conformance.sdks.stage import FailedError, Scenario, Stage
 from distro_conformance.targets.ports import SDK_OFFSET
+from distro_conformance.waiting import never
 
 REPLICATED_WITHIN_S = 8.0
 PUSHED_WITHIN_S = 8.0
@@ -131,7 +131,7 @@ async def _login(stage: Stage) -> None:
         await nodes.loaded()
         async with stage.at(nodes, CREDENTIALS) as program:
             await program.ask("register", service, IP, PORT)
-            await _published(nodes, service, REPLICATED_WITHIN_S)
+            await _published(nodes, service, REPLICATED_WITHIN_S, "registered after login")
             if addresses(found := await program.query(service)) != (INSTANCE,):
                 raise FailedError(f"logged in, the SDK's query answers {shown(found)}, not {INSTANCE}")
         with contextlib.suppress(ProgramError):  # at start or at the first request, as the SDK likes
@@ -143,14 +143,17 @@ async def _login(stage: Stage) -> None:
                 raise FailedError(f"a wrong password registered at {nodes.addresses[index]}")
 
 
-async def _published(nodes: Nodes, service: str, within_s: float) -> None:
-    """Looked at as a member does: members need no password."""
-    deadline = time.monotonic() + within_s
+async def _published(
+    nodes: Nodes, service: str, within_s: float, what: str, before: frozenset[str] = frozenset()
+) -> None:
+    """By somebody besides those before, at every node; looked at as a member does: members need no password."""
     for index in nodes.running:
-        while not await nodes.publishers(index, service):
-            if time.monotonic() > deadline:
-                raise FailedError(f"registered after login: not within {within_s:.0f} s at {nodes.addresses[index]}")
-            await asyncio.sleep(POLL_S)
+
+        async def holds(index: int = index) -> bool | None:
+            return bool(await nodes.publishers(index, service) - before) or None
+
+        if await nodes.eventually(holds, within_s) is None:
+            raise FailedError(f"{what}: not within {within_s:.0f} s at {nodes.addresses[index]}")
 
 
 async def _kill_client(stage: Stage) -> None:
@@ -183,12 +186,7 @@ async def _kill_node(stage: Stage) -> None:
 
 async def _registered_anew(stage: Stage, service: str, before: frozenset[str]) -> None:
     """Another client id, held by all: what the nodes kept of the old one for its lease does not count."""
-    deadline = time.monotonic() + REDONE_WITHIN_S
-    for index in stage.nodes.running:
-        while not await stage.nodes.publishers(index, service) - before:
-            if time.monotonic() > deadline:
-                raise FailedError(f"not registered anew within {REDONE_WITHIN_S:.0f} s after its node was killed")
-            await asyncio.sleep(POLL_S)
+    await _published(stage.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
 
 
 async def _survives(stage: Stage, service: str) -> None:
@@ -196,13 +194,17 @@ async def _survives(stage: Stage, service: str) -> None:
 
     In between it may be unhealthy: until the owner counts as DOWN, beats that reach another node are forwarded to it.
     """
-    end = time.monotonic() + BEATEN_S
-    while time.monotonic() < end:
+
+    async def lost() -> str | None:
         for index in stage.nodes.running:
             found = await stage.nodes.shown(index, service)
             if addresses(found) != (INSTANCE,):
-                raise FailedError(f"after its node was killed {stage.nodes.addresses[index]} shows {shown(found)}")
-        await asyncio.sleep(1.0)
+                return f"{stage.nodes.addresses[index]} shows {shown(found)}"
+        return None
+
+    found = await never(lost, stage.nodes.clock, round(BEATEN_S * 1000), step_ms=1000)
+    if found is not None:
+        raise FailedError(f"after its node was killed {found}")
     await stage.everywhere(
         service, lambda found: bool(found) and found[0].healthy, REPLICATED_WITHIN_S, "healthy in the end"
     )

@@ -6,10 +6,8 @@ only, the roamer all.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -20,8 +18,6 @@ from distro_conformance.sdks.listing import Listing, addresses, shown
 from distro_conformance.sdks.nodes import Nodes
 from distro_conformance.sdks.program import SdkProgram
 from distro_conformance.sdks.registry import Sdk
-
-POLL_S = 0.1
 
 _numbers = itertools.count(1)
 
@@ -69,13 +65,17 @@ class Stage:
 
     async def everywhere(self, service: str, meant: Callable[[Listing], bool], within_s: float, what: str) -> None:
         """Until every running node shows such a list. Raises FailedError with what the last one shows instead."""
-        deadline = time.monotonic() + within_s
+        found: Listing = ()
         for index in self.nodes.running:
-            while not meant(found := await self.nodes.shown(index, service)):
-                if time.monotonic() > deadline:
-                    at = self.nodes.addresses[index]
-                    raise FailedError(f"{what}: not within {within_s:.0f} s at {at}, which shows {shown(found)}")
-                await asyncio.sleep(POLL_S)
+
+            async def holds(index: int = index) -> bool | None:
+                nonlocal found
+                found = await self.nodes.shown(index, service)
+                return meant(found) or None
+
+            if await self.nodes.eventually(holds, within_s) is None:
+                at = self.nodes.addresses[index]
+                raise FailedError(f"{what}: not within {within_s:.0f} s at {at}, which shows {shown(found)}")
 
     async def _program(self, name: str, servers: tuple[str, ...]) -> SdkProgram:
         program = self._programs.get(name)
