@@ -6,12 +6,14 @@
 | `targets` | how a node under test is started: embedded, a real Nacos |
 | `node` | one node: the played peer and clients, and the run over all requirements |
 | `requirements` | what a node must do, one sentence and one check each |
-| `lockstep` | several nodes beside the model: cluster, oracle, Hypothesis machine, search |
-| `cluster` | three real servers, a scripted run, recorded |
+| `drivers` | clusters of every kind behind one contract: model, embedded, real, mixed; lockstep |
+| `language` | what a run does and expects: actions, expectations, their text, the one runner |
+| `walks` | random walks, tours of every transition, rare starts, hunting |
 | `recording` | from what happens to trace rows |
 | `sdks` | the official SDKs as black boxes on three nodes |
 | `simulation` | random timed runs of the model, written as traces |
-| `scenario` | the text of a run, its replay, counterexamples told in it |
+| `scenario` | the explorer for the command line; counterexamples as scenarios |
+| `waiting` | clocks, and the one way to wait |
 | `gate`, `report` | the pipeline and what it says |
 | `cli` | the command, one file a verb |
 """
