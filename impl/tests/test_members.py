@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import grpc
 import pytest
 from impl_lab import STRICT, Lab
 
@@ -13,8 +14,8 @@ from distro_impl.membership.members import MemberState, ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.notify_center import MembersChanged, NotifyCenter
 from distro_impl.remote.http_client import HttpClient
-from distro_impl.remote.peer_connection import PeerUnreachableError
-from distro_protos import Message
+from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
+from distro_protos import Message, Payload
 
 A, B, C, D = "127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868", "127.0.0.1:8878"
 OK = Message("MemberReportResponse", {"resultCode": 200, "node": {"grpcReportEnabled": True}})
@@ -90,11 +91,12 @@ async def test_each_change_of_state_is_told_with_the_members_that_count_as_healt
         (OK, MemberState.UP),
         (Message("MemberReportResponse", {"resultCode": 500}), MemberState.SUSPICIOUS),
         (PeerUnreachableError("refused"), MemberState.SUSPICIOUS),
+        (CallFailedError("INTERNAL"), MemberState.UP),
         (TimeoutError(), MemberState.UP),
         (Message("ErrorResponse", {"resultCode": 500, "errorCode": 301}), MemberState.UP),
         (Message("MemberReportResponse", {"resultCode": 200}), MemberState.UP),
     ],
-    ids=["success", "typed failure", "unreachable", "time-out", "ErrorResponse", "success without node"],
+    ids=["success", "typed failure", "unreachable", "failed call", "time-out", "ErrorResponse", "success without node"],
 )
 async def test_what_a_report_makes_of_a_member_that_was_up(outcome: Message | Exception, state: MemberState) -> None:
     a = Reporting(outcome, B)
@@ -171,3 +173,31 @@ async def test_a_report_without_address_is_refused(lab: Lab) -> None:
     peer = await lab.member(run.cluster.nodes[0])
     reply = await peer.ask("MemberReportRequest", {"node": {"ip": "10.0.0.2", "port": 8848}})
     assert (reply.type, reply.body["resultCode"], reply.body["errorCode"]) == ("MemberReportResponse", 500, 400)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, MemberState.SUSPICIOUS),  # the connection is gone
+        (grpc.StatusCode.INTERNAL, MemberState.UP),
+        (grpc.StatusCode.UNKNOWN, MemberState.UP),
+        (grpc.StatusCode.CANCELLED, MemberState.UP),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, MemberState.UP),
+    ],
+    ids=lambda value: value.name if isinstance(value, grpc.StatusCode) else "",
+)
+async def test_a_call_that_fails_on_a_connection_that_stands_changes_no_state(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: grpc.StatusCode, state: MemberState
+) -> None:
+    run = await lab.cluster(size=2)
+    node, other = run.cluster.nodes[0], run.cluster.addresses[1]
+    await run.clock.advance(10_000)
+
+    async def fails(*_: object) -> Payload:
+        raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), "broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run.link(0, 1), "carry", fails)
+        await node.parts.membership.reports.report_to_next()
+        assert node.members.others[other].state is state

@@ -21,7 +21,7 @@ from distro_impl.options import ServerIdentity
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.errors import NO_HANDLER
 from distro_impl.remote.http_client import HttpAnswer, HttpClient
-from distro_impl.remote.peer_connection import PeerUnreachableError
+from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
 from distro_protos import UnreadableBodyError, read_json
 
 MEMBER_REPORT = "MemberReportRequest"
@@ -72,10 +72,10 @@ class MemberReportTask:
         body = {"node": self._members.self_member.to_json(), "module": "cluster"}
         try:
             reply = await self._clients.request(member.address, MEMBER_REPORT, body, self._profile.report_timeout_ms)
+        except (CallFailedError, TimeoutError, UnreadableBodyError):
+            pass  # no change of state: D15
         except PeerUnreachableError:
             self._members.report_failed(member)
-        except (TimeoutError, UnreadableBodyError):
-            pass  # no change of state: D15
         else:
             node = read_member(reply.body.get("node"))
             if reply.type == "ErrorResponse" or (reply.succeeded and node is None):

@@ -25,6 +25,10 @@ class PeerUnreachableError(ConnectionError):
     """There is no connection to the peer, or it broke under the request."""
 
 
+class CallFailedError(PeerUnreachableError):
+    """The connection is there, and the call on it failed all the same."""
+
+
 class PeerConnection:
     """`ended` is called once, when it is retired; `closed` once it is closed."""
 
@@ -73,7 +77,8 @@ class PeerConnection:
             is_broken = not isinstance(error, grpc.aio.AioRpcError) or error.code() is grpc.StatusCode.UNAVAILABLE
             if is_broken:
                 self.retire()
-            raise PeerUnreachableError(f"{self._peer}: {_reason(error)}") from error
+            failed = PeerUnreachableError if is_broken else CallFailedError
+            raise failed(f"{self._peer}: {_reason(error)}") from error
         finally:
             self._under_way -= 1
             self._close_if_done()
