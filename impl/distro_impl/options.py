@@ -20,13 +20,14 @@ TOKEN_SECONDS = 18_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsOptions:
-    """The certificate of a server, and whom it trusts; files in PEM, the key not encrypted."""
+    """The certificate of a server, and whom it trusts; files in PEM. An encrypted key needs its password."""
 
     cert_chain_file: Path
     private_key_file: Path
     trust_collection_file: Path | None = None
     """Whose certificates are accepted: of clients with mutual authentication, of the other members always."""
     is_mutual: bool = False
+    key_password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,8 @@ class AuthOptions:
 class NodeOptions:
     sdk_server: GrpcServerOptions = GrpcServerOptions()
     cluster_server: GrpcServerOptions = GrpcServerOptions()
+    http_tls: TlsOptions | None = None
+    """Of the main port; then the other members are asked over HTTPS too."""
     identity: ServerIdentity | None = None
     auth: AuthOptions | None = None
     drains_on_stop: bool = False

@@ -1,17 +1,22 @@
-"""TLS on the two gRPC ports, with certificates of an authority made for the test."""
+"""TLS on the two gRPC ports and on the HTTP port, with certificates of an authority made for the test."""
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import grpc
 import pytest
 import trustme
+from aiohttp import ClientError, ClientSession
+from cryptography.hazmat.primitives import serialization
 from impl_lab import STRICT, Lab
 
 from distro_impl import NodeOptions, SettingError
 from distro_impl.options import GrpcServerOptions, TlsOptions
+from distro_impl.profiles import ReportTransport
+from distro_impl.transport.tls import client_context
 
 pytestmark = pytest.mark.wire
 
@@ -104,3 +109,86 @@ async def test_the_key_of_another_certificate_is_refused(lab: Lab, authority: Au
     tls = replace(authority.tls, private_key_file=other.tls.private_key_file)
     with pytest.raises(SettingError, match="KEY_VALUES_MISMATCH"):
         await lab.cluster(size=1, options=NodeOptions(sdk_server=GrpcServerOptions(tls=tls)))
+
+
+# HTTP
+
+
+def https(address: str, path: str) -> str:
+    return f"https://{address}/nacos{path}"
+
+
+async def test_logins_travel_over_https_where_it_is_on(lab: Lab, authority: Authority):
+    run = await lab.cluster(size=1, options=NodeOptions(http_tls=authority.tls))
+    address, trusting = run.cluster.addresses[0], ssl.create_default_context(cafile=authority.tls.trust_collection_file)
+    async with ClientSession() as session:
+        login = {"username": "nacos", "password": "nacos"}
+        async with session.post(https(address, "/v1/auth/login"), data=login, ssl=trusting) as answer:
+            assert answer.status == 200
+        with pytest.raises(ClientError):
+            await session.post(f"http://{address}/nacos/v1/auth/login", data=login)
+
+
+@pytest.mark.parametrize("is_mutual", [False, True])
+async def test_members_pass_requests_on_and_report_over_https(lab: Lab, authority: Authority, is_mutual: bool):
+    tls = replace(authority.tls, is_mutual=is_mutual)
+    over_http = replace(STRICT, report_transport=ReportTransport.HTTP)
+    run = await lab.cluster(over_http, size=2, options=NodeOptions(http_tls=tls), strangers=True)
+    first, second = run.cluster.nodes
+    theirs = next(port for port in range(1, 99) if second.parts.naming.mapper.responsible(f"10.0.0.9:{port}"))
+    trusting = client_context(tls)
+    async with ClientSession() as session:
+        instance = {"serviceName": "web", "ip": "10.0.0.9", "port": theirs}
+        async with session.post(https(first.address, "/v1/ns/instance"), params=instance, ssl=trusting) as answer:
+            assert (answer.status, await answer.text()) == (200, "ok")
+    assert second.parts.naming.clients.get(f"10.0.0.9:{theirs}#true") is not None
+    await run.clock.advance(20_000)
+    assert first.members.is_up(second.address)
+
+
+async def test_https_may_ask_for_a_certificate(lab: Lab, authority: Authority):
+    tls = replace(authority.tls, is_mutual=True)
+    run = await lab.cluster(size=1, options=NodeOptions(http_tls=tls))
+    url = https(run.cluster.addresses[0], "/v1/ns/operator/metrics")
+    without = ssl.create_default_context(cafile=tls.trust_collection_file)
+    async with ClientSession() as session:
+        with pytest.raises(ClientError):
+            await session.get(url, ssl=without)
+        async with session.get(url, ssl=client_context(tls)) as answer:
+            assert answer.status == 200
+
+
+# Encrypted keys
+
+
+@pytest.fixture
+def encrypted(authority: Authority, tmp_path: Path) -> TlsOptions:
+    key = serialization.load_pem_private_key(authority.tls.private_key_file.read_bytes(), None)
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    file = tmp_path / "encrypted.pem"
+    file.write_bytes(key.private_bytes(pem, pkcs8, serialization.BestAvailableEncryption(b"secret")))
+    return replace(authority.tls, private_key_file=file, key_password="secret")
+
+
+async def test_an_encrypted_key_is_read_with_its_password(lab: Lab, authority: Authority, encrypted: TlsOptions):
+    tls = GrpcServerOptions(tls=replace(encrypted, is_mutual=True))
+    run = await lab.cluster(size=2, options=NodeOptions(cluster_server=tls, http_tls=encrypted))
+    target = run.cluster.nodes[0].config.cluster_target
+    assert (await lab.raw(target, authority.own_credentials()).check()).succeeded
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("orders", 8080)
+    await run.clock.advance(STRICT.sync_delay_ms + 100)
+    assert await (await lab.naming(run.cluster.nodes[1])).ports("orders") == [8080]
+
+
+@pytest.mark.parametrize(
+    ("password", "complaint"), [(None, "no password is set for it"), ("wrong", "the password is not that of the key")]
+)
+@pytest.mark.parametrize("where", ["gRPC", "HTTP"])
+async def test_without_its_password_it_is_named(
+    lab: Lab, encrypted: TlsOptions, password: str | None, complaint: str, where: str
+):
+    tls = replace(encrypted, key_password=password)
+    options = NodeOptions(http_tls=tls) if where == "HTTP" else NodeOptions(sdk_server=GrpcServerOptions(tls=tls))
+    with pytest.raises(SettingError, match=complaint):
+        await lab.cluster(size=1, options=options)

@@ -45,6 +45,7 @@ def http_server(
             *metrics_routes(_metrics(remote, membership, naming, distro)),
         ],
         filters=_filters(remote, status),
+        tls=config.options.http_tls,
     )
 
 

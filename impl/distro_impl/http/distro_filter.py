@@ -52,7 +52,7 @@ class DistroFilter:
                 log.error("receive invalid redirect request from peer %s", request.remote)
                 raise FilterError(INVALID_PARAM, f"receive invalid redirect request from peer {request.remote}")
             owner = self._mapper.map_server(tag)
-            url = forwarded_url(owner, request.path, parameters)
+            url = forwarded_url(self._client.url(owner, request.path), parameters)
             # Work of the node until the owner has answered; how it ends, an answer or an error, is told to the client.
             answer = await self._clock.spawn(self._forward(request, owner, url), f"request about {tag} to {owner}")
             if isinstance(answer, NacosError):
@@ -88,7 +88,7 @@ class DistroFilter:
         return headers
 
 
-def forwarded_url(owner: str, path: str, parameters: Parameters) -> str:
+def forwarded_url(url: str, parameters: Parameters) -> str:
     """All parameters go into the query, also those of a form, and the name of the service with its group.
 
     Raises FilterError when that name is none: it is refused where it is read first, and not passed on.
@@ -96,7 +96,7 @@ def forwarded_url(owner: str, path: str, parameters: Parameters) -> str:
     query = {**parameters.texts(), **MARKS}
     if query.get("serviceName", "").strip():
         query["serviceName"] = parameters.service().grouped_name
-    return str(URL(f"http://{owner}{path}").with_query(query))
+    return str(URL(url).with_query(query))
 
 
 def responsible_tag(parameters: Parameters) -> str:

@@ -16,8 +16,9 @@ from aiohttp.typedefs import Middleware
 
 from distro_impl.http.replies import answer_errors
 from distro_impl.logs import logger
-from distro_impl.options import MAX_MESSAGE_BYTES
+from distro_impl.options import MAX_MESSAGE_BYTES, TlsOptions
 from distro_impl.ports import PortInUseError, is_free
+from distro_impl.transport.tls import server_context
 
 CONTEXT_PATH = "/nacos"
 CUT_S = 0.001
@@ -51,16 +52,18 @@ class HttpServer:
         purpose: str,
         routes: Iterable[web.RouteDef],
         filters: Iterable[Middleware] = (),
+        tls: TlsOptions | None = None,
     ) -> None:
         """`routes` are below the context path; `filters` stand before all of them, in this order."""
-        self._ip, self._port, self._purpose = ip, port, purpose
+        self._ip, self._port, self._purpose, self._tls = ip, port, purpose, tls
         self._routes, self._filters = tuple(routes), tuple(filters)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Raises PortInUseError."""
+        """Raises PortInUseError, and SettingError when a certificate is unusable."""
         if not is_free(self._ip, self._port):
             raise PortInUseError(self._port, self._purpose)
+        context = None if self._tls is None else server_context(self._tls)
         below = web.Application(middlewares=[answer_errors, *self._filters], client_max_size=MAX_MESSAGE_BYTES)
         below.add_routes(self._routes)
         app = web.Application(client_max_size=MAX_MESSAGE_BYTES)
@@ -68,7 +71,7 @@ class HttpServer:
         runner = web.AppRunner(app, access_log=None, logger=log, handle_signals=False)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._ip, self._port).start()
+            await web.TCPSite(runner, self._ip, self._port, ssl_context=context).start()
         except OSError as error:
             await runner.cleanup()
             raise PortInUseError(self._port, self._purpose) from error

@@ -92,7 +92,7 @@ class MemberReportTask:
         if self._identity is not None:
             headers[self._identity.key] = self._identity.value
         body = json.dumps(self._members.self_member.to_json()).encode()
-        url = f"http://{member.address}{REPORT_PATH}"
+        url = self._http.url(member.address, REPORT_PATH)
         try:
             answer = await self._clock.wait_for(
                 self._http.request("POST", url, headers=headers, body=body), self._profile.report_timeout_ms

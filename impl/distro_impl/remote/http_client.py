@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
+from distro_impl.options import TlsOptions
+from distro_impl.transport.tls import client_context
+
 SERVER_AGENT = "Nacos-Server"
 """With this a server's User-Agent begins."""
 
@@ -24,14 +27,19 @@ class HttpAnswer:
 
 
 class HttpClient:
-    def __init__(self) -> None:
+    def __init__(self, tls: TlsOptions | None = None) -> None:
+        """With `tls` the other members are asked over HTTPS."""
+        self._tls = tls
         self._session: aiohttp.ClientSession | None = None
+
+    def url(self, member: str, path: str) -> str:
+        return f"{'https' if self._tls else 'http'}://{member}{path}"
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> HttpAnswer:
         """Raises aiohttp.ClientError when there is no answer."""
-        session = self._session = self._session or _new_session()
+        session = self._session = self._session or _new_session(self._tls)
         target = URL(url, encoded=True)  # as it came: nothing in it is quoted anew
         async with session.request(method, target, headers=headers, data=body or None, allow_redirects=False) as reply:
             return HttpAnswer(reply.status, await reply.read(), reply.headers.get("Content-Type", "text/plain"))
@@ -42,9 +50,10 @@ class HttpClient:
             await session.close()
 
 
-def _new_session() -> aiohttp.ClientSession:
+def _new_session(tls: TlsOptions | None) -> aiohttp.ClientSession:
+    verified = True if tls is None else client_context(tls)
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(force_close=True, limit=0),
+        connector=aiohttp.TCPConnector(force_close=True, limit=0, ssl=verified),
         timeout=aiohttp.ClientTimeout(total=None),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=True,

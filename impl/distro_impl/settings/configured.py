@@ -68,6 +68,7 @@ def configured(profile: Profile, settings: Mapping[str, str]) -> Configured:
     options = NodeOptions(
         sdk_server=_server(sections, "sdk", notices),
         cluster_server=_server(sections, "cluster", notices),
+        http_tls=_http_tls(sections["http_tls"], notices),
         identity=_identity(sections["identity"]),
         auth=_auth(sections["auth"], profile, notices),
         **sections["options"],
@@ -171,9 +172,7 @@ def _server(sections: Mapping[str, Section], name: str, notices: list[str]) -> G
 
 def _tls(section: Section, name: str, notices: list[str]) -> TlsOptions | None:
     prefix, _ = TLS_PREFIXES[name]
-    if not section.get("enabled"):
-        if section.keys() - {"enabled"}:
-            notices.append(f"the other keys of '{prefix}' have no effect: '{prefix}.enableTls' is not true")
+    if _is_off(section, f"{prefix}.enableTls", notices):
         return None
     if section.get("compatibility"):
         raise SettingError(f"'{prefix}.compatibility' is true, but a port here has TLS or plain text; set it to false")
@@ -182,25 +181,43 @@ def _tls(section: Section, name: str, notices: list[str]) -> TlsOptions | None:
             f"'{prefix}.trustAll' is true, but gRPC here cannot skip the check; name whom to trust in "
             f"'{prefix}.trustCollectionCertFile'"
         )
-    if section.get("key_password"):
-        raise SettingError(
-            f"'{prefix}.certPrivateKeyPassword' is set, but encrypted keys are not read here; decrypt "
-            f"the key and drop the password"
-        )
-    for field, key in (("cert_chain_file", "certChainFile"), ("private_key_file", "certPrivateKey")):
-        if field not in section:
-            raise SettingError(f"'{prefix}.enableTls' is true and '{prefix}.{key}' is missing; name the file")
-    if section.get("mutual") and "trust_collection_file" not in section:
-        raise SettingError(
-            f"'{prefix}.mutualAuthEnable' is true and '{prefix}.trustCollectionCertFile' is missing; name the file"
-        )
     if "compatibility" not in section:
         notices.append(f"'{prefix}.compatibility' is false: a port here has TLS or plain text, never both")
+    files = f"{prefix}.certChainFile", f"{prefix}.certPrivateKey", f"{prefix}.trustCollectionCertFile"
+    return _tls_options(section, f"{prefix}.enableTls", files, is_mutual=section.get("mutual", False))
+
+
+def _http_tls(section: Section, notices: list[str]) -> TlsOptions | None:
+    """The keys are Spring's, as far as they name files in PEM."""
+    if _is_off(section, "server.ssl.enabled", notices):
+        return None
+    client_auth = section.get("client_auth", "none")
+    if client_auth not in ("none", "need"):
+        raise SettingError(f"'server.ssl.client-auth' is '{client_auth}', but here it is need or none")
+    files = "server.ssl.certificate", "server.ssl.certificate-private-key", "server.ssl.trust-certificate"
+    return _tls_options(section, "server.ssl.enabled", files, is_mutual=client_auth == "need")
+
+
+def _is_off(section: Section, switch: str, notices: list[str]) -> bool:
+    if not section.get("enabled") and section.keys() - {"enabled"}:
+        prefix = switch.rpartition(".")[0]
+        notices.append(f"the other keys of '{prefix}' have no effect: '{switch}' is not true")
+    return not section.get("enabled")
+
+
+def _tls_options(section: Section, switch: str, files: tuple[str, str, str], *, is_mutual: bool) -> TlsOptions:
+    """The texts are the keys that turn it on, and that name chain, key and whom to trust."""
+    needed = ("cert_chain_file", "private_key_file", *(("trust_collection_file",) if is_mutual else ()))
+    for field, key in zip(needed, files, strict=False):
+        if field not in section:
+            why = "certificates are asked for" if field == "trust_collection_file" else f"'{switch}' is true"
+            raise SettingError(f"{why} and '{key}' is missing; name the file")
     return TlsOptions(
         cert_chain_file=section["cert_chain_file"],
         private_key_file=section["private_key_file"],
         trust_collection_file=section.get("trust_collection_file"),
-        is_mutual=section.get("mutual", False),
+        is_mutual=is_mutual,
+        key_password=section.get("key_password"),
     )
 
 

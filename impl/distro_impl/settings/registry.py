@@ -140,12 +140,22 @@ def _tls() -> Iterable[Setting]:
             ),
             ("mutualAuthEnable", Kind.FLAG, "mutual", "The other side must show a certificate too."),
             ("certChainFile", Kind.FILE, "cert_chain_file", "The certificate of this node and its chain, PEM."),
-            ("certPrivateKey", Kind.FILE, "private_key_file", "The private key, PEM, not encrypted."),
+            ("certPrivateKey", Kind.FILE, "private_key_file", "The private key, PEM."),
             ("trustCollectionCertFile", Kind.FILE, "trust_collection_file", "Who is trusted, PEM."),
             ("trustAll", Kind.FLAG, "trust_all", "Trust everybody; only `false` is possible here."),
-            ("certPrivateKeyPassword", Kind.TEXT, "key_password", "Not possible here; decrypt the key first."),
+            ("certPrivateKeyPassword", Kind.TEXT, "key_password", "Of an encrypted key; with the extra `tls`."),
         ):
             yield Setting(f"{prefix}.{name}", kind, (f"{section}.{field}",), text, since)
+
+    for name, kind, field, text in (
+        ("enabled", Kind.FLAG, "enabled", "HTTPS on the main port, and towards the main ports of other members."),
+        ("certificate", Kind.FILE, "cert_chain_file", "The certificate of this node and its chain, PEM."),
+        ("certificate-private-key", Kind.FILE, "private_key_file", "The private key, PEM."),
+        ("key-password", Kind.TEXT, "key_password", "Of an encrypted key."),
+        ("trust-certificate", Kind.FILE, "trust_collection_file", "Who is trusted, PEM."),
+        ("client-auth", Kind.TEXT, "client_auth", "`need`: the other side must show a certificate too."),
+    ):
+        yield Setting(f"server.ssl.{name}", kind, (f"http_tls.{field}",), text)
 
 
 def _auth() -> Iterable[Setting]:

@@ -16,8 +16,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from distro_impl.options import GrpcServerOptions
-from distro_impl.security.tls import server_credentials
 from distro_impl.transport.health import Health
+from distro_impl.transport.tls import server_credentials
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
 
 

@@ -18,10 +18,10 @@ import grpc
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
 from distro_impl.ports import PortInUseError, is_free
-from distro_impl.security.tls import channel_credentials
 from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.grpc_server import add_port, grpc_server
 from distro_impl.transport.health import Health
+from distro_impl.transport.tls import channel_credentials
 from distro_impl.transport.transport import InvalidRequestError, Service
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
 
