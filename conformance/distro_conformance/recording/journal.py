@@ -10,7 +10,7 @@ keeps the last row of each (node, client), to write a reading only when it is ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -212,13 +212,13 @@ class TraceJournal:
         return self._recorder.record(node, kind, at_ms=self._clock_ms(), **fields)
 
 
-async def read_state(connection: Connection) -> tuple[Replica, ...]:
+async def read_state(connection: Connection, *, headers: Mapping[str, str] | None = None) -> tuple[Replica, ...]:
     """All clients of a node, native and synced, as it would hand them to a joining member.
 
     `connection` is a cluster-labelled one to the node's cluster port. Raises TargetError when there is no snapshot.
     """
     try:
-        return read_snapshot(await connection.ask("DistroDataRequest", distro_request("SNAPSHOT")))
+        return read_snapshot(await connection.ask("DistroDataRequest", distro_request("SNAPSHOT"), headers=headers))
     except grpc.aio.AioRpcError as error:
         raise TargetError(f"{connection.address} cannot be read: {error.details()}; is the node up?") from error
     except ValueError as error:

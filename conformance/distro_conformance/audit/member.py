@@ -1,0 +1,204 @@
+"""One live member, asked what it holds; nothing is changed by asking.
+
+A SNAPSHOT over the cluster port shows every client with revision and full content, on all releases; from 3.x on it may
+need the identity of the cluster. Where it is refused, the client list over HTTP (2.2.0 and later) shows which clients
+there are and the addresses that they publish, one call a client, paced. Source: wire-protocol.md sections 4.4, 5, 9.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import aiohttp
+
+from distro_conformance.recording.journal import NOTHING_PUBLISHED, read_state
+from distro_conformance.targets.ports import CLUSTER_OFFSET, with_offset
+from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_traces.content import Published, digest
+
+HTTP_TIMEOUT_S = 5.0
+CALLS_PER_SECOND = 50
+"""At most so many HTTP calls a second go to one member; a member has thousands of clients."""
+
+_CLIENT_PATHS = ("/nacos/v2/ns/client", "/nacos/v3/admin/ns/client")
+_NODES_PATHS = ("/nacos/v1/core/cluster/nodes", "/nacos/v3/admin/core/cluster/node/list")
+_LOGIN_PATHS = ("/nacos/v1/auth/login", "/nacos/v3/auth/user/login")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """`identity` is the header pair of the servers among themselves, the other two a console user."""
+
+    identity: tuple[str, str] | None = None
+    username: str | None = None
+    password: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.identity is None else {self.identity[0]: self.identity[1]}
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a member holds of a client. `addresses` is all that HTTP shows; `digest` is of the whole content."""
+
+    addresses: str
+    digest: str | None = None
+    revision: int | None = None
+    published: tuple[str, ...] = field(default=(), compare=False)  # for people
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a member answered. `error` says why there is nothing."""
+
+    member: str
+    source: str = ""  # snapshot, http
+    clients: Mapping[str, Holding] = field(default_factory=dict)
+    release: str | None = None
+    peers: Mapping[str, str] = field(default_factory=dict)  # address to state, as this member sees it
+    error: str | None = None
+
+
+class Member:
+    """A member by its address host:P. Use as an async context manager."""
+
+    def __init__(self, address: str, credentials: Credentials = Credentials()) -> None:
+        """Raises UsageError when it is no address."""
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise UsageError(f"--member {address}: write it as HOST:PORT, with the main port (8848, say)")
+        self.address = address
+        self._credentials = credentials
+        self._connection: Connection | None = None
+        self._token: str | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
+        self._session = aiohttp.ClientSession(timeout=timeout, headers=self._credentials.headers)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._disconnect()
+        if self._session is not None:
+            await self._session.close()
+
+    async def read(self) -> Reading:
+        """What it holds now. Never raises: a member that does not answer is a finding of its own."""
+        release, peers = await self._nodes()
+        try:
+            clients = await self._snapshot()
+            return Reading(self.address, "snapshot", clients, release, peers)
+        except TargetError as refused:
+            await self._disconnect()
+            with contextlib.suppress(TargetError):
+                return Reading(self.address, "http", await self._client_list(), release, peers)
+            return Reading(self.address, release=release, peers=peers, error=str(refused))
+
+    async def _snapshot(self) -> dict[str, Holding]:
+        if self._connection is None:
+            cluster_port = with_offset(self.address, CLUSTER_OFFSET)
+            self._connection = await Connection.open(cluster_port, labels=CLUSTER_LABELS)
+        replicas = await read_state(self._connection, headers=self._credentials.headers)
+        return {
+            replica.client: Holding(
+                _addresses(replica.published), replica.digest, replica.revision, _shown(replica.published)
+            )
+            for replica in replicas
+        }
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _client_list(self) -> dict[str, Holding]:
+        """Raises TargetError when this release has none, or does not show it to us."""
+        for path in _CLIENT_PATHS:
+            listed = await self._get(f"{path}/list")
+            if isinstance(listed, list):
+                return {client: await self._published(path, client) for client in map(str, listed)}
+        raise TargetError(f"{self.address} shows no list of clients over HTTP")
+
+    async def _published(self, path: str, client: str) -> Holding:
+        await asyncio.sleep(1 / CALLS_PER_SECOND)
+        rows = await self._get(f"{path}/publish/list", clientId=client)
+        published = tuple(_published_row(row) for row in rows or () if isinstance(row, Mapping))
+        return Holding(_addresses(published), published=_shown(published))
+
+    async def _nodes(self) -> tuple[str | None, dict[str, str]]:
+        """The release of this member and the states in which it sees all of them, as far as it says so."""
+        for path in _NODES_PATHS:
+            listed = await self._get(path)
+            if isinstance(listed, list):
+                rows = [row for row in listed if isinstance(row, Mapping)]
+                states = {str(row.get("address")): str(row.get("state")) for row in rows}
+                own = next((row for row in rows if row.get("address") == self.address), {})
+                return (own.get("extendInfo") or {}).get("version"), states
+        return None, {}
+
+    async def _get(self, path: str, **parameters: str) -> Any:
+        """The `data` of the answer; None when there is none."""
+        assert self._session is not None
+        if self._credentials.username is not None and self._token is None:
+            self._token = await self._login()
+        if self._token:
+            parameters["accessToken"] = self._token
+        try:
+            async with self._session.get(f"http://{self.address}{path}", params=parameters) as response:
+                body = await response.json(content_type=None) if response.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return None
+        return body.get("data") if isinstance(body, Mapping) and "data" in body else body
+
+    async def _login(self) -> str:
+        """Raises UsageError when the user is refused; an empty token where there is no login."""
+        assert self._session is not None
+        form = {"username": self._credentials.username, "password": self._credentials.password}
+        refused = False
+        for path in _LOGIN_PATHS:
+            try:
+                async with self._session.post(f"http://{self.address}{path}", data=form) as response:
+                    body = await response.json(content_type=None) if response.status == 200 else None
+                    refused = refused or response.status in (401, 403)
+            except (aiohttp.ClientError, TimeoutError, ValueError):
+                continue
+            if isinstance(body, Mapping) and body.get("accessToken"):
+                return str(body["accessToken"])
+        if refused:
+            raise UsageError(f"{self.address} refuses user {self._credentials.username}; check name and password")
+        return ""
+
+
+def _published_row(row: Mapping[str, Any]) -> Published:
+    """2.x and 3.x name the same fields differently."""
+    instance = row.get("registeredInstance") or row.get("publisherInfo") or {}
+    return Published(
+        str(row.get("namespace") or row.get("namespaceId") or "public"),
+        str(row.get("group") or row.get("groupName") or ""),
+        str(row.get("serviceName") or ""),
+        str(instance.get("ip") or ""),
+        int(instance.get("port") or 0),
+        str(instance.get("cluster") or instance.get("clusterName") or "DEFAULT"),
+    )
+
+
+def _addresses(published: tuple[Published, ...]) -> str:
+    """The digest of what HTTP shows too: no health, no metadata."""
+    return digest(Published(p.namespace, p.group, p.service, p.ip, p.port, p.cluster) for p in published)
+
+
+def _shown(published: tuple[Published, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"{p.group}@@{p.service} {p.ip}:{p.port}{'' if p.healthy else ' unhealthy'}" for p in sorted(published)
+    )
+
+
+NOTHING = Holding(NOTHING_PUBLISHED, NOTHING_PUBLISHED)
+"""A client that publishes nothing is in no subscriber's view, as one that is not there."""

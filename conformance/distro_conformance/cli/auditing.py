@@ -1,0 +1,150 @@
+"""`distrocheck audit --member HOST:PORT …`: what live members hold, compared."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.verdict import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from distro_conformance.audit.compare import Audit, Audited, Held
+    from distro_conformance.audit.member import Credentials
+
+
+@app.command()
+def audit(
+    member: Annotated[list[str], typer.Option(help="A member, HOST:PORT with the main port; repeat for each.")],
+    interval_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two readings.")] = 12.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on, with a live table, until interrupted.")] = False,
+    identity: Annotated[
+        str | None,
+        typer.Option(help="KEY=VALUE of the servers among themselves.", envvar="DISTROCHECK_IDENTITY"),
+    ] = None,
+    username: Annotated[str | None, typer.Option(help="A user of the console, where HTTP wants one.")] = None,
+    password: Annotated[str, typer.Option(help="Better in the environment.", envvar="DISTROCHECK_PASSWORD")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Ask live members what they hold, twice, and name the clients about which they differ. Nothing is changed."""
+    from distro_conformance.audit.member import Credentials
+
+    if len(set(member)) < 2:
+        raise UsageError("name at least two members with --member, else there is nothing to compare")
+    if json and follow:
+        raise UsageError("--follow shows a table until it is interrupted; --json is one document; choose one")
+    key, equals, value = (identity or "").partition("=")
+    if identity is not None and not (key and equals):
+        raise UsageError("--identity: write it as KEY=VALUE (nacos.core.auth.server.identity.key and .value)")
+    credentials = Credentials((key, value) if identity is not None else None, username, password)
+    audited = asyncio.run(_audit(tuple(dict.fromkeys(member)), credentials, interval_s, follow))
+    if json:
+        print_json("audit", _document(audited))
+    else:
+        for reading in audited.readings:
+            say(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}'}")
+        for client in audited.diverged:
+            row("violates", client.sentence())
+        row(audited.verdict, f"{audited.clients} clients on {len(audited.readings)} members")
+    raise typer.Exit(audited.verdict.exit_code)
+
+
+async def _audit(members: Sequence[str], credentials: Credentials, interval_s: float, follow: bool) -> Audited:
+    from distro_conformance.audit.compare import Audit
+    from distro_conformance.audit.member import Member
+    from distro_conformance.waiting import RealClock
+
+    async with contextlib.AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(Member(address, credentials)) for address in members]
+        looking = Audit(opened, RealClock())
+        if follow:
+            return await _follow(looking, interval_s)
+        with progress() as on_progress:
+            on_progress("first reading")
+            await looking.look()
+            on_progress(f"second reading in {interval_s:g} s")
+            await asyncio.sleep(interval_s)
+            return await looking.look()
+
+
+async def _follow(looking: Audit, interval_s: float) -> Audited:
+    """Until interrupted; returns what was seen last."""
+    from rich.live import Live
+
+    from distro_conformance.cli.console import errors
+
+    audited = await looking.look()
+    with Live(_table(audited), console=errors, auto_refresh=False) as live, contextlib.suppress(asyncio.CancelledError):
+        while True:
+            await asyncio.sleep(interval_s)
+            audited = await looking.look()
+            live.update(_table(audited), refresh=True)
+    return audited
+
+
+def _table(audited: Audited) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"{audited.clients} clients, reading {audited.rounds}", box=None, header_style="bold")
+    for name in ("client", "differs for", *(reading.member for reading in audited.readings)):
+        table.add_column(escape(name))
+    for client in audited.diverged:
+        held = {each.member: each for each in client.members}
+        cells = [_cell(held.get(reading.member)) for reading in audited.readings]
+        table.add_row(escape(client.client), f"{client.seen_for_s:.0f} s", *map(escape, cells))
+    return table
+
+
+def _cell(held: Held | None) -> str:
+    if held is None:
+        return "?"
+    if held.holding is None:
+        return "-"
+    return ", ".join(held.holding.published) or "nothing published"
+
+
+def _document(audited: Audited) -> dict[str, Any]:
+    return {
+        "verdict": audited.verdict,
+        "members": [
+            {
+                "member": reading.member,
+                "source": reading.source or None,
+                "clients": len(reading.clients),
+                "release": reading.release,
+                "peers": dict(reading.peers),
+                "error": reading.error,
+            }
+            for reading in audited.readings
+        ],
+        "clients": audited.clients,
+        "diverged": [
+            {
+                "client": client.client,
+                "since": client.since.isoformat(timespec="milliseconds"),
+                "seen_for_s": round(client.seen_for_s, 3),
+                "members": [
+                    {
+                        "member": held.member,
+                        "held": held.holding is not None,
+                        "revision": held.holding.revision if held.holding else None,
+                        "digest": held.holding.digest if held.holding else None,
+                        "published": list(held.holding.published) if held.holding else [],
+                        "stuck": held.is_stuck,
+                    }
+                    for held in client.members
+                ],
+            }
+            for client in audited.diverged
+        ],
+        "rounds": audited.rounds,
+    }

@@ -1,0 +1,173 @@
+"""Live members compared: a copy behind a cut link is named, what is on its way is not, over gRPC and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from distro_conformance.audit import member as member_module
+from distro_conformance.audit.compare import Audit, Audited
+from distro_conformance.audit.member import Credentials, Member
+from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_model.actions import Advance, Connect, Crash, Cut, Disconnect, Heal, Register
+
+THEN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+VERIFIED_MS = 12_000
+
+
+class Audited3:
+    """Three nodes, two clients, and an audit of them in virtual time."""
+
+    def __init__(self, cluster: EmbeddedCluster, audit: Audit) -> None:
+        self.cluster, self.audit = cluster, audit
+
+    async def do(self, *actions: Any) -> None:
+        for action in actions:
+            await self.cluster.perform(action)
+
+    async def twice(self, apart_ms: int = VERIFIED_MS) -> Audited:
+        await self.audit.look()
+        await self.do(Advance(apart_ms))
+        return await self.audit.look()
+
+    def address(self, name: str) -> str:
+        return self.cluster.servers[name].address
+
+
+@contextlib.asynccontextmanager
+async def audited_cluster(profile: str) -> AsyncIterator[Audited3]:
+    cluster = EmbeddedCluster(serves_http=True)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            await cluster.start(["a", "b", "c"], profile)
+            members = [await stack.enter_async_context(Member(server.address)) for server in cluster.servers.values()]
+            lab = Audited3(cluster, Audit(members, cluster.clock, lambda: THEN))
+            await lab.do(Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(VERIFIED_MS))
+            yield lab
+        finally:
+            await stack.aclose()
+            await cluster.stop()
+
+
+def plays(scene: Callable[[Audited3], Awaitable[None]], profile: str = "nacos-2.2.4") -> None:
+    async def played() -> None:
+        async with audited_cluster(profile) as lab:
+            await scene(lab)
+
+    asyncio.run(played())
+
+
+def test_members_that_agree_conform() -> None:
+    async def scene(lab: Audited3) -> None:
+        audited = await lab.twice()
+        assert (audited.verdict, audited.clients, audited.diverged) == (Verdict.CONFORMS, 1, ())
+        assert [reading.source for reading in audited.readings] == ["snapshot"] * 3
+        assert {reading.release for reading in audited.readings} == {"2.2.4"}
+        assert set(audited.readings[0].peers.values()) == {"UP"}
+
+    plays(scene)
+
+
+def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and_since_when() -> None:
+    async def scene(lab: Audited3) -> None:
+        await lab.do(Cut("a", "b"), Register("c1", "web", "10.0.0.2:80"), Advance(5_000))
+        audited = await lab.twice()
+        assert audited.verdict is Verdict.VIOLATES
+        (client,) = audited.diverged
+        shown = {held.member: held.holding.published for held in client.members if held.holding}
+        assert shown[lab.address("a")] == shown[lab.address("c")] == ("DEFAULT_GROUP@@web 10.0.0.2:80",)
+        assert shown[lab.address("b")] == ("DEFAULT_GROUP@@web 10.0.0.1:80",)
+        assert [held.holding.revision for held in client.members if held.holding] == [2, 1, 1]  # c: B10
+        assert client.seen_for_s == 12
+        assert client.since.isoformat() == "2026-11-22T11:59:48+00:00"
+        assert "10.0.0.1:80 (revision 1)" in client.sentence()
+
+        await lab.do(Advance(VERIFIED_MS))
+        (still,) = (await lab.audit.look()).diverged
+        assert (still.seen_for_s, client.client) == (24, still.client)
+
+        await lab.do(Heal("a", "b"), Advance(20_000))
+        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+
+    plays(scene)
+
+
+def test_a_client_that_one_member_never_heard_to_end_is_named() -> None:
+    async def scene(lab: Audited3) -> None:
+        await lab.do(Cut("a", "b"), Disconnect("c1"), Advance(5_000))
+        (client,) = (await lab.twice()).diverged
+        assert [held.member for held in client.members if held.holding] == [lab.address("b")]
+
+    plays(scene)
+
+
+def test_a_client_that_changes_all_the_time_is_busy_and_not_diverged() -> None:
+    async def scene(lab: Audited3) -> None:
+        await lab.audit.look()
+        for port in range(81, 91):
+            await lab.do(Advance(1_700), Register("c1", "web", f"10.0.0.1:{port}"))
+            assert (await lab.audit.look()).diverged == ()
+
+    plays(scene)
+
+
+def test_a_change_just_before_the_reading_is_on_its_way() -> None:
+    async def scene(lab: Audited3) -> None:
+        await lab.audit.look()
+        await lab.do(Advance(VERIFIED_MS), Connect("c2", "b"), Register("c2", "web", "10.0.0.9:80"))
+        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+        await lab.do(Advance(VERIFIED_MS))
+        assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+
+    plays(scene)
+
+
+def test_where_a_snapshot_is_refused_the_client_list_shows_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise TargetError("no snapshot for you")
+
+    monkeypatch.setattr(member_module, "read_state", refused)
+
+    async def scene(lab: Audited3) -> None:
+        assert (await lab.twice()).verdict is Verdict.CONFORMS
+        await lab.do(Cut("a", "b"), Register("c1", "web", "10.0.0.2:80"), Advance(5_000))
+        audited = await lab.twice()
+        (client,) = audited.diverged
+        assert [reading.source for reading in audited.readings] == ["http"] * 3
+        assert [held.holding.revision for held in client.members if held.holding] == [None] * 3
+
+    plays(scene)
+
+
+def test_a_member_that_does_not_answer_leaves_the_verdict_open_and_two_end_it() -> None:
+    async def scene(lab: Audited3) -> None:
+        await lab.do(Crash("c"))
+        audited = await lab.twice()
+        assert audited.verdict is Verdict.INCONCLUSIVE
+        (silent,) = [reading for reading in audited.readings if reading.error]
+        assert silent.member == lab.address("c")
+        await lab.do(Crash("b"))
+        with pytest.raises(TargetError, match="fewer than two members can be read"):
+            await lab.audit.look()
+
+    plays(scene)
+
+
+def test_asking_changes_nothing() -> None:
+    async def scene(lab: Audited3) -> None:
+        before = await lab.cluster.observe()
+        await lab.twice(apart_ms=0)
+        assert await lab.cluster.observe() == before
+
+    plays(scene)
+
+
+def test_an_address_without_a_port_is_refused() -> None:
+    with pytest.raises(UsageError, match="--member localhost: write it as HOST:PORT"):
+        Member("localhost", Credentials())
