@@ -27,7 +27,9 @@ LEASE = "lease"
 _SENT, _RECEIVED = Kind.REQUEST_SENT.value, Kind.REQUEST_RECEIVED.value
 _REPLIED, _ENDED = Kind.REPLY_SENT.value, Kind.REPLY_RECEIVED.value
 _APPLIED, _REMOVED = Kind.REPLICA_APPLIED.value, Kind.REPLICA_REMOVED.value
-_OUTCOMES = {result: Outcome(result.value).value for result in CallResult}
+_OUTCOMES = {
+    result: (Outcome.ERROR if result is CallResult.UNREADABLE else Outcome(result.value)).value for result in CallResult
+}
 
 
 class SimulationJournal:
