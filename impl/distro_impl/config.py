@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distro_impl.limits import UNLIMITED, ConnectionLimits
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.profiles import PROFILES, Profile
-from distro_impl.remote.limits import UNLIMITED, ConnectionLimits
 
 SDK_PORT_OFFSET = 1000
 CLUSTER_PORT_OFFSET = 1001

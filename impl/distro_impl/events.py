@@ -1,7 +1,6 @@
 """What a node tells whoever watches it: one event for each change of what it holds of a client.
 
-Told in the moment of the change and in its order, so that a recorder can number the events. Nothing is built when
-nobody watches.
+Told in the moment of the change and in its order, so that a recorder can number the events.
 """
 
 from __future__ import annotations
@@ -10,10 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from distro_impl.clocks.clock import Clock
-from distro_impl.naming.client import Client
-from distro_impl.profiles import Profile, RevisionTakenOver
 
 
 class NodeEventKind(StrEnum):
@@ -43,33 +38,3 @@ class NodeEvent:
 
 
 Observer = Callable[[NodeEvent], None]
-
-
-class Watch:
-    """Tells the observer of one node, if there is one, until the node dies."""
-
-    def __init__(self, node: str, clock: Clock, observer: Observer | None, profile: Profile) -> None:
-        self._node, self._clock, self._observer = node, clock, observer
-        self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
-
-    def tell(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
-        """Something happened to `client`, which holds its state of now."""
-        if self._observer is None:
-            return
-        holds = kind not in (NodeEventKind.CLIENT_DISCONNECTED, NodeEventKind.REPLICA_REMOVED)
-        has_revision = holds and (client.responsible or self._keeps_copied_revision)
-        self._observer(
-            NodeEvent(
-                node=self._node,
-                at_ms=self._clock.now_ms(),
-                kind=kind,
-                client=client.id,
-                native=client.responsible,
-                revision=client.revision if has_revision else None,
-                sync_data=client.sync_data(with_revision=has_revision) if holds else None,
-                reason=reason,
-            )
-        )
-
-    def close(self) -> None:
-        self._observer = None

@@ -15,9 +15,9 @@ from distro_impl.config import NodeConfig
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.record import DistroRecord
 from distro_impl.events import Observer
+from distro_impl.limits import ConnectionLimits
 from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.remote.limits import ConnectionLimits
 from distro_impl.settings.errors import SettingError
 from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Transport

@@ -10,7 +10,7 @@ import pytest
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, STRICT, Lab, RawClient, Run
 
 from distro_impl import PROFILES, Node, NodeConfig, Profile, VirtualClock, free_main_ports
-from distro_impl.remote.limits import ConnectionLimits, LimitRuleError
+from distro_impl.limits import ConnectionLimits, LimitRuleError
 from distro_protos import Message
 
 NACOS_2_3_2 = PROFILES["nacos-2.3.2"]

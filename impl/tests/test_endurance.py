@@ -13,10 +13,10 @@ from impl_lab import STRICT, Lab, RawClient, errors_logged
 from payloads import random_payloads
 
 from distro_impl import Node, VirtualClock
+from distro_impl.limits import UNLIMITED
 from distro_impl.naming.client import Client
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import MAX_IDS_WITHOUT_STREAM, ConnectionManager
-from distro_impl.remote.limits import UNLIMITED
 
 pytestmark = pytest.mark.wire
 

@@ -6,12 +6,12 @@ import pytest
 from impl_lab import NACOS_2_2_4, STRICT
 
 from distro_impl import NodeConfig, Profile, VirtualClock
-from distro_impl.distro.mapper import DistroMapper, distro_hash
+from distro_impl.distro.mapper import DistroMapper, OwnersChanged, distro_hash
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import NotifyCenter, OwnersChanged
+from distro_impl.notify_center import NotifyCenter
 
 A, B, C = MEMBERS = ("127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868")
 

@@ -10,9 +10,9 @@ from impl_lab import STRICT, Lab
 
 from distro_impl import PROFILES, NodeConfig, SystemClock
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
-from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.membership.members import MembersChanged, MemberState, ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
-from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient
 from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
 from distro_protos import Message, Payload

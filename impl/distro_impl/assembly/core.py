@@ -8,7 +8,8 @@ from typing import Self
 from distro_impl.clocks.clock import Clock
 from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.config import NodeConfig
-from distro_impl.events import Observer, Watch
+from distro_impl.events import Observer
+from distro_impl.naming.watch import Watch
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.transport.transport import Transport

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,6 +24,7 @@ from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.handlers import CORE_HANDLERS, Handler
+from distro_impl.security.callers import CLUSTER_ONLY
 from distro_impl.security.inner_api import InnerApi
 from distro_impl.security.request_filter import RemoteRequestAuthFilter
 from distro_impl.security.tokens import TokenManager
@@ -77,25 +79,30 @@ def grpc_servers(
     core, options = remote.core, remote.core.config.options
     handlers = _handlers(remote, membership, naming, distro)
 
-    def server(offset: int, purpose: str, options: GrpcServerOptions, *, refuses: bool = False) -> RequestAcceptor:
+    refusal = RemoteRequestAuthFilter(remote.inner_api, remote.tokens).refusal
+
+    def server(
+        offset: int, purpose: str, options: GrpcServerOptions, forbidden: Collection[str] = ()
+    ) -> RequestAcceptor:
         return RequestAcceptor(
             ip=core.config.ip,
             port=core.config.port + offset,
             purpose=f"{purpose} gRPC of node {core.config.address}",
             options=options,
             transport=core.transport,
-            refuses_cluster_requests=refuses,
+            forbidden=forbidden,
             clock=core.clock,
             profile=core.profile,
             connections=remote.connections,
             handlers=handlers,
-            auth_filter=RemoteRequestAuthFilter(remote.inner_api, remote.tokens),
+            refusal=refusal,
             health=remote.health,
             is_started=lambda: core.clock.is_running,
         )
 
+    forbidden = () if core.profile.distro_on_sdk_port else CLUSTER_ONLY
     return (
-        server(SDK_PORT_OFFSET, "SDK", options.sdk_server, refuses=not core.profile.distro_on_sdk_port),
+        server(SDK_PORT_OFFSET, "SDK", options.sdk_server, forbidden),
         server(CLUSTER_PORT_OFFSET, "cluster", options.cluster_server),
     )
 

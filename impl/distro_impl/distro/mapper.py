@@ -7,15 +7,24 @@ class DistroMapper.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from distro_impl.java_hash import java_hash
 from distro_impl.json_fields import JAVA_INT_MAX
-from distro_impl.membership.members import MemberState, ServerMemberManager
+from distro_impl.membership.members import MembersChanged, MemberState, ServerMemberManager
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import MembersChanged, NotifyCenter, OwnersChanged
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersChanged:
+    """Some ip:port clients may have another owner now; the function tells the one before, by tag."""
+
+    owner_before: Callable[[str], str]
 
 
 class DistroMapper:

@@ -7,14 +7,24 @@ Source: wire-protocol.md section 6.5.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.notify_center import NotifyCenter, VerifyFailed
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyFailed:
+    """A peer answered a verify with a typed failure."""
+
+    client_id: str
+    peer: str
 
 
 class VerifyTask:

@@ -12,8 +12,8 @@ from typing import Any
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig
-from distro_impl.membership.members import ServerMemberManager
-from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_impl.membership.members import MembersChanged, ServerMemberManager
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.cluster_client import ClusterClient
 from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_impl.transport.transport import PeerLink, Transport

@@ -16,7 +16,7 @@ from distro_impl.config import NodeConfig
 from distro_impl.json_fields import FieldError, read_field
 from distro_impl.logs import logger
 from distro_impl.membership.cluster_log import ClusterLog
-from distro_impl.notify_center import MembersChanged, NotifyCenter
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
 from distro_impl.remote.request_fields import MEMBER
@@ -38,6 +38,15 @@ def read_member(node: object) -> Json | None:
     except FieldError:
         return None
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """The member list changed, or the state of a member, or what it says of itself. Addresses are sorted; `healthy`
+    are those that are UP or SUSPICIOUS; both have this node in them."""
+
+    members: tuple[str, ...]
+    healthy: tuple[str, ...]
 
 
 class MemberState(StrEnum):

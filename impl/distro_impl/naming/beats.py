@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from distro_impl.clocks.clock import Clock, TimerHandle
+from distro_impl.naming.changes import ClientRemoved, IpPortClientCreated
 from distro_impl.naming.client import PublishedInstance
 from distro_impl.naming.client_manager import MISSED_TURN, ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.service_info import heart_beat
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import ClientRemoved, IpPortClientCreated, NotifyCenter
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 
 BEAT_CHECK_PERIOD_MS = 5_000

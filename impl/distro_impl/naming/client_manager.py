@@ -14,20 +14,21 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.events import NodeEventKind, Watch
-from distro_impl.naming.client import Client, Published, PublishedInstance, Service, SyncData
-from distro_impl.naming.ip_port_client import Agent, IpPortClient, Ownership, is_ip_port
-from distro_impl.naming.naming_log import NamingLog
-from distro_impl.naming.service_manager import ServiceManager
-from distro_impl.notify_center import (
+from distro_impl.events import NodeEventKind
+from distro_impl.naming.changes import (
     ClientChanged,
     ClientRemoved,
     IpPortClientCreated,
-    NotifyCenter,
     ServiceChanged,
     ServiceRemoved,
     ServiceSubscribed,
 )
+from distro_impl.naming.client import Client, Published, PublishedInstance, Service, SyncData
+from distro_impl.naming.ip_port_client import Agent, IpPortClient, Ownership, is_ip_port
+from distro_impl.naming.naming_log import NamingLog
+from distro_impl.naming.service_manager import ServiceManager
+from distro_impl.naming.watch import Watch
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile, RevisionTakenOver
 
 LEASE, CONNECTED = "lease", "connected"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.naming.changes import ServiceChanged, ServiceSubscribed
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
@@ -17,7 +18,7 @@ from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.naming.udp_push import UdpPushService
-from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceSubscribed
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.tasks.delay_engine import DelayTaskEngine

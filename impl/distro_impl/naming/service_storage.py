@@ -8,10 +8,11 @@ drops it. Nothing in Distro depends on it. Source: wire-protocol.md section 3.2,
 from __future__ import annotations
 
 from distro_impl.clocks.clock import Clock
+from distro_impl.naming.changes import ServiceChanged, ServiceRemoved
 from distro_impl.naming.client import Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.service_info import hosts_of, service_info
-from distro_impl.notify_center import NotifyCenter, ServiceChanged, ServiceRemoved
+from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_protos import Json
 

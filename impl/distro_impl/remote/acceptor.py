@@ -6,7 +6,7 @@ wire-protocol.md sections 1.2 (settings), 1.5 (order of checks for a unary reque
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -29,10 +29,8 @@ from distro_impl.remote.errors import (
     failure,
     success,
 )
-from distro_impl.remote.handlers import Handler, Reply, Request
+from distro_impl.remote.handlers import Handler, Refusal, Reply, Request
 from distro_impl.remote.request_fields import read_body
-from distro_impl.security.callers import CLUSTER_ONLY
-from distro_impl.security.request_filter import RemoteRequestAuthFilter
 from distro_impl.transport.health import Health
 from distro_impl.transport.transport import InvalidRequestError, Server, ServerStream, Transport
 from distro_protos import Payload, UnreadableBodyError, decode, encode
@@ -53,19 +51,20 @@ class RequestAcceptor:
         purpose: str,
         options: GrpcServerOptions,
         transport: Transport,
-        refuses_cluster_requests: bool,
+        forbidden: Collection[str],
         clock: Clock,
         profile: Profile,
         connections: ConnectionManager,
         handlers: Mapping[str, Handler],
-        auth_filter: RemoteRequestAuthFilter,
+        refusal: Refusal,
         health: Health,
         is_started: Callable[[], bool],
     ) -> None:
+        """`forbidden` are types of requests that are refused on this port, whoever sends them."""
         self._ip, self._port, self._purpose = ip, port, purpose
         self._options, self._transport = options, transport
-        self._auth_filter, self._health = auth_filter, health
-        self._refuses_cluster_requests = refuses_cluster_requests
+        self._refusal, self._health = refusal, health
+        self._forbidden = forbidden
         self._clock, self._profile = clock, profile
         self._connections, self._handlers, self._is_started = connections, handlers, is_started
         self._server: Server | None = None
@@ -107,7 +106,7 @@ class RequestAcceptor:
 
     def _reply(self, payload: Payload, peer: PeerKey) -> Reply:
         type_name = payload.metadata.type
-        if self._refuses_cluster_requests and type_name in CLUSTER_ONLY:
+        if type_name in self._forbidden:
             raise NacosError(BAD_GATEWAY, f" invoke {type_name} from sdk is forbidden")
         if not self._is_started():
             raise NacosError(INVALID_SERVER_STATUS, "Server is starting,please try later.")
@@ -130,7 +129,7 @@ class RequestAcceptor:
         connection.touch()
         request = Request(type_name, body, connection_id, message.headers, connection.meta.client_ip)
         try:
-            return self._auth_filter.refusal(request) or handler(request)
+            return self._refusal(request) or handler(request)
         except NacosError as error:
             in_result = error.code if self._profile.exception_code_in_result else SERVER_ERROR
             return "ErrorResponse", failure(in_result, error.code, error.message)

@@ -13,10 +13,10 @@ from itertools import count
 from urllib.parse import unquote
 
 from distro_impl.clocks.clock import Clock, Waiting
+from distro_impl.limits import ConnectionLimits, SdkCounts
 from distro_impl.logs import logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionBusyError
-from distro_impl.remote.limits import ConnectionLimits, SdkCounts
 from distro_protos import Json, encode
 
 MAX_IDS_WITHOUT_STREAM = 10_000

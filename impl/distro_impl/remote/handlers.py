@@ -39,6 +39,9 @@ Reply = tuple[str, Json]
 Handler = Callable[[Request], Reply]
 """Runs without interruption. What it raises is answered with `ErrorResponse`."""
 
+Refusal = Callable[[Request], Reply | None]
+"""What stands before the handlers; None lets the request pass."""
+
 
 def _health_check(_: Request) -> Reply:
     return "HealthCheckResponse", success()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from distro_impl.json_fields import fields, integer, map_of, read_field
-from distro_impl.remote.connection import ConnectionMeta
 from distro_protos import Json, read_json
 
 NO_LIMIT = -1
@@ -19,6 +19,21 @@ NO_LIMIT = -1
 
 class LimitRuleError(ValueError):
     """A limit rule that cannot be used; the message says where it is wrong."""
+
+
+class CountedConnection(Protocol):
+    """What counting needs to know of a connection."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def client_ip(self) -> str: ...
+    @property
+    def app_name(self) -> str: ...
+    @property
+    def is_sdk(self) -> bool: ...
+    @property
+    def created_ms(self) -> int: ...
 
 
 class SdkCounts:
@@ -29,7 +44,7 @@ class SdkCounts:
         self.by_ip: Counter[str] = Counter()
         self.by_app: Counter[str] = Counter()
 
-    def add(self, meta: ConnectionMeta, by: int = 1) -> None:
+    def add(self, meta: CountedConnection, by: int = 1) -> None:
         if meta.is_sdk:
             self.total += by
             for counter, key in ((self.by_ip, meta.client_ip), (self.by_app, meta.app_name)):
@@ -37,7 +52,7 @@ class SdkCounts:
                 if not counter[key]:
                     del counter[key]
 
-    def remove(self, meta: ConnectionMeta) -> None:
+    def remove(self, meta: CountedConnection) -> None:
         self.add(meta, by=-1)
 
 
@@ -70,7 +85,7 @@ class ConnectionLimits:
             "countLimitPerClientApp": dict(self.client_apps),
         }
 
-    def refusal(self, newcomer: ConnectionMeta, connected: SdkCounts) -> str | None:
+    def refusal(self, newcomer: CountedConnection, connected: SdkCounts) -> str | None:
         """Why one more connection would be too many, or None."""
         if not newcomer.is_sdk:
             return None
@@ -85,7 +100,7 @@ class ConnectionLimits:
                 return f"{count} connections {whose}, the limit is {limit}"
         return None
 
-    def over_limit(self, connected: Iterable[ConnectionMeta]) -> list[str]:
+    def over_limit(self, connected: Iterable[CountedConnection]) -> list[str]:
         """Ids of the connections that a lowered limit leaves no room for; the oldest stay."""
         kept, expelled = SdkCounts(), []
         for meta in sorted(connected, key=lambda meta: meta.created_ms):

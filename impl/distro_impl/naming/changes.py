@@ -1,0 +1,54 @@
+"""What happens in naming, for who listens: Distro, the pushes, the views of services, the beats.
+
+Told through the NotifyCenter, so that naming knows none of them. Source: wire-protocol.md sections 6.1 and 6.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distro_impl.naming.client import Client, Service
+from distro_impl.naming.ip_port_client import IpPortClient
+
+
+@dataclass(frozen=True, slots=True)
+class ClientChanged:
+    """A client's published set changed, by its own connection or by a peer."""
+
+    client: Client
+
+
+@dataclass(frozen=True, slots=True)
+class IpPortClientCreated:
+    """This node has an ip:port client that it had not."""
+
+    client: IpPortClient
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRemoved:
+    """A client is gone from this node."""
+
+    client: Client
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChanged:
+    """The publishers of a service changed; all its subscribers here are to be told."""
+
+    service: Service
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRemoved:
+    """A service that was empty for long does not exist here any more."""
+
+    service: Service
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSubscribed:
+    """A client of ours subscribed for the first time; it alone is to be told."""
+
+    service: Service
+    client_id: str

@@ -1,0 +1,41 @@
+"""Tells the observer of a node of every change of what the node holds of a client (events.py).
+
+Told in the moment of the change and in its order. Nothing is built when nobody watches.
+"""
+
+from __future__ import annotations
+
+from distro_impl.clocks.clock import Clock
+from distro_impl.events import NodeEvent, NodeEventKind, Observer
+from distro_impl.naming.client import Client
+from distro_impl.profiles import Profile, RevisionTakenOver
+
+
+class Watch:
+    """Tells the observer of one node, if there is one, until the node dies."""
+
+    def __init__(self, node: str, clock: Clock, observer: Observer | None, profile: Profile) -> None:
+        self._node, self._clock, self._observer = node, clock, observer
+        self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
+
+    def tell(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
+        """Something happened to `client`, which holds its state of now."""
+        if self._observer is None:
+            return
+        holds = kind not in (NodeEventKind.CLIENT_DISCONNECTED, NodeEventKind.REPLICA_REMOVED)
+        has_revision = holds and (client.responsible or self._keeps_copied_revision)
+        self._observer(
+            NodeEvent(
+                node=self._node,
+                at_ms=self._clock.now_ms(),
+                kind=kind,
+                client=client.id,
+                native=client.responsible,
+                revision=client.revision if has_revision else None,
+                sync_data=client.sync_data(with_revision=has_revision) if holds else None,
+                reason=reason,
+            )
+        )
+
+    def close(self) -> None:
+        self._observer = None
