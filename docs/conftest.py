@@ -20,6 +20,9 @@ from pathlib import Path
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
+collect_ignore = ["examples"]
+"""Projects of their own; tests of the kit run them as their users would."""
+
 ROOT = Path(__file__).resolve().parent.parent
 COMPARISON = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SECONDS_MAX = 180

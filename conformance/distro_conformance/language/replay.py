@@ -112,7 +112,7 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel):
             continue
         if isinstance(line.step, Expect):
-            await _hold(model, line.step)
+            await hold(model, line.step)
             continue
         why_not = model.forbidden(line.step)
         if why_not is not None:
@@ -163,7 +163,7 @@ async def _run_line(cluster: Cluster, line: Line) -> tuple[Verdict, str]:
             case ExpectModel():
                 return Verdict.CONFORMS, "holds"
             case Expect() as expect:
-                return await _hold(cluster, expect)
+                return await hold(cluster, expect)
             case Query(service, node):
                 seen = {listed(found) for found in await cluster.query(node, service)}
                 return Verdict.CONFORMS, "shows " + " or ".join(sorted(seen))
@@ -182,7 +182,7 @@ async def _run_line(cluster: Cluster, line: Line) -> tuple[Verdict, str]:
     return Verdict.CONFORMS, "done"
 
 
-async def _hold(cluster: Cluster, expect: Expect) -> tuple[Verdict, str]:
+async def hold(cluster: Cluster, expect: Expect) -> tuple[Verdict, str]:
     """Until the condition holds in every possible state; then, with `for`, until it no longer does."""
     reasons: Sequence[str | None] = ()
 

@@ -129,6 +129,14 @@ def parse(text: str, name: str = "scenario") -> Scenario:
     return replace(scenario, lines=tuple(lines), comment="\n".join(comment))
 
 
+def read_line(text: str, nodes: Sequence[str]) -> Step:
+    """One step by itself. Raises ScenarioError."""
+    try:
+        return _step(text.strip(), tuple(nodes))
+    except ValueError as error:
+        raise ScenarioError(f"{error}: '{text}'") from error
+
+
 def _header(scenario: Scenario, content: str) -> Scenario | None:
     verb, *words = content.split()
     if verb == "nodes":

@@ -1,0 +1,72 @@
+"""The pytest plugin: a cluster for tests, and the requirements as tests of a target.
+
+Pytest loads this module in every run of whoever has the kit installed, so it is light: the nodes, gRPC and the rest
+are imported by the fixture or the item that needs them. docs/how-to/pytest.md says how it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from distro_conformance.plugin.cluster import TestCluster
+    from distro_conformance.plugin.target import TargetRun
+
+_MARK = "distro(nodes=3, profile='strict', time='real', http=True): what distro_cluster starts for this test"
+_KEY: pytest.StashKey[TargetRun] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("distrocheck", "a cluster of Nacos' Distro protocol, without Java")
+    group.addoption(
+        "--distro-target",
+        metavar="TARGET",
+        help="hold this node against the requirements, a test each: embedded, nacos:2.2.4, process:FILE.toml, ...",
+    )
+    group.addoption("--distro-profile", metavar="PROFILE", help="the behaviour expected of it; default: its own")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _MARK)
+
+
+@pytest.fixture
+def distro_cluster(request: pytest.FixtureRequest) -> Iterator[TestCluster]:
+    """A cluster that SDKs cannot tell from Nacos; see `distro_conformance.plugin.cluster.TestCluster`."""
+    from distro_conformance.plugin.cluster import started  # noqa: PLC0415 - only whoever asks for a cluster pays
+
+    marker = request.node.get_closest_marker("distro")
+    with started(**(marker.kwargs if marker else {})) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def distro_target(request: pytest.FixtureRequest) -> TargetRun:
+    """The node of `--distro-target` (default: embedded), running: `address`, `profile`, `client()`."""
+    return _target(request.config)
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--distro-target") is not None:
+        from distro_conformance.plugin.target import requirement_items  # noqa: PLC0415
+
+        items += requirement_items(session, lambda: _target(config))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    target = config.stash.get(_KEY, None)
+    if target is not None:
+        target.stop()
+
+
+def _target(config: pytest.Config) -> TargetRun:
+    """Started once, by whoever needs it first."""
+    if _KEY not in config.stash:
+        from distro_conformance.plugin.target import TargetRun  # noqa: PLC0415
+
+        spec = config.getoption("--distro-target") or "embedded"
+        config.stash[_KEY] = TargetRun(spec, config.getoption("--distro-profile"))
+    return config.stash[_KEY]

@@ -1,0 +1,46 @@
+"""An event loop in a thread of its own, on which nodes run while a test does something else.
+
+A test may be synchronous or have a loop of its own: what is asked of the nodes blocks in the first case and can be
+awaited in the second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Coroutine
+from functools import cache
+from typing import Any, TypeVar
+
+from distro_conformance.drivers.loop import event_loop
+
+T = TypeVar("T")
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = event_loop()
+    loop.set_exception_handler(_told_of)
+    threading.Thread(target=loop.run_forever, name="distrocheck", daemon=True).start()
+    return loop
+
+
+def do(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:
+    """Its result; within a running event loop something to await for it."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return future.result()
+    return asyncio.wrap_future(future)
+
+
+def do_now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Its result, whoever waits meanwhile."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _loop()).result()
+
+
+def _told_of(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Two loops share gRPC's one socket for wake-ups, and each may find that the other has read it already."""
+    if not isinstance(context.get("exception"), BlockingIOError):
+        loop.default_exception_handler(context)

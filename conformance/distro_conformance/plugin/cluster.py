@@ -1,0 +1,147 @@
+"""The cluster of the fixture `distro_cluster`: reference nodes a, b, c … on free ports of this machine, with faults.
+
+Whatever a scenario can do it can do here, as a method or as a line. Every method blocks until it is done; in an
+`async` test it returns something to `await`. Real SDKs live in real time, so that is the default; in virtual time the
+nodes' clock stands still until `advance`, and five seconds cost nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.language.expectations import Expect, ExpectModel
+from distro_conformance.language.observing import Checkpoint, Query, Subscribe
+from distro_conformance.language.replay import hold
+from distro_conformance.language.text import duration_ms, read_line
+from distro_conformance.plugin.background import do, do_now
+from distro_conformance.targets.ports import SDK_OFFSET, with_offset
+from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_model.actions import Action, Advance, Crash, Cut, Heal, Hold, Release, Restart
+
+Done = Any
+"""What a method gives: nothing or a value; in an `async` test something to await for it."""
+
+Time = Literal["real", "virtual"]
+NODES_MAX = 9
+ATTEMPTS = 3
+"""A free port may be taken by another process, another worker of xdist for instance, before it is bound here."""
+
+
+@contextlib.contextmanager
+def started(
+    *, nodes: int = 3, profile: str = "strict", time: Time = "real", http: bool = True
+) -> Iterator[TestCluster]:
+    """A running cluster. Raises UsageError for what it cannot be, TargetError when it cannot be started."""
+    if not 2 <= nodes <= NODES_MAX or time not in ("real", "virtual"):
+        raise UsageError(f"a test cluster has 2 to {NODES_MAX} nodes and real or virtual time, not {nodes} and {time}")
+    names = tuple("abcdefghi"[:nodes])
+    for attempt in range(1, ATTEMPTS + 1):
+        cluster = EmbeddedCluster(serves_http=http, real_time=time == "real")
+        try:
+            do_now(cluster.start(names, profile))
+        except TargetError:
+            do_now(cluster.stop())
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            break
+    try:
+        yield TestCluster(cluster)
+    finally:
+        do_now(cluster.stop())
+
+
+class TestCluster:
+    """`addresses` are what an SDK takes as its server list: `ip:port` of the HTTP API, the gRPC port is 1000 higher."""
+
+    __test__ = False  # no class of tests, although its name begins so
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._cluster.names
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """One a node, in the order of the names."""
+        return tuple(self._cluster.servers[name].address for name in self.names)
+
+    def address(self, node: str) -> str:
+        """Raises UsageError for a node that there is not."""
+        return self._cluster.servers[self._known(node)].address
+
+    def sdk_address(self, node: str) -> str:
+        """The port that speaks gRPC with SDKs."""
+        return with_offset(self.address(node), SDK_OFFSET)
+
+    def cut(self, source: str, target: str) -> Done:
+        """From now on nothing gets from source to target. The other direction is a link of its own."""
+        return self._perform(Cut(self._known(source), self._known(target)))
+
+    def heal(self, source: str, target: str) -> Done:
+        return self._perform(Heal(self._known(source), self._known(target)))
+
+    def hold(self, source: str, target: str) -> Done:
+        """What is sent from source to target waits until `release`, or until its sender gives up."""
+        return self._perform(Hold(self._known(source), self._known(target)))
+
+    def release(self, source: str, target: str) -> Done:
+        return self._perform(Release(self._known(source), self._known(target)))
+
+    def crash(self, node: str) -> Done:
+        """The node is gone with all its memory."""
+        return self._perform(Crash(self._known(node)))
+
+    def restart(self, node: str) -> Done:
+        """It comes back at its address, empty, and loads from the others."""
+        return self._perform(Restart(self._known(node)))
+
+    def advance(self, duration: str) -> Done:
+        """Let `300ms`, `5s` or `3m` pass: of virtual time at once, of real time by waiting."""
+        try:
+            return self._perform(Advance(duration_ms(duration)))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    def do(self, line: str) -> Done:
+        """One line of a scenario, `swallow a->b CHANGE` or `expect within 5s: all agree`; its outcome.
+
+        Raises ScenarioError for what is no line, AssertionError when an expectation is not met.
+        """
+        return do(self._run(line))
+
+    def held(self) -> Done:
+        """What each node holds: node -> client -> view with revision and content; None for a node that is down."""
+        return do(self._cluster.held_by(self.names))
+
+    async def _run(self, line: str) -> str:
+        match read_line(line, self.names):
+            case Expect() as expect:
+                verdict, outcome = await hold(self._cluster, expect)
+                assert verdict is Verdict.CONFORMS, f"{line}: {outcome}"
+                return outcome
+            case Query(service, node):
+                ((*instances,),) = await self._cluster.query(node, service)
+                return " and ".join(instances)
+            case Subscribe(client, service):
+                await self._cluster.subscribe(client, service)
+            case Checkpoint():
+                await self._cluster.checkpoint()
+            case ExpectModel():
+                raise UsageError("a test cluster is not compared with the model; play a scenario for that")
+            case action:
+                await self._cluster.perform(action)
+        return "done"
+
+    def _perform(self, action: Action) -> Done:
+        return do(self._cluster.perform(action))
+
+    def _known(self, node: str) -> str:
+        if node not in self.names:
+            raise UsageError(f"there is no node '{node}'; the nodes are {' '.join(self.names)}")
+        return node

@@ -1,0 +1,76 @@
+"""The node of `--distro-target`, started once for a test run, and an item for each requirement that it is held to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from distro_conformance.node.player import PlayedClient
+from distro_conformance.node.run import RequirementResult, check_requirements, member_beside
+from distro_conformance.plugin.background import do_now
+from distro_conformance.requirements import Requirement, all_requirements
+from distro_conformance.targets.ports import SDK_OFFSET, with_offset
+from distro_conformance.targets.registry import resolve_target
+from distro_conformance.verdict import Verdict
+
+
+class TargetRun:
+    """One node under test, running beside a member that the kit plays. Raises UsageError, TargetError."""
+
+    def __init__(self, spec: str, profile: str | None) -> None:
+        self._target = resolve_target(spec, profile)
+        self.profile = self._target.profile
+        self._stack = contextlib.AsyncExitStack()
+        self._peer = do_now(self._stack.enter_async_context(member_beside(self._target, lambda _: None)))
+
+    @property
+    def address(self) -> str:
+        return self._target.address
+
+    def client(self) -> PlayedClient:
+        """A client of the kit's own, connected to the node; it lives on the kit's event loop."""
+        return do_now(PlayedClient.connect(with_offset(self.address, SDK_OFFSET)))
+
+    def check(self, requirement: Requirement) -> RequirementResult:
+        (result,) = do_now(check_requirements(self._target, self._peer, [requirement], lambda _: None))
+        return result
+
+    def stop(self) -> None:
+        do_now(self._stack.aclose())
+
+
+class UnmetError(Exception):
+    """The requirement is not met, or could not be judged; the text says what was expected and what was observed."""
+
+
+class RequirementItem(pytest.Item):
+    """A requirement as a test: skipped where it does not apply, xfailed where its failure is a known one."""
+
+    def __init__(self, *, requirement: Requirement, target: Callable[[], TargetRun], **arguments: object) -> None:
+        super().__init__(**arguments)  # type: ignore[arg-type]
+        self._requirement, self._run_of = requirement, target
+
+    def runtest(self) -> None:
+        result = self._run_of().check(self._requirement)
+        if result.verdict is None:
+            pytest.skip(result.message)
+        if result.known is not None:
+            pytest.xfail(f"{result.known}: {result.message}")
+        if result.verdict is not Verdict.CONFORMS:
+            raise UnmetError("\n".join((f"{result.verdict.value}: {result.message}", *result.evidence)))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:  # noqa: ARG002
+        text = f"{self._requirement.level.value} {self._requirement.text}\n({self._requirement.source})"
+        return f"{text}\n{excinfo.value}"
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        return "requirements", None, f"{self._requirement.id}: {self._requirement.text}"
+
+
+def requirement_items(session: pytest.Session, target: Callable[[], TargetRun]) -> list[pytest.Item]:
+    return [
+        RequirementItem.from_parent(session, name=each.id, requirement=each, target=target)
+        for each in all_requirements()
+    ]

@@ -1,0 +1,120 @@
+"""The pytest plugin, as somebody uses who has distrocheck installed: another pytest run, in another directory."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "pytest-cluster"
+
+LOADED = """
+import sys
+def test_the_plugin_is_there_and_has_loaded_nothing_of_weight():
+    assert "distro_conformance.plugin" in sys.modules
+    heavy = {"grpc", "hypothesis", "aiohttp", "distro_impl", "distro_model", "typer"} & set(sys.modules)
+    assert not heavy or "hypothesis" in heavy, heavy  # Hypothesis has a plugin of its own
+"""
+
+VIRTUAL = """
+import asyncio, pytest
+from distro_conformance.verdict import UsageError
+
+pytestmark = pytest.mark.distro(time="virtual", nodes=2, http=False)
+
+def test_what_is_held_back_arrives_when_it_is_released(distro_cluster):
+    distro_cluster.hold("a", "b")
+    for line in ("connect c1 a", "register c1 web 10.0.0.1:80"):
+        assert distro_cluster.do(line) == "done"
+    distro_cluster.advance("2s")
+    assert distro_cluster.held()["b"] == {}
+    distro_cluster.release("a", "b")
+    assert distro_cluster.do("expect b has c1 web 10.0.0.1:80") == "holds"
+    assert distro_cluster.do("query web at b") == "10.0.0.1:80"
+
+def test_an_async_test_awaits_the_same(distro_cluster):
+    async def run():
+        await distro_cluster.crash("b")
+        assert (await distro_cluster.held())["b"] is None
+        await distro_cluster.restart("b")
+        with pytest.raises(AssertionError, match="b does not have c9"):
+            await distro_cluster.do("expect b has c9")
+    asyncio.run(run())
+
+def test_a_mistake_is_told(distro_cluster):
+    with pytest.raises(UsageError, match="there is no node 'z'; the nodes are a b"):
+        distro_cluster.crash("z")
+    with pytest.raises(UsageError, match="'5' is no duration such as"):
+        distro_cluster.advance("5")
+    with pytest.raises(UsageError, match="unknown verb"):
+        distro_cluster.do("crush a")
+"""
+
+BROKEN = """
+import pytest
+from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets import registry
+
+@pytest.fixture(scope="session", autouse=True)
+def broken():
+    kinds = dict(registry._KINDS)
+    registry._KINDS["embedded"] = lambda rest, profile, mutant: EmbeddedTarget(profile or "strict", "B18")
+    yield
+    registry._KINDS.update(kinds)
+"""
+
+
+def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir=.", *arguments],
+        cwd=directory,
+        env={"HOME": str(directory), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_who_does_not_use_it_pays_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(LOADED)
+    ran = run_pytest(tmp_path, "-q")
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.wire
+def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(VIRTUAL)
+    ran = run_pytest(tmp_path, "-q", "-n", "2")
+    assert ran.returncode == 0, ran.stdout
+    assert "3 passed" in ran.stdout
+
+
+@pytest.mark.wire
+def test_the_example_project_works_as_it_stands(tmp_path: Path) -> None:
+    example = shutil.copytree(EXAMPLE, tmp_path / "example")
+    ran = run_pytest(example, "-q", "--show-capture=no")
+    assert ran.returncode == 0, ran.stdout
+    assert "3 passed" in ran.stdout
+
+
+@pytest.mark.wire
+def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
+    ran = run_pytest(tmp_path, "-v", "--distro-target", "embedded", "-k", "DISTRO-SYNC or DISTRO-BATCH")
+    assert ran.returncode == 0, ran.stdout
+    assert "DISTRO-SYNC-001" in ran.stdout
+    assert " passed" in ran.stdout
+
+
+@pytest.mark.wire
+def test_a_target_that_does_not_conform_fails_the_test_of_that_requirement(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(BROKEN)
+    (tmp_path / "test_it.py").write_text("def test_first(distro_target): assert distro_target.profile == 'strict'\n")
+    ran = run_pytest(tmp_path, "-q", "--distro-target", "embedded", "-k", "test_first or DISTRO-BATCH-002")
+    assert ran.returncode == 1, ran.stdout
+    assert "FAILED" in ran.stdout
+    assert "DISTRO-BATCH-002" in ran.stdout
+    assert "violates: expected" in ran.stdout
