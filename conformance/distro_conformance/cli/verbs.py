@@ -35,6 +35,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "import": ("", "Read what others recorded into a trace: the logs of real servers."),
             "mutants": ("mutants", "List the mutants, named changes that the kit must find, or put them to the test."),
             "serve": ("serve", "Start reference nodes in the foreground."),
+            "ui": ("ui", "Explore a bounded cluster in the browser, choice by choice."),
             "doctor": ("doctor", "Look what this machine has and lacks."),
             "list": ("listing", "List the entries of one registry."),
             "explain": ("listing", "What one requirement, invariant, mutant, profile or target is."),

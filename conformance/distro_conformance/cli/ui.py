@@ -1,0 +1,48 @@
+"""`distrocheck ui`: the explorer in the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import webbrowser
+from typing import Annotated
+
+import typer
+from aiohttp import web
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import MutantOption, ProfileOption
+from distro_conformance.cli.output import say
+from distro_conformance.ui.app import Explorer
+from distro_conformance.ui.walk import Setting
+
+
+@app.command()
+def ui(
+    profile: ProfileOption = "strict",
+    mutant: MutantOption = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On loopback; 0: any free one.")] = 0,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")] = False,
+) -> None:
+    """Explore a bounded cluster in the browser, choice by choice; on loopback only, until interrupted."""
+    asyncio.run(_serve(Setting(profile, mutant), port, open_browser=open_browser))
+
+
+async def _serve(setting: Setting, port: int, *, open_browser: bool) -> None:
+    explorer = Explorer(setting)
+    runner = web.AppRunner(explorer.application(), access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}/?token={explorer.token}"
+        say(address)
+        if open_browser:
+            webbrowser.open(address)
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        await ended.wait()
+    finally:
+        await runner.cleanup()

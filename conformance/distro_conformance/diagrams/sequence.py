@@ -1,0 +1,63 @@
+"""What a sequence diagram shows, apart from how it is drawn.
+
+Lifelines are clients and nodes by name; items are in the order in which they happened. An item that is `bad` is the
+first event that should not have been: it is what a reader looks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fate(StrEnum):
+    """How a message ends, which is how its arrow is drawn."""
+
+    ARRIVED = "arrived"
+    LOST = "lost"
+    SWALLOWED = "swallowed"
+    FAILED = "failed"
+    """It arrived, and its sender hears of a failure or of nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An arrow. `reply`: what the sender hears of it, shown under the arrow; empty where it hears nothing now."""
+
+    source: str
+    target: str
+    text: str
+    fate: Fate = Fate.ARRIVED
+    reply: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that happens at one place."""
+
+    at: str
+    text: str
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that the environment does, across all lifelines: a cut, a crash, time."""
+
+    text: str
+    bad: bool = False
+
+
+Item = Message | Note | Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    lifelines: tuple[str, ...]
+    items: tuple[Item, ...]
+    title: str = "The run as a sequence of messages"
+
+    def window(self, first: int, count: int) -> Sequence:
+        """Part of a long run: `count` items from `first` on."""
+        return Sequence(self.lifelines, self.items[first : first + count], self.title)

@@ -1,0 +1,127 @@
+"""A sequence diagram as SVG: text and lines, no script, readable in both themes and on paper.
+
+Colours are the custom properties of the page that it stands in, with fallbacks; every arrow says its fate in words and
+in its form too, since colour alone is not seen by everybody and not printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+
+COLUMN, MARGIN, HEAD, ROW, REPLY = 190, 95, 44, 34, 15
+LETTER = 6.3
+"""Width of a letter of the labels, which are 11 px and of one width each."""
+
+_STYLE = """
+.sequence{font:11px ui-monospace,SFMono-Regular,Menlo,monospace}
+.sequence text{fill:var(--ink,#1b1f24)}
+.sequence .life{stroke:var(--line,#9aa4b0);stroke-dasharray:2 4}
+.sequence .head{fill:var(--panel,#eef1f4);stroke:var(--line,#9aa4b0)}
+.sequence .arrow{stroke:var(--ink,#1b1f24);fill:none}
+.sequence .tip{fill:var(--ink,#1b1f24)}
+.sequence .lost,.sequence .swallowed,.sequence .failed{stroke:var(--warn,#9a5b00)}
+.sequence .lost,.sequence .swallowed{stroke-dasharray:5 4}
+.sequence text.lost,.sequence text.swallowed,.sequence text.failed{fill:var(--warn,#9a5b00);stroke:none}
+.sequence .reply{fill:var(--soft,#57606a)}
+.sequence .fault{fill:var(--warn-panel,#fff3dc)}
+.sequence .bad rect{fill:var(--bad-panel,#ffe3e0);stroke:var(--bad,#b3261e)}
+.sequence .bad text{fill:var(--bad,#b3261e);font-weight:700}
+""".replace("\n", "")
+
+
+def svg(sequence: Sequence) -> str:
+    """The picture as one element; its size grows with lifelines and items."""
+    return _Drawing(sequence).element()
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    sequence: Sequence
+
+    @property
+    def width(self) -> int:
+        return 2 * MARGIN + COLUMN * max(0, len(self.sequence.lifelines) - 1)
+
+    def x(self, name: str) -> int:
+        return MARGIN + COLUMN * self.sequence.lifelines.index(name)
+
+    def element(self) -> str:
+        rows, y = [], HEAD + ROW
+        for item in self.sequence.items:
+            rows.append(self._item(item, y))
+            y += ROW + (REPLY if isinstance(item, Message) and item.reply else 0)
+        height = y + ROW // 2
+        title = escape(self.sequence.title)
+        return (
+            f'<svg class="sequence" role="img" aria-label="{title}" viewBox="0 0 {self.width} {height}" '
+            f'width="{self.width}" height="{height}" xmlns="http://www.w3.org/2000/svg"><title>{title}</title>'
+            f"<style>{_STYLE}</style>{self._lifelines(height)}{''.join(rows)}</svg>"
+        )
+
+    def _lifelines(self, height: int) -> str:
+        drawn = []
+        for name in self.sequence.lifelines:
+            x, half = self.x(name), max(24, int(len(name) * LETTER / 2) + 8)
+            drawn.append(
+                f'<line class="life" x1="{x}" y1="{HEAD - 10}" x2="{x}" y2="{height - 6}"/>'
+                f'<rect class="head" x="{x - half}" y="8" width="{2 * half}" height="24" rx="5"/>'
+                f'<text x="{x}" y="24" text-anchor="middle">{escape(name)}</text>'
+            )
+        return "".join(drawn)
+
+    def _item(self, item: Item, y: int) -> str:
+        match item:
+            case Message():
+                drawn = self._message(item, y)
+            case Note(at, text):
+                drawn = self._box(self.x(at), y, text, "head")
+            case Fault(text):
+                drawn = self._band(y, text)
+        return f'<g class="bad">{drawn}</g>' if item.bad else drawn
+
+    def _message(self, message: Message, y: int) -> str:
+        start, tip = self.x(message.source), self.x(message.target)
+        way = 1 if tip > start else -1
+        end = (start + tip) // 2 if message.fate in (Fate.LOST, Fate.SWALLOWED) else tip
+        middle, label = (start + tip) // 2, self._fitting(message.text, abs(tip - start))
+        fate = message.fate.value
+        head = (
+            f'<polygon class="tip" points="{end},{y} {end - 8 * way},{y - 4} {end - 8 * way},{y + 4}"/>'
+            if end == tip
+            else f'<text class="{fate}" x="{end}" y="{y + 4}" text-anchor="middle">✕</text>'
+        )
+        plain = "" if message.fate is Fate.ARRIVED else f" {fate}"
+        drawn = (
+            f'<line class="arrow{plain}" x1="{start}" y1="{y}" x2="{end}" y2="{y}"/>{head}'
+            f'<text class="{fate}" x="{middle}" y="{y - 6}" text-anchor="middle">{label}</text>'
+        )
+        if message.reply:
+            reply = self._fitting(message.reply, abs(tip - start))
+            drawn += f'<text class="reply" x="{middle}" y="{y + 14}" text-anchor="middle">{reply}</text>'
+        whole = f"{message.source} to {message.target}: {message.text} ({message.reply or fate})"
+        background = f'<rect x="{min(start, tip)}" y="{y - 18}" width="{abs(tip - start)}" height="{ROW}"/>'
+        return f"<g><title>{escape(whole)}</title>{background if message.bad else ''}{drawn}</g>"
+
+    def _box(self, x: int, y: int, text: str, style: str) -> str:
+        half = min(int(len(text) * LETTER / 2) + 8, x, self.width - x)
+        label = self._fitting(text, 2 * half)
+        return (
+            f'<g><title>{escape(text)}</title><rect class="{style}" x="{x - half}" y="{y - 17}" width="{2 * half}" '
+            f'height="22" rx="3"/><text x="{x}" y="{y - 2}" text-anchor="middle">{label}</text></g>'
+        )
+
+    def _band(self, y: int, text: str) -> str:
+        label = self._fitting(text, self.width)
+        return (
+            f'<g><title>{escape(text)}</title><rect class="fault" x="0" y="{y - 17}" width="{self.width}" height="22"/>'
+            f'<text x="{self.width // 2}" y="{y - 2}" text-anchor="middle">{label}</text></g>'
+        )
+
+    @staticmethod
+    def _fitting(text: str, width: int) -> str:
+        """Cut to what there is room for; the whole text is in the title, which a pointer and a reader show."""
+        letters = max(4, int(width / LETTER) - 1)
+        return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")

@@ -1,0 +1,82 @@
+"""The transitions of a model's run as the items of a sequence diagram.
+
+What happens on a link becomes an arrow, what a client does an arrow from it to its node, all else a note where it
+happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Several
+
+from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+from distro_model.actions import Connect
+from distro_model.messages import CallResult
+from distro_model.transitions import (
+    Abandons,
+    ClientActs,
+    Fails,
+    HttpAsks,
+    Loses,
+    NodeFails,
+    OnLink,
+    ReplyArrives,
+    Swallows,
+    TimesOut,
+    Transition,
+)
+
+
+def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_is_bad: bool) -> Sequence:
+    """`last_is_bad`: the last transition is the first event that should not have been."""
+    homes: dict[str, str] = {}
+    items = [_item(transition, homes, nodes) for transition in transitions]
+    if items and last_is_bad:
+        items[-1] = _as_bad(items[-1])
+    return Sequence((*homes, *nodes), tuple(items))
+
+
+def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) -> Item:
+    match transition:
+        case TimesOut(source) | Fails(source) | Abandons(source) | ReplyArrives(source):
+            return Note(source, f"{transition.request} to {transition.target} {transition.fate}")
+        case OnLink(source, target, request):
+            reply = "" if transition.outcome is None else f"{source} hears {transition.outcome}"
+            return Message(source, target, str(request), _fate(transition), reply)
+        case ClientActs(Connect(client, node)):
+            homes[client] = node
+            return Message(client, node, "connect")
+        case ClientActs(action):
+            client, text = action.client, str(action)
+            return Message(client, homes[client], text.replace(f" {client}", "", 1)) if client in homes else Fault(text)
+        case NodeFails(action):
+            return Fault(str(action))
+        case HttpAsks(node, _, request):
+            homes.setdefault(request.client, node)
+            return Message(request.client, node, str(request.action), reply=str(transition.answer.result))
+        case _:
+            at = str(getattr(transition, "node", "") or homes.get(getattr(transition, "client", ""), ""))
+            text = str(transition)
+            return Note(at, text.removeprefix(f"{at} ")) if at in nodes else Fault(text)
+
+
+def _fate(transition: OnLink) -> Fate:
+    match transition:
+        case Loses():
+            return Fate.LOST
+        case Swallows():
+            return Fate.SWALLOWED
+        case _ if transition.outcome in (None, CallResult.SUCCESS):
+            return Fate.ARRIVED
+        case _:
+            return Fate.FAILED
+
+
+def _as_bad(item: Item) -> Item:
+    match item:
+        case Message(source, target, text, fate, reply):
+            return Message(source, target, text, fate, reply, bad=True)
+        case Note(at, text):
+            return Note(at, text, bad=True)
+        case Fault(text):
+            return Fault(text, bad=True)

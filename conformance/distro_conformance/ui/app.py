@@ -1,0 +1,160 @@
+"""The server of the explorer: one walk for one person, on loopback, behind a token.
+
+Whoever opens the page with the token of the URL gets it as a cookie, and every other request needs that cookie: another
+program on this machine, or a page that a browser has open, cannot click here. What changes the walk is a POST and
+answers with the part of the page that changed; without JavaScript the same forms work and answer with the whole page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from distro_conformance.diagrams.svg import svg
+from distro_conformance.ui.walk import Setting, Walk, grouped
+from distro_conformance.verdict import KitError, UsageError
+from distro_model import MUTANTS, PROFILES
+from distro_model.bounded.bounds import Bounds
+from distro_model.mutants import UnknownMutantError
+from distro_model.profiles import UnknownProfileError
+
+COOKIE = "distrocheck-ui"
+BOUNDS_SHOWN = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight")
+BOUND_MAX = 9
+ITEMS_SHOWN = 40
+"""Of the diagram: the newest; what came before is counted above it."""
+
+_STATIC = Path(__file__).parent / "static"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Explorer:
+    """The routes. `token` is the secret of the URL."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.token = secrets.token_urlsafe(16)
+        self.walk = Walk.begin(setting)
+        self.complaint = ""
+        self.text = ""
+        self._busy = asyncio.Lock()
+        self._pages = Environment(
+            loader=PackageLoader("distro_conformance.ui"),
+            autoescape=select_autoescape(["html.j2"]),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def application(self) -> web.Application:
+        app = web.Application(middlewares=[self._only_us])
+        app.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/htmx.min.js", self._script),
+                web.post("/take/{choice:\\d+}", self._changing(lambda walk, request: walk.take(_number(request)))),
+                web.post("/back", self._changing(lambda walk, _: walk.move(-1))),
+                web.post("/forth", self._changing(lambda walk, _: walk.move(1))),
+                web.post("/start", self._changing(lambda walk, _: walk.move(-len(walk.path)))),
+                web.post("/find/{property}", self._changing(lambda walk, r: walk.find(r.match_info["property"]))),
+                web.post("/anew", self._anew),
+                web.post("/scenario", self._scenario),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _only_us(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        host = (request.host or "").rpartition(":")[0]
+        if host not in ("127.0.0.1", "localhost", "[::1]"):  # a foreign name that resolves to this machine
+            raise web.HTTPForbidden(text="this page is served on loopback only")
+        offered = request.query.get("token") if request.method == "GET" else None
+        if offered is not None and secrets.compare_digest(offered.encode(), self.token.encode()):
+            granted = web.HTTPSeeOther("/")
+            granted.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
+            raise granted
+        known = request.cookies.get(COOKIE, "")
+        if not secrets.compare_digest(known.encode(), self.token.encode()):
+            raise web.HTTPForbidden(text="open the address that 'distrocheck ui' printed: it carries the token")
+        return await handler(request)
+
+    async def _page(self, _: web.Request) -> web.Response:
+        return self._answer("page.html.j2")
+
+    async def _script(self, _: web.Request) -> web.FileResponse:
+        return web.FileResponse(_STATIC / "htmx.min.js")
+
+    def _changing(self, change: Callable[[Walk, web.Request], Walk]) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            async with self._busy:
+                self.complaint, self.text = "", ""
+                try:
+                    self.walk = await asyncio.to_thread(change, self.walk, request)
+                except UsageError as error:
+                    self.complaint = str(error)
+            return self._after(request)
+
+        return handle
+
+    async def _anew(self, request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        async with self._busy:
+            self.complaint, self.text = "", ""
+            try:
+                setting = setting_of({name: str(value) for name, value in form.items()}, self.walk.setting)
+                self.walk = await asyncio.to_thread(Walk.begin, setting)
+            except (KitError, UnknownProfileError, UnknownMutantError, ValueError) as error:
+                self.complaint = str(error)
+        return self._after(request)
+
+    async def _scenario(self, request: web.Request) -> web.StreamResponse:
+        async with self._busy:
+            self.complaint = ""
+            self.text = await asyncio.to_thread(self.walk.scenario)
+        return self._after(request)
+
+    def _after(self, request: web.Request) -> web.StreamResponse:
+        if "HX-Request" in request.headers:
+            return self._answer("walk.html.j2")
+        raise web.HTTPSeeOther("/")
+
+    def _answer(self, template: str) -> web.Response:
+        walk = self.walk
+        diagram = walk.diagram()
+        hidden = max(0, len(diagram.items) - ITEMS_SHOWN)
+        html = self._pages.get_template(template).render(
+            walk=walk,
+            groups=grouped(walk.choices()),
+            standings=walk.standings(),
+            diagram=Markup(svg(diagram.window(hidden, ITEMS_SHOWN))),
+            hidden=hidden,
+            complaint=self.complaint,
+            text=self.text,
+            profiles=list(PROFILES),
+            mutants=list(MUTANTS),
+            bounds_shown=BOUNDS_SHOWN,
+            bound_max=BOUND_MAX,
+        )
+        return web.Response(text=html, content_type="text/html", headers={"Cache-Control": "no-store"})
+
+
+def setting_of(form: Mapping[str, str], now: Setting) -> Setting:
+    """What the form asks for. Raises ValueError in a sentence; bounds that the form does not show stay as they are."""
+    numbers = {}
+    for name in BOUNDS_SHOWN:
+        text = form.get(name, "")
+        if not text.isascii() or not text.isdigit() or int(text) > BOUND_MAX:
+            raise ValueError(f"{name.replace('_', ' ')} takes a number from 0 to {BOUND_MAX}, not '{text}'")
+        numbers[name] = int(text)
+    bounds: Bounds = replace(now.bounds, **numbers)
+    return Setting(form.get("profile", now.profile), form.get("mutant") or None, bounds)
+
+
+def _number(request: web.Request) -> int:
+    return int(request.match_info["choice"])

@@ -1,0 +1,190 @@
+"""A walk through the states of a bounded cluster: where one is, how one came there, and what may happen next.
+
+A walk is a value; taking a choice or going back gives another one. What lies ahead is kept, so that a counterexample is
+a walk of which nothing has been taken yet. The choices are the search's own transitions: what can be clicked here is
+what an exhaustive search looks at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from distro_conformance.diagrams.sequence import Sequence as Diagram
+from distro_conformance.diagrams.transitions import sequence_of
+from distro_conformance.scenario.exploration import counterexample_scenario
+from distro_conformance.verdict import UsageError
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.bounded.view import Situation, call_line, node_lines, situation_of
+from distro_model.explorer import counterexample_of, explore
+from distro_model.mutants import with_mutant
+from distro_model.profiles import Profile, profile_named
+from distro_model.properties import PROPERTIES, Property, property_named
+from distro_model.search.results import Run
+from distro_model.search.system import Finding, Kind, Row, System, Transition, findings, transitions
+
+SEARCH_SECONDS_MAX = 30.0
+
+
+class Standing(StrEnum):
+    """What a walk so far says of a property. Nothing here says that it holds: that takes a search."""
+
+    BROKEN = "broken"
+    REACHED = "reached"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is explored. `mutant` None: the profile as it is."""
+
+    profile: str = "strict"
+    mutant: str | None = None
+    bounds: Bounds = field(default_factory=Bounds)
+
+    @property
+    def rules(self) -> Profile:
+        """Raises the look-up errors of profiles and mutants."""
+        chosen = profile_named(self.profile)
+        return with_mutant(chosen, self.mutant) if self.mutant else chosen
+
+    @property
+    def properties(self) -> tuple[Property, ...]:
+        return tuple(each for each in PROPERTIES.values() if each.applies(self.bounds))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A node or a link as lines, with those marked that the last transition brought."""
+
+    name: str
+    lines: tuple[tuple[str, bool], ...]
+    is_down: bool = False
+
+
+@dataclass(frozen=True)
+class Walk:
+    """`at` of `path` have been taken; what is behind that lies ahead."""
+
+    setting: Setting
+    system: System
+    path: tuple[Transition, ...] = ()
+    at: int = 0
+    sought: Finding | None = None
+    """What the end of the path shows, for a walk that was found by a search."""
+
+    @classmethod
+    def begin(cls, setting: Setting) -> Walk:
+        return cls(setting, bounded_cluster(setting.bounds, setting.rules, setting.properties))
+
+    @property
+    def taken(self) -> tuple[Transition, ...]:
+        return self.path[: self.at]
+
+    @property
+    def row(self) -> Row:
+        return self.taken[-1].after if self.at else self.system.initial
+
+    @property
+    def situation(self) -> Situation:
+        return situation_of(self.row, self.setting.bounds)
+
+    def choices(self) -> tuple[Transition, ...]:
+        """Everything that may happen next, in the order of the search."""
+        return tuple(transitions(self.system, self.row))
+
+    def take(self, choice: int) -> Walk:
+        """Raises UsageError when there is no such choice: the page is older than the walk."""
+        choices = self.choices()
+        if not 0 <= choice < len(choices):
+            raise UsageError(f"there is no choice {choice} here; load the page again")
+        return replace(self, path=(*self.taken, choices[choice]), at=self.at + 1, sought=None)
+
+    def move(self, steps: int) -> Walk:
+        """Back or forth along the path, as far as it goes."""
+        return replace(self, at=min(max(self.at + steps, 0), len(self.path)))
+
+    def find(self, property_id: str) -> Walk:
+        """The shortest run to what the property looks for, with all of it ahead.
+
+        Raises UsageError when a search finds none, saying whether it saw everything.
+        """
+        if property_id not in PROPERTIES:
+            raise UsageError(f"there is no property '{property_id}'")
+        began = time.monotonic()
+        found = explore(
+            self.setting.bounds,
+            self.setting.rules,
+            [property_named(property_id)],
+            lambda _: time.monotonic() - began > SEARCH_SECONDS_MAX,
+        )
+        result = found.result(property_id)
+        shown = result.counterexample or result.witness
+        if shown is None:
+            seen = "in all" if found.complete else f"in the first {SEARCH_SECONDS_MAX:.0f} s,"
+            raise UsageError(f"{property_id}: nothing found {seen} {found.distinct_states:,} states")
+        return replace(self, path=shown.run.transitions, at=0, sought=shown.run.finding)
+
+    def standings(self) -> Mapping[str, tuple[Standing, str]]:
+        """Property to what is to be seen of it here and on the way, with the sentence of the finding; news first."""
+        seen: dict[str, str] = {}
+        for transition in self.taken:
+            for finding in (*transition.findings, *findings(self.system, transition.after)):
+                seen.setdefault(finding.property_id, finding.what)
+        if self.sought is not None and self.at == len(self.path):
+            seen.setdefault(self.sought.property_id, self.sought.what)
+        found = {each.id: _standing(each, seen.get(each.id)) for each in self.setting.properties}
+        return dict(sorted(found.items(), key=lambda item: list(Standing).index(item[1][0])))
+
+    def nodes(self) -> Iterator[Part]:
+        now, before = self.situation, self._before()
+        for name, node in now.nodes.items():
+            old = before.nodes[name] if before else None
+            lines = [] if node is None else ["loaded" if node.loaded else "not loaded", *node_lines(node)]
+            were = {"loaded" if old.loaded else "not loaded", *node_lines(old)} if old else {*lines[:1]}
+            yield Part(name, tuple((line, line not in were) for line in lines), node is None)
+
+    def links(self) -> Iterator[Part]:
+        now, before = self.situation, self._before()
+        for ends, link in now.links.items():
+            were = {call_line(call) for call in before.links[ends].calls} if before else set()
+            lines = [call_line(call) for call in link.calls] + (["half-open"] if link.half_open else [])
+            if lines:
+                yield Part("->".join(ends), tuple((line, line not in were) for line in lines))
+
+    def diagram(self) -> Diagram:
+        labels = [transition.label for transition in self.taken]
+        broken = any(standing is Standing.BROKEN for standing, _ in self.standings().values())
+        return sequence_of(self.setting.bounds.node_names, labels, last_is_bad=broken)  # type: ignore[arg-type]
+
+    def scenario(self) -> str:
+        """The walk so far as a text that nodes can run, or the reason why a clock cannot."""
+        rows = (self.system.initial, *(transition.after for transition in self.taken))
+        run = Run(self.sought or Finding("WALK", "as it was clicked"), rows, self.taken)
+        told = counterexample_scenario(
+            counterexample_of(run, self.setting.bounds), self.setting.rules, self.setting.profile, self.setting.mutant
+        )
+        return told if isinstance(told, str) else told.render()
+
+    def _before(self) -> Situation | None:
+        if not self.at:
+            return None
+        row = self.path[self.at - 2].after if self.at > 1 else self.system.initial
+        return situation_of(row, self.setting.bounds)
+
+
+def _standing(property_: Property, what: str | None) -> tuple[Standing, str]:
+    if what is None:
+        return Standing.OPEN, property_.sentence
+    return (Standing.REACHED if property_.kind is Kind.SOMETIMES else Standing.BROKEN), what
+
+
+def grouped(choices: Sequence[Transition]) -> Mapping[str, list[tuple[int, str]]]:
+    """The choices by kind of transition, each with its number."""
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for number, choice in enumerate(choices):
+        groups.setdefault(choice.chain.kind, []).append((number, str(choice.label)))
+    return groups

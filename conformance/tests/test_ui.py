@@ -1,0 +1,219 @@
+"""The explorer in the browser: what a walk shows, who may click, and that a person gets from a click to a bug."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import aiohttp
+import pytest
+from aiohttp import web
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note, Sequence
+from distro_conformance.diagrams.svg import svg
+from distro_conformance.language.text import parse
+from distro_conformance.ui.app import COOKIE, Explorer, setting_of
+from distro_conformance.ui.walk import Setting, Standing, Walk
+from distro_conformance.verdict import UsageError
+from distro_model.bounded.bounds import Bounds
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+RELEASE = Setting("nacos-2.0.4")
+
+
+def choice_called(walk: Walk, text: str) -> int:
+    return [str(choice.label) for choice in walk.choices()].index(text)
+
+
+class TestWalk:
+    def test_what_is_taken_can_be_undone_and_gone_again(self) -> None:
+        begun = Walk.begin(Setting())
+        connected = begun.take(choice_called(begun, "connect c1 a"))
+        assert [part.lines for part in connected.nodes() if part.name == "a"] == [
+            (("loaded", False), ("c1 native, revision 0, nothing", True))
+        ]
+        assert connected.move(-1).row == begun.row
+        assert connected.move(-1).move(1).row == connected.row
+        assert connected.move(-5).at == 0
+
+    def test_a_choice_that_is_not_there_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="no choice 99 here; load the page again"):
+            Walk.begin(Setting()).take(99)
+
+    def test_a_counterexample_is_a_walk_that_breaks_its_property_at_its_end_only(self) -> None:
+        found = Walk.begin(RELEASE).find("INV-CONV")
+        assert (found.at, len(found.path)) == (0, 7)
+        assert all(standing is not Standing.BROKEN for standing, _ in found.move(6).standings().values())
+        standing, what = found.move(7).standings()["INV-CONV"]
+        assert standing is Standing.BROKEN
+        assert what == "c1: a shows web 10.0.0.1:80 v=2, b shows web 10.0.0.1:80 v=1"
+        assert found.move(7).diagram().items[-1].bad
+
+    def test_nothing_found_is_told_with_how_much_was_seen(self) -> None:
+        with pytest.raises(UsageError, match=r"^INV-CONV: nothing found in all [\d,]+ states$"):
+            Walk.begin(Setting(bounds=Bounds(changes=1))).find("INV-CONV")
+
+    def test_a_walk_is_a_scenario(self) -> None:
+        found = Walk.begin(RELEASE).find("INV-CONV")
+        scenario = parse(found.move(7).scenario())
+        assert scenario.profile == "nacos-2.0.4"
+        assert "swallow a->b CHANGE" in scenario.render()
+
+
+class TestPicture:
+    def test_every_text_is_escaped_and_every_fate_is_said_in_words(self) -> None:
+        drawn = svg(
+            Sequence(
+                ("a", "b"),
+                (
+                    Message("a", "b", "<CHANGE> & more", Fate.LOST),
+                    Message("b", "a", "VERIFY", Fate.FAILED, "b hears fail", bad=True),
+                    Note("a", "executes"),
+                    Fault("crash b"),
+                ),
+            )
+        )
+        assert "&lt;CHANGE&gt; &amp; more (lost)" in drawn
+        assert "<CHANGE>" not in drawn
+        assert "b to a: VERIFY (b hears fail)" in drawn
+        assert drawn.count('class="bad"') == 1
+
+
+def test_bounds_that_make_no_sense_are_refused_in_a_sentence() -> None:
+    form = dict.fromkeys(("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight"), "1")
+    assert setting_of({**form, "nodes": "3", "profile": "nacos-2.2.4"}, Setting()).bounds.nodes == 3
+    with pytest.raises(ValueError, match="nodes takes a number from 0 to 9, not 'many'"):
+        setting_of({**form, "nodes": "many"}, Setting())
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[Explorer, str]]:
+    """The explorer on a free port, in a loop of its own."""
+    explorer = Explorer(replace(RELEASE))
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+    runner = web.AppRunner(explorer.application(), access_log=None)
+    address = ""
+
+    async def start() -> None:
+        nonlocal address
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        ready.set()
+
+    def run() -> None:
+        loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(20)
+    yield explorer, address
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/", {}),
+        ("/?token=wrong", {}),
+        ("/", {"Cookie": f"{COOKIE}=wrong"}),
+        ("/?token={token}", {"Host": "evil.example:80"}),
+    ],
+)
+def test_nobody_gets_in_without_the_token_or_under_a_foreign_name(
+    served: tuple[Explorer, str], path: str, headers: dict[str, str]
+) -> None:
+    explorer, address = served
+
+    async def ask() -> int:
+        url = address + path.format(token=explorer.token)
+        async with aiohttp.ClientSession() as client, client.get(url, headers=headers) as answer:
+            return answer.status
+
+    assert asyncio.run(ask()) == 403
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM, "these tests need Chromium on the path; on Debian: apt-get install chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, served: tuple[Explorer, str]) -> Iterator[Page]:
+    explorer, address = served
+    page = browser.new_page()
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{address}/?token={explorer.token}")
+    page.get_by_role("button", name="Begin anew").click()
+    expect(page.get_by_text("0 of 0 transitions")).to_be_visible()
+    yield page
+    page.close()
+    assert errors == []
+
+
+@pytest.mark.wire
+@pytest.mark.slow  # needs a browser, which .ci/run installs
+@pytest.mark.xdist_group("browser")
+class TestPage:
+    def test_a_person_clicks_through_a_change_and_back(self, page: Page) -> None:
+        page.get_by_role("button", name="connect c1 a").click()
+        expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()
+        page.get_by_role("button", name="register c1 web 10.0.0.1:80 v=1").click()
+        expect(page.get_by_text("CHANGE task of c1 for b", exact=True)).to_be_visible()
+        expect(page.get_by_text("2 of 2 transitions")).to_be_visible()
+        page.get_by_role("button", name="undo").click()
+        expect(page.get_by_text("1 of 2 transitions")).to_be_visible()
+
+    def test_a_bug_of_a_release_is_found_stepped_through_and_kept(self, page: Page) -> None:
+        row = page.get_by_role("listitem").filter(has_text="INV-CONV")
+        row.get_by_role("button", name="find a run").first.click()
+        expect(page.get_by_text("0 of 7 transitions")).to_be_visible(timeout=60_000)
+        for taken in range(1, 8):
+            page.get_by_role("button", name="go on").click()
+            expect(page.get_by_text(f"{taken} of 7 transitions")).to_be_visible()
+        expect(page.get_by_text("INV-CONV: broken")).to_be_visible()
+        page.get_by_role("button", name="as a scenario").click()
+        expect(page.get_by_text("swallow a->b CHANGE")).to_be_visible()
+
+    def test_a_mistake_in_the_form_is_told_where_it_was_made(self, page: Page) -> None:
+        page.get_by_label("nodes").evaluate("field => { field.type = 'text'; field.value = 'many' }")
+        page.get_by_role("button", name="Begin anew").click()
+        expect(page.get_by_role("alert")).to_have_text("nodes takes a number from 0 to 9, not 'many'")
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    @pytest.mark.parametrize("width", [390, 1280])
+    def test_nobody_is_shut_out_by_how_it_looks(self, page: Page, theme: str, width: int) -> None:
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 900})
+        page.get_by_role("button", name="connect c1 a").click()
+        expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.wire
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_it_works_without_javascript(browser: Browser, served: tuple[Explorer, str]) -> None:
+    explorer, address = served
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(f"{address}/?token={explorer.token}")
+    page.get_by_role("button", name="Begin anew").click()
+    page.get_by_role("button", name="connect c1 a").click()
+    expect(page.get_by_text("c1 native, revision 0, nothing")).to_be_visible()
