@@ -24,7 +24,7 @@ from distro_impl.distro.load_task import LoadTask
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
-from distro_impl.transport.grpc_transport import GrpcChannel
+from distro_impl.transport.memory import MemoryChannel
 from distro_model.actions import (
     Action,
     Advance,
@@ -265,12 +265,12 @@ def test_a_change_that_only_time_brings_is_seen(monkeypatch: pytest.MonkeyPatch)
 def test_nothing_at_all_gets_through_a_cut_link(monkeypatch: pytest.MonkeyPatch) -> None:
     knocks: list[str] = []
 
-    async def knock(self: GrpcChannel) -> None:
+    async def knock(self: MemoryChannel) -> None:
         knocks.append(self._target)
 
     with Lockstep(("a", "b"), "strict") as lockstep:
         lockstep.perform(Cut("a", "b"))
-        monkeypatch.setattr(GrpcChannel, "knock", knock)
+        monkeypatch.setattr(MemoryChannel, "knock", knock)
         lockstep.perform(Advance(10_000))
         assert not knocks
         lockstep.perform(Heal("a", "b"))
@@ -306,8 +306,8 @@ def test_some_runs_go_on_from_a_rare_state_and_some_begin_with_nothing(monkeypat
     runs: list[list[Action]] = []
     start, perform = Lockstep.__init__, Lockstep.perform
 
-    def starting(self: Lockstep, *arguments: Any) -> None:
-        start(self, *arguments)
+    def starting(self: Lockstep, *arguments: Any, **named: Any) -> None:
+        start(self, *arguments, **named)
         runs.append([])
 
     def noting(self: Lockstep, action: Action) -> None:

@@ -14,6 +14,7 @@ from distro_conformance.cli.options import (
     OutOption,
     RequirementOption,
     SeedOption,
+    TransportOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say, schema, stage_ended
 from distro_conformance.cli.paths import writable_directory
@@ -32,6 +33,7 @@ def gate(
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
     seed: SeedOption = 0,
+    transport: TransportOption = None,
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
 ) -> None:
@@ -51,6 +53,7 @@ def gate(
         out=out,
         requirements=requirement,
         mutant=mutant,
+        transport=transport,
     )
     with progress() as on_progress:
         report = run_gate(options, lambda: local_session(small=True), on_progress, _tell_stage)

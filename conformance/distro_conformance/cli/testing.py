@@ -16,6 +16,7 @@ from distro_conformance.cli.options import (
     OutOption,
     RequirementOption,
     SeedOption,
+    TransportOption,
 )
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import writable_directory
@@ -68,6 +69,7 @@ def cluster(
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
     seed: SeedOption = 0,
+    transport: TransportOption = None,
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
@@ -85,11 +87,20 @@ def cluster(
         if tours:
             from distro_conformance.walks.tours import TourOptions, tour
 
-            report = tour(TourOptions(profile=profile, mutant=mutant, seconds=seconds, walks_max=examples), on_progress)
+            touring = TourOptions(
+                profile=profile, mutant=mutant, seconds=seconds, walks_max=examples, transport=transport
+            )
+            report = tour(touring, on_progress)
             done = _Done("tours", report, report.walks, _tours_document(report), _tours_text(report))
         else:
             options = HuntOptions(
-                profile=profile, mutant=mutant, seconds=seconds, seed=seed, runs_max=examples, steps_per_run=steps
+                profile=profile,
+                mutant=mutant,
+                seconds=seconds,
+                seed=seed,
+                runs_max=examples,
+                steps_per_run=steps,
+                transport=transport,
             )
             result = hunt(options, on_progress)
             done = _Done("lockstep", result, result.runs, {}, f", seed {seed}")
@@ -124,10 +135,12 @@ def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *
         }
     if json:
         figures = {"steps": result.steps, "runs": done.runs, "seconds": round(result.seconds, 3), "seed": seed}
-        document = {"verdict": result.verdict, **figures, "requirements": [], "failure": failure, **done.document}
+        document = {"verdict": result.verdict, **figures, "steps_over": dict(result.steps_over)}
+        document |= {"requirements": [], "failure": failure, **done.document}
         print_json("test cluster", document)
     else:
-        row(result.verdict, f"{result.steps} steps in {done.runs} runs, {result.seconds:.1f} s{done.text}")
+        over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
+        row(result.verdict, f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}")
         if result.failure and failure:
             say(result.failure.scenario.render())
             say(f"replay: distrocheck replay {failure['replay']}\ntest:   pytest {failure['pytest']}")

@@ -1,8 +1,9 @@
 """Reference nodes in this process, with the kit as network, clients and clock.
 
-Everything is said over real gRPC on loopback, and every directed link between two nodes is a `Link` of ours. Time is
-virtual: an action returns when the nodes have nothing left to do. For whoever waits for real programs it may be real.
-In virtual time the nodes report themselves what they hold; in real time they say nothing, as real servers do.
+Everything is said over real gRPC on loopback, or in memory, and every directed link between two nodes is a `Link` of
+ours. Time is virtual: an action returns when the nodes have nothing left to do. For whoever waits for real programs it
+may be real. In virtual time the nodes report themselves what they hold; in real time they say nothing, as real servers
+do.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.links import Link
+from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Wire
 from distro_impl import (
     Node,
     NodeConfig,
@@ -27,11 +29,11 @@ from distro_impl import (
     Profile,
     SystemClock,
     VirtualClock,
-    free_main_ports,
     profile_named,
     with_mutant,
 )
 from distro_impl.profiles import ReportTransport
+from distro_impl.transport.transport import Transport
 from distro_model.actions import Action, Advance, OverHttp, Pause, Resume
 from distro_model.clockwork import prologue
 from distro_model.profiles import profile_named as model_profile_named
@@ -80,6 +82,7 @@ class NodeServer:
     clock: SystemClock | VirtualClock
     observer: Callable[[NodeEvent], None] | None
     links: Callable[[str], Link]
+    transport: Transport | None = None
     node: Node | None = None
     pid: None = field(default=None, init=False)
 
@@ -89,7 +92,7 @@ class NodeServer:
 
     async def start(self, *, until_loaded: bool = True) -> None:
         """`until_loaded` is for a node in real time: virtual time would stand still meanwhile."""
-        node = Node(self.config, clock=self.clock, observer=self.observer, links=self.links)
+        node = Node(self.config, clock=self.clock, transport=self.transport, observer=self.observer, links=self.links)
         try:
             await node.start()
         except OSError as error:
@@ -126,7 +129,7 @@ class NodeServer:
 
 
 class EmbeddedCluster(WiredCluster):
-    """`serves_http`: its nodes have the HTTP API, which doubles the time of a start."""
+    """`serves_http`: its nodes have the HTTP API, which doubles the time of a start, and needs real ports."""
 
     kind = "embedded"
     servers: dict[str, NodeServer]  # type: ignore[assignment]
@@ -139,12 +142,15 @@ class EmbeddedCluster(WiredCluster):
         serves_http: bool = False,
         real_time: bool = False,
         lease_ms: int | None = None,
+        wire: Wire = IN_MEMORY,
     ) -> None:
         super().__init__(recorder)
         self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._is_virtual = not real_time
         self._nodes_clock = SystemClock() if real_time else self.virtual
+        self._wire = OVER_GRPC if real_time or serves_http else wire
+        self._transport = self._wire.transport(self.virtual)
         self._from_now_on()
 
     @property
@@ -184,7 +190,7 @@ class EmbeddedCluster(WiredCluster):
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
-        ports = dict(zip(names, sorted(free_main_ports(len(names))), strict=True))
+        ports = dict(zip(names, self._wire.main_ports(len(names)), strict=True))
         self.names = tuple(names)
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(names, 2)}
         if self._recorder is not None:
@@ -200,7 +206,7 @@ class EmbeddedCluster(WiredCluster):
 
     def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> NodeServer:
         config = NodeConfig(port=port, members=members, profile=profile, serves_http=self._serves_http)
-        return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name))
+        return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name), self._transport)
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:
         return self._on_node_event if self.journal is not None and self._is_virtual else None

@@ -13,6 +13,7 @@ from distro_conformance.drivers.cluster import Ends
 from distro_conformance.drivers.embedded import EmbeddedCluster, VirtualTime
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
+from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import (
     Action,
@@ -51,8 +52,8 @@ class LockstepCluster:
 
     incomparable = None
 
-    def __init__(self, mutant: str | None = None, recorder: Recorder | None = None) -> None:
-        self.nodes = EmbeddedCluster(mutant, recorder)
+    def __init__(self, mutant: str | None = None, recorder: Recorder | None = None, wire: Wire = IN_MEMORY) -> None:
+        self.nodes = EmbeddedCluster(mutant, recorder, wire=wire)
         self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
         self.subscription, self.members = self.nodes.subscription, self.nodes.members
         self.cannot, self.observe = self.nodes.cannot, self.nodes.observe

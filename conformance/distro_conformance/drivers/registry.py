@@ -14,6 +14,7 @@ from distro_conformance.drivers.nacos import NacosCluster
 from distro_conformance.release import STRICT
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
+from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_traces.ndjson import Recorder
 
 FORMS: Mapping[str, str] = {
@@ -39,6 +40,7 @@ class Wishes:
     over_http: bool = False
     in_lockstep: bool = False
     lease_ms: int | None = None
+    wire: Wire = IN_MEMORY
     recorder: Recorder | None = None
     on_progress: OnProgress = lambda _: None
 
@@ -74,10 +76,14 @@ def _embedded(rest: str, wishes: Wishes) -> Resolved:
     if wishes.in_lockstep:
         if wishes.lease_ms is not None:
             raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
-        cluster = LockstepCluster(wishes.mutant, wishes.recorder)
+        cluster = LockstepCluster(wishes.mutant, wishes.recorder, wishes.wire)
     else:
         cluster = EmbeddedCluster(
-            wishes.mutant, wishes.recorder, serves_http=wishes.over_http, lease_ms=wishes.lease_ms
+            wishes.mutant,
+            wishes.recorder,
+            serves_http=wishes.over_http,
+            lease_ms=wishes.lease_ms,
+            wire=wishes.wire,
         )
     return Resolved(cluster, wishes.profile or wishes.written_for or STRICT)
 

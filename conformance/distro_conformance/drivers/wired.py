@@ -25,9 +25,10 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
-from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
+from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, TRANSPORT, Connection
 from distro_conformance.wire.links import Fate, Link
 from distro_conformance.wire.messages import distro_request, outcome_of, read_query, read_snapshot
+from distro_impl.transport.transport import Transport
 from distro_model.actions import (
     Action,
     Advance,
@@ -130,6 +131,7 @@ class WiredCluster:
         self._snapshots: dict[str, tuple[bytes, Mapping[str, View]]] = {}  # the last ones, as read
         self._services: dict[str, None] = {}  # those in which anybody ever registered, in order
         self._paused: set[str] = set()
+        self._transport: Transport = TRANSPORT
 
     # The contract
 
@@ -328,7 +330,9 @@ class WiredCluster:
                 pushed[message.body["serviceInfo"]["name"]] = read_list(message)
 
         address = with_offset(self.servers[name].address, SDK_OFFSET)
-        connection = await Connection.open(address, labels=SDK_LABELS, on_id=remember, on_push=note)
+        connection = await Connection.open(
+            address, labels=SDK_LABELS, on_id=remember, on_push=note, transport=self._transport
+        )
         self._clients[client] = _Client(name, connection, pushed)
 
     async def _subscribe(self, client: str, service: str) -> None:
@@ -431,7 +435,7 @@ class WiredCluster:
     async def _probe(self, name: str) -> Connection:
         if name not in self._probes:
             address = with_offset(self.servers[name].address, CLUSTER_OFFSET)
-            self._probes[name] = await Connection.open(address, labels=CLUSTER_LABELS)
+            self._probes[name] = await Connection.open(address, labels=CLUSTER_LABELS, transport=self._transport)
         return self._probes[name]
 
     async def _observe(self, name: str) -> Mapping[str, View]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distro_conformance.verdict import UsageError
+from distro_conformance.wire.transports import Carrier
 from distro_model.bounded.bounds import Bounds
 
 
@@ -61,3 +62,5 @@ class GateOptions:
     out: Path
     requirements: Sequence[str] | None = None
     mutant: str | None = None
+    transport: Carrier | None = None
+    """What the nodes of the lockstep speak over; None: most of it in memory, some over gRPC."""

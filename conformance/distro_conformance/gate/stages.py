@@ -134,11 +134,13 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
             seconds=options.budget.lockstep_seconds,
             seed=options.seed,
             record_into=options.out / "traces",
+            transport=options.transport,
         ),
         on_progress,
     )
     rate = result.steps / result.seconds
     summary = f"{result.steps} steps in {result.runs} runs, {rate:.0f} steps/s"
+    summary += f", {result.steps_over['grpc']} over gRPC"
     failures: tuple[Failure, ...] = ()
     if result.failure:
         name = f"lockstep-{options.mutant or profile}-{options.seed}"
@@ -149,6 +151,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
             Failure("The nodes left the model", text, f"distrocheck replay {scenario}", f"python -m pytest {pytest}"),
         )
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
+    figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     return StageResult(Stage("lockstep", result.verdict, result.seconds, summary, figures), failures=failures)
 
 

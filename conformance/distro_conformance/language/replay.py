@@ -86,6 +86,7 @@ def replay(
         over_http=any(isinstance(step, OverHttp) for step in scenario.steps),
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
+        wire=scenario.wire,
         recorder=recorder,
         on_progress=on_progress,
     )

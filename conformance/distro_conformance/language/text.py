@@ -36,6 +36,7 @@ from distro_conformance.language.expectations import (
 )
 from distro_conformance.language.observing import Checkpoint, Look, Query, Subscribe
 from distro_conformance.verdict import UsageError
+from distro_conformance.wire.transports import IN_MEMORY, Wire, parse_wire
 from distro_model import actions
 from distro_model.actions import Action, Advance
 
@@ -69,6 +70,8 @@ class Scenario:
     comment: str = ""
     lease_ms: int | None = None
     """Of synced clients, where the run needs another than the release's: they wait for its end."""
+    wire: Wire = IN_MEMORY
+    """What embedded nodes speak over."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -79,6 +82,7 @@ class Scenario:
         head += [f"profile {self.profile}"] if self.profile else []
         head += [f"mutant {self.mutant}"] if self.mutant else []
         head += [f"lease {render_duration(self.lease_ms)}"] if self.lease_ms else []
+        head += [f"wire {self.wire}"] if self.wire != IN_MEMORY else []
         head.append("nodes " + " ".join(self.nodes))
         return "\n".join([*head, *(render_step(step) for step in self.steps)]) + "\n"
 
@@ -89,10 +93,11 @@ def build(
     nodes: Sequence[str] = DEFAULT_NODES,
     profile: str | None = None,
     mutant: str | None = None,
+    wire: Wire = IN_MEMORY,
     comment: str = "",
 ) -> Scenario:
     """A scenario from steps, numbered as it will be printed."""
-    unnumbered = Scenario((), tuple(nodes), profile, mutant, comment)
+    unnumbered = Scenario((), tuple(nodes), profile, mutant, comment, wire=wire)
     first = unnumbered.render().count("\n") + 1
     lines = tuple(Line(first + index, render_step(step), step) for index, step in enumerate(steps))
     return replace(unnumbered, lines=lines)
@@ -120,7 +125,7 @@ def parse(text: str, name: str = "scenario") -> Scenario:
         try:
             header = _header(scenario, content)
             if header is not None and lines:
-                raise ValueError("the header (profile, mutant, lease, nodes) stands before the first step")
+                raise ValueError("the header (profile, mutant, lease, wire, nodes) stands before the first step")
             scenario = header or scenario
             if header is None:
                 lines.append(Line(number, content, _step(content, scenario.nodes)))
@@ -151,6 +156,8 @@ def _header(scenario: Scenario, content: str) -> Scenario | None:
         if len(words) != 1:
             raise ValueError(f"'{verb}' takes one name")
         return replace(scenario, profile=words[0]) if verb == "profile" else replace(scenario, mutant=words[0])
+    if verb == "wire":
+        return replace(scenario, wire=parse_wire(" ".join(words)))
     return None
 
 

@@ -7,8 +7,9 @@ own. Seed and commit reproduce a search on embedded nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.beginnings import beginning_with
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, Machine, machine
+from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
 
@@ -48,6 +50,8 @@ class HuntOptions:
     record_into: Path | None = None
     rare_starts: bool = True
     """Every third run goes on from a state to which random runs seldom come."""
+    transport: Carrier | None = None
+    """None: most rounds of runs in memory, some over gRPC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Hunt:
     options: HuntOptions
     steps: int
     runs: int
+    steps_over: Mapping[str, int]
     seconds: float
     failure: FoundFailure | None
 
@@ -84,6 +89,8 @@ class _Tally:
     on_progress: Callable[[str], None]
     steps: int = 0
     runs: int = 0
+    wire: Wire = OVER_GRPC
+    steps_over: Counter[str] = field(default_factory=Counter)
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], BaseException] | None = None
     broken: BaseException | None = None
@@ -92,6 +99,7 @@ class _Tally:
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self.runs += 1
         self.steps += len(actions)
+        self.steps_over[self.wire.carrier.value] += len(actions)
         if isinstance(failure, DivergedError):
             self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
             if self.failing is None or len(actions) <= len(self.failing[0]):
@@ -119,7 +127,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     def start() -> Lockstep | None:
         if tally.is_enough(options):
             return None
-        return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs))
+        return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs), wire=tally.wire)
 
     beginnings = _beginnings(options)
 
@@ -129,10 +137,12 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
 
     for round_number in count():
         seed = options.seed * 1_000 + round_number
+        tally.wire = wire_of(options.transport, round_number, seed)  # one a round: a run is repeated to make it small
         _round(hypothesis.seed(seed)(machine_class()), options, tally)
         if tally.failing or tally.is_enough(options) or time.monotonic() - began_s > options.seconds:
             break
-    return Hunt(options, tally.steps, tally.runs, time.monotonic() - began_s, _failure(options, tally))
+    seconds = time.monotonic() - began_s
+    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, _failure(options, tally))
 
 
 def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
@@ -182,15 +192,15 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         return None
     actions, error = tally.failing
     comment = f"Found by lockstep, seed {options.seed}: {error}"
-    scenario = failing_scenario(actions, NODES, options.profile, options.mutant, comment)
+    scenario = failing_scenario(actions, NODES, options.profile, options.mutant, tally.wire, comment)
     return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
 
 
 def failing_scenario(
-    actions: Iterable[Action], nodes: Sequence[str], profile: str, mutant: str | None, comment: str
+    actions: Iterable[Action], nodes: Sequence[str], profile: str, mutant: str | None, wire: Wire, comment: str
 ) -> Scenario:
     """Actions in which nodes and model part, as a text to keep."""
-    return build([*actions, ExpectModel()], nodes=nodes, profile=profile, mutant=mutant, comment=comment)
+    return build([*actions, ExpectModel()], nodes=nodes, profile=profile, mutant=mutant, wire=wire, comment=comment)
 
 
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:

@@ -8,6 +8,7 @@ from typing import Self
 
 from distro_conformance.drivers.lockstep import LockstepCluster
 from distro_conformance.drivers.loop import event_loop
+from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
 
@@ -19,9 +20,14 @@ class Lockstep:
     """
 
     def __init__(
-        self, nodes: Sequence[str], profile: str, mutant: str | None = None, recorder: Recorder | None = None
+        self,
+        nodes: Sequence[str],
+        profile: str,
+        mutant: str | None = None,
+        recorder: Recorder | None = None,
+        wire: Wire = IN_MEMORY,
     ) -> None:
-        self.cluster = LockstepCluster(mutant, recorder)
+        self.cluster = LockstepCluster(mutant, recorder, wire)
         try:
             event_loop().run_until_complete(self.cluster.start(nodes, profile))
         except BaseException:

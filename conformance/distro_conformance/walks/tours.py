@@ -18,6 +18,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, failing_scenario
 from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.wire.transports import Carrier, steps_over, wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -52,6 +53,8 @@ class TourOptions:
     seconds: float = 20.0
     walks_max: int | None = None
     bounds: Mapping[str, Bounds] = field(default_factory=lambda: TOURS)
+    transport: Carrier | None = None
+    """None: most walks in memory, some over gRPC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class TourReport:
     whole: int
     left_out: int
     steps: int
+    steps_over: Mapping[str, int]
     seconds: float
     cut_short: Mapping[str, int]
     failure: FoundFailure | None
@@ -143,6 +147,7 @@ class _Touring:
         self.began_s = time.monotonic()
         self.tours = [_Tour(name, bounds, profile_named(options.profile)) for name, bounds in options.bounds.items()]
         self.walks = self.whole = self.left_out = self.steps = 0
+        self.steps_over: Counter[str] = Counter()
         self.cut_short: Counter[str] = Counter()
         self.failure: FoundFailure | None = None
 
@@ -165,6 +170,7 @@ class _Touring:
             self.whole,
             self.left_out,
             self.steps,
+            steps_over(self.steps_over),
             self.seconds,
             dict(self.cut_short.most_common()),
             self.failure,
@@ -203,22 +209,25 @@ class _Touring:
     def on_nodes(self, planned: _Planned, timed: TimedWalk) -> None:
         """Every action compared. What a walk takes counts as done when the action after which it is done was right."""
         options, done = self.options, list[Action]()
+        wire = wire_of(options.transport, self.walks, self.walks)
         self.walks += 1
         try:
-            with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant) as lockstep:
+            with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant, wire=wire) as lockstep:
                 for action, taken in zip(timed.actions, timed.taken, strict=True):
                     done.append(action)
                     self.steps += 1
+                    self.steps_over[wire.carrier.value] += 1
                     lockstep.perform(action)
                     planned.tour.covered.update(planned.edges[:taken])
                 done.append(Advance(CALM_MS))
                 self.steps += 1
+                self.steps_over[wire.carrier.value] += 1
                 lockstep.perform(done[-1])
             self.whole += timed.stopped_at is None
         except DivergedError as error:
             comment = f"Found by a tour of all transitions ({planned.tour.bounds}): {error}"
             names = planned.tour.bounds.node_names
-            scenario = failing_scenario(done, names, options.profile, options.mutant, comment)
+            scenario = failing_scenario(done, names, options.profile, options.mutant, wire, comment)
             self.failure = FoundFailure(scenario, str(error), len(done), self.steps, self.seconds)
 
 

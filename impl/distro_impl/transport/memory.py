@@ -34,7 +34,7 @@ class MemoryTransport:
     def __init__(self, clock: Clock, seed: int) -> None:
         self._clock, self._random = clock, Random(seed)
         self._lanes: list[Lane] = []  # those in which something waits
-        self._under_way = clock.counted("messages in memory")
+        self._under_way, self._is_moving = clock.counted("messages in memory"), False
         self._client_ports = count(FIRST_CLIENT_PORT)
         self.servers: dict[str, MemoryServer] = {}
 
@@ -65,7 +65,8 @@ class MemoryTransport:
         if len(lane) > 1:
             return
         self._lanes.append(lane)
-        if len(self._lanes) == 1:
+        if not self._is_moving:
+            self._is_moving = True
             self._under_way.set(True)
             asyncio.get_running_loop().call_soon(self._next)
 
@@ -83,6 +84,7 @@ class MemoryTransport:
             if self._lanes:
                 asyncio.get_running_loop().call_soon(self._next)
             else:
+                self._is_moving = False
                 self._under_way.set(False)
 
 
