@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from distro_impl import NotSettledError, SystemClock, VirtualClock, WorkFailedError
+from distro_impl.clocks import clock as clock_module
 from distro_impl.clocks.clock import Waiting, side_by_side
 from distro_impl.clocks.lifetime import Lifetime
+from distro_impl.options import AuthOptions, User
+from distro_impl.security.callers import Right
+from distro_impl.security.tokens import AccessDeniedError, TokenManager
 
 
 def recorder(clock: VirtualClock, into: list[tuple[str, int]]) -> Callable[[str], Callable[[], None]]:
@@ -233,6 +238,31 @@ async def test_the_system_clock_keeps_time() -> None:
     assert clock.now_ms() - start_ms >= 19
     with pytest.raises(TimeoutError):
         await clock.wait_for(asyncio.Event().wait(), 10)
+
+
+async def test_a_suspended_machine_has_aged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the clock of a machine that slept for a day: tokens have expired, and a periodic timer fires once."""
+    slept_s, real = 0.0, clock_module.elapsed_s
+    monkeypatch.setattr(clock_module, "elapsed_s", lambda: real() + slept_s)
+    clock, fired_ms = SystemClock(), []
+    tokens = TokenManager(AuthOptions(secret=b"x" * 32, users={"nacos": User("nacos", "x")}), clock)
+    token = tokens.login("nacos", "x")
+    tokens.check(token, Right.READ, None)
+    start_ms = clock.now_ms()
+    timer = clock.every(50, lambda: fired_ms.append(clock.now_ms()), first_ms=start_ms + 50, name="period")
+    slept_s = 86_400.0
+    assert clock.now_ms() - start_ms >= 86_400_000
+    with pytest.raises(AccessDeniedError, match="token expired"):
+        tokens.check(token, Right.READ, None)
+    await asyncio.sleep(0.3)
+    timer.cancel()
+    assert 1 <= len(fired_ms) < 20
+
+
+async def test_the_system_clock_counts_suspensions_where_the_system_does() -> None:
+    counted = getattr(time, "CLOCK_BOOTTIME", None)
+    expected = time.monotonic() if counted is None else time.clock_gettime(counted)
+    assert abs(clock_module.elapsed_s() - expected) < 5
 
 
 @pytest.mark.parametrize("make_clock", [VirtualClock, SystemClock])

@@ -68,12 +68,29 @@ async def test_a_subscriber_is_pushed_half_a_second_after_a_change_with_growing_
     assert first.body["requestId"] != second.body["requestId"]
 
 
-async def test_two_answers_of_one_instant_have_different_times(lab: Lab) -> None:
+async def test_a_change_is_newer_than_what_was_before_it_in_the_same_instant(lab: Lab) -> None:
     """The Python SDK drops what is not newer than what it has."""
     run = await lab.cluster(size=1)
     client = await lab.naming(run.cluster.nodes[0])
-    times = [(await client.subscribe("web")).body["serviceInfo"]["lastRefTime"] for _ in range(3)]
+    times = []
+    for port in range(3):
+        await client.register("web", port)
+        times.append((await client.subscribe("web")).body["serviceInfo"]["lastRefTime"])
     assert times == sorted(set(times))
+
+
+async def test_times_do_not_run_ahead_however_often_somebody_asks(lab: Lab) -> None:
+    """Another member, to which a client moves, would seem to answer from the past."""
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    storage = run.cluster.nodes[0].parts.naming.storage
+    known, unknown = Service("public", "DEFAULT_GROUP", "web"), Service("public", "DEFAULT_GROUP", "none")
+    storage.info(known)
+    for _ in range(20_000):
+        assert storage.info(known)["lastRefTime"] - run.clock.now_ms() <= 2
+        assert storage.info(unknown)["lastRefTime"] == run.clock.now_ms()
+    assert run.clock.unique_ms() - run.clock.now_ms() < 10
 
 
 async def test_a_subscriber_is_told_when_the_last_publisher_leaves(lab: Lab) -> None:

@@ -58,7 +58,9 @@ class Clock(Protocol):
     def unique_ms(self) -> int:
         """Now, or the next millisecond that this clock has not given out yet.
 
-        Connection ids and `lastRefTime` are stamps that must not repeat, even when virtual time stands still.
+        Connection ids and numbers of UDP packets must not repeat, even when virtual time stands still. Not for what
+        clients compare between members, and not for each request: where more than one is taken in a millisecond,
+        these run ahead of the time.
         """
         ...
 
@@ -88,15 +90,19 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Real time. Steps of the machine's clock do not move it: it reads the epoch once and counts on monotonically."""
+    """Real time. Steps of the machine's clock do not move it: it reads the epoch once and counts on monotonically.
+
+    Time in which the machine was suspended counts where the system can tell (Linux): afterwards tokens have expired
+    and leases are judged by how long it really was, as a server does that reads the clock of the machine.
+    """
 
     def __init__(self) -> None:
-        self._offset_s = time.time() - time.monotonic()
+        self._offset_s = time.time() - elapsed_s()
         self._last_unique_ms = 0
         self._tasks: set[asyncio.Task[Any]] = set()  # the event loop itself holds tasks only weakly
 
     def now_ms(self) -> int:
-        return int((time.monotonic() + self._offset_s) * 1000)
+        return int((elapsed_s() + self._offset_s) * 1000)
 
     def unique_ms(self) -> int:
         self._last_unique_ms = max(self.now_ms(), self._last_unique_ms + 1)
@@ -206,8 +212,21 @@ async def side_by_side(clock: Clock, coroutines: Iterable[Coroutine[Any, Any, T]
     return [results[number] for number in range(len(strands))]
 
 
+def elapsed_s() -> float:
+    """Since some instant in the past, the machine's suspensions included where the system counts them."""
+    return time.clock_gettime(_ELAPSED) if _ELAPSED is not None else time.monotonic()
+
+
+MAX_MISSED = 100
+_ELAPSED: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 class RepeatingTimer:
-    """A timer that sets itself again, at a fixed rate counted from `first_ms`."""
+    """A timer that sets itself again, at a fixed rate counted from `first_ms`.
+
+    After a pause of the node what fell due is done late, once for each period; of more than MAX_MISSED periods, which
+    only a suspension of the machine is long enough for, once for all.
+    """
 
     def __init__(self, clock: Clock, period_ms: int, callback: TimerCallback, first_ms: int, name: str) -> None:
         self._clock, self._period_ms, self._callback, self._name = clock, period_ms, callback, name
@@ -218,7 +237,8 @@ class RepeatingTimer:
         self._handle.cancel()
 
     def _fire(self) -> Awaitable[None] | None:
-        self._due_ms += self._period_ms
+        missed = max(0, self._clock.now_ms() - self._due_ms) // self._period_ms
+        self._due_ms += self._period_ms * (1 + (missed if missed > MAX_MISSED else 0))
         self._handle = self._clock.call_at(self._due_ms, self._fire, self._name)
         return self._callback()
 

@@ -27,6 +27,10 @@ class OwnersChanged:
     owner_before: Callable[[str], str]
 
 
+MAX_CACHED_LENGTH = 64
+"""Of what is kept: no address is longer, and strangers write what they like for one."""
+
+
 class DistroMapper:
     """`standalone`: there is no cluster, and everything is ours."""
 
@@ -102,7 +106,13 @@ class DistroMapper:
         )
 
 
-@lru_cache(maxsize=1 << 17)
 def distro_hash(tag: str) -> int:
     """Never negative. `%` of Java keeps the sign, so the absolute value may as well be taken first."""
+    return _short_hash(tag) if len(tag) <= MAX_CACHED_LENGTH else _hash(tag)
+
+
+def _hash(tag: str) -> int:
     return abs(java_hash(tag)) % JAVA_INT_MAX
+
+
+_short_hash = lru_cache(maxsize=1 << 16)(_hash)

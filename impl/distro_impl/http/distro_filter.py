@@ -19,6 +19,7 @@ from distro_impl.distro.mapper import DistroMapper
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import FilterError
 from distro_impl.logs import logger
+from distro_impl.naming.client import MAX_ID_LENGTH
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
 from distro_impl.remote.http_client import SERVER_AGENT, HttpClient
 from distro_protos import read_json
@@ -102,11 +103,14 @@ def forwarded_url(url: str, parameters: Parameters) -> str:
 def responsible_tag(parameters: Parameters) -> str:
     """`ip:port` of the client that a request is about: from its parameters, or from the beat.
 
-    A missing ip is the text `null`, which has an owner like any other; that one refuses it.
+    A missing ip is the text `null`, which has an owner like any other; that one refuses it. Raises FilterError for an
+    address that is longer than any.
     """
     ip, port = parameters.texts().get("ip", NULL), parameters.text("port", default="0")
     if ip == NULL or not ip.strip():
         ip, port = _address_in_beat(parameters.text("beat")) or (ip, port)
+    if len(ip) + len(port) > MAX_ID_LENGTH:
+        raise FilterError(INVALID_PARAM, f"the address of the instance is longer than {MAX_ID_LENGTH}")
     return f"{ip}:{port}"
 
 

@@ -26,6 +26,10 @@ from distro_impl.remote.errors import INVALID_PARAM
 from distro_protos import Json, check_nesting, read_json
 
 FORM = "application/x-www-form-urlencoded"
+MAX_FIELDS = 10_000
+"""Of a form; as Tomcat has it, under real servers."""
+PARAMETERS = "distro_impl.parameters"
+"""Where a request keeps them once they are read: filters ask first, then the handler."""
 GROUP_SEPARATOR = "@@"
 UNGROUPED = "Param 'serviceName' is illegal, it should be format as 'groupName@@serviceName'"
 TRUE = frozenset({"true", "yes", "on", "y", "t", "1"})
@@ -139,14 +143,23 @@ class Parameters:
 
 
 async def read_parameters(request: web.Request) -> Parameters:
-    """Of the query string and of a form body; what is in both counts as in the query string."""
-    body: list[tuple[str, str]] = []
-    if request.content_type == FORM:
-        raw = await read_bytes(request)
-        body = parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True)
-    values = dict(reversed(body))
-    values.update(reversed(list(request.query.items())))  # of several values the first counts
-    return Parameters({key: _printable(value) for key, value in values.items()})
+    """Of the query string and of a form body; what is in both counts as in the query string. Read once."""
+    if PARAMETERS not in request:
+        values = dict(reversed(await _form(request)))
+        values.update(reversed(list(request.query.items())))  # of several values the first counts
+        request[PARAMETERS] = Parameters({key: _printable(value) for key, value in values.items()})
+    found: Parameters = request[PARAMETERS]
+    return found
+
+
+async def _form(request: web.Request) -> list[tuple[str, str]]:
+    if request.content_type != FORM:
+        return []
+    text = (await read_bytes(request)).decode("utf-8", "replace")
+    try:
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise FilterError(INVALID_PARAM, f"a form has more than {MAX_FIELDS} fields") from None
 
 
 def metadata_of(text: str) -> dict[str, str]:

@@ -19,6 +19,10 @@ from distro_protos import Json
 
 DEFAULT_NAMESPACE, DEFAULT_GROUP, DEFAULT_CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 
+MAX_ID_LENGTH = 1_024
+"""Of an address that somebody registers, and of the id of a client. No release says one; what is longer is a mistake or
+an attack, and would be kept, hashed and replicated."""
+
 
 class MalformedSyncDataError(ValueError):
     """A ClientSyncData object that a server could not take over; the message names the field."""
@@ -184,6 +188,8 @@ def read_sync_data(data: Mapping[str, Any], *, with_batches: bool = True) -> Syn
         revision = (data["attributes"].get("clientAttributes") or {}).get("revision", 0)
         if not isinstance(data["clientId"], str):
             raise MalformedSyncDataError(f"clientId {data['clientId']!r} is not a string")
+        if len(data["clientId"]) > MAX_ID_LENGTH:
+            raise MalformedSyncDataError(f"clientId is longer than {MAX_ID_LENGTH}")
         if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
             raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
         publishers: dict[Service, Published] = _read_batches(data.get("batchInstanceData")) if with_batches else {}

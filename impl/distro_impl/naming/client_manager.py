@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind
@@ -31,6 +32,8 @@ from distro_impl.naming.watch import Watch
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile, RevisionTakenOver
 
+MAX_DELETED = 100_000
+"""Of so many clients that were deleted within a lease it is remembered."""
 LEASE, CONNECTED = "lease", "connected"
 MISSED_TURN = 2
 """A cleaner or a check has missed a turn when its last one is longer ago than so many periods."""
@@ -52,7 +55,7 @@ class ClientManager:
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
         self._ownership, self._services, self._log = ownership, services, log
         self._clients: dict[str, Client] = {}
-        self._deleted_ms: dict[str, int] = {}
+        self._deleted_ms: dict[bytes, int] = {}  # by digest: ids come from strangers; the oldest first
         self._cleaned_ms: int | None = None
         self._publishers: dict[Service, dict[str, Client]] = {}
         self._subscribers: dict[Service, dict[str, Client]] = {}
@@ -110,12 +113,18 @@ class ClientManager:
         The id of a connection never comes back, so we may keep it; that of an ip:port client does.
         """
         if self._profile.deleted_stays_deleted and not is_ip_port(client_id):
-            self._deleted_ms[client_id] = self._clock.now_ms()
+            self._remember_deleted(_digest(client_id))
         self._remove(client_id, kind, reason)
 
     def was_deleted(self, client_id: str) -> bool:
         """Within the last lease."""
-        return client_id in self._deleted_ms
+        return bool(self._deleted_ms) and _digest(client_id) in self._deleted_ms
+
+    def _remember_deleted(self, digest: bytes) -> None:
+        self._deleted_ms.pop(digest, None)
+        self._deleted_ms[digest] = self._clock.now_ms()
+        if len(self._deleted_ms) > MAX_DELETED:
+            del self._deleted_ms[next(iter(self._deleted_ms))]
 
     def _remove(self, client_id: str, kind: NodeEventKind, reason: str | None) -> None:
         """With all its instances and subscriptions."""
@@ -147,7 +156,7 @@ class ClientManager:
         for client in self:
             if client.is_expired(now_ms, self._profile):
                 self._remove(client.id, _expiry_of(client), LEASE)
-        self._deleted_ms = {name: at_ms for name, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
+        self._deleted_ms = {key: at_ms for key, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
 
     def forgive_pause(self, client: Client) -> None:
         """Whatever came for the client while this node was suspended still waits to be handled (B23)."""
@@ -317,6 +326,10 @@ class ClientManager:
             if service not in self._publishers:
                 self._services.remove(service)
                 self._notify.publish(ServiceRemoved(service))
+
+
+def _digest(client_id: str) -> bytes:
+    return blake2b(client_id.encode(errors="replace"), digest_size=16).digest()
 
 
 def _expiry_of(client: Client) -> NodeEventKind:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
+from distro_impl.naming.client import DEFAULT_CLUSTER, MAX_ID_LENGTH, PublishedInstance, Service
 from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
 from distro_protos import Json
 
@@ -57,6 +57,8 @@ def published_instance(instance: Mapping[str, Any], instance_id: str | None) -> 
         extend_datum: dict[str, Any] = dict(instance.get("metadata") or {})
     except (KeyError, TypeError, ValueError) as error:
         raise IllegalInstanceError(f"illegal instance: {type(error).__name__} at {error}") from error
+    if len(ip) > MAX_ID_LENGTH:
+        raise IllegalInstanceError(f"illegal instance: its ip is longer than {MAX_ID_LENGTH}")
     if instance_id:
         extend_datum[INSTANCE_ID] = instance_id
     if weight != 1.0:

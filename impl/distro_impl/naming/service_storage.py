@@ -21,18 +21,23 @@ class ServiceStorage:
     def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, notify_center: NotifyCenter) -> None:
         self._clock, self._clients = clock, clients
         self._views: dict[Service, list[Json]] = {}
+        self._stamps_ms: dict[Service, int] = {}
         notify_center.subscribe(ServiceRemoved, self._drop)
         if not profile.queries_read_pushed_view:
-            notify_center.subscribe(ServiceChanged, self._drop)
+            notify_center.subscribe(ServiceChanged, self._drop_view)
 
     def info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json:
-        """`ServiceInfo`. `lastRefTime` strictly increases: the Python SDK drops what is not newer than what it has."""
+        """`ServiceInfo`.
+
+        `lastRefTime` is the time, and what was seen anew is newer than what was seen before, also within a
+        millisecond: SDKs drop a list that is not newer than theirs, which may be from another member.
+        """
         return service_info(
             service,
             self.hosts(service),
             clusters=clusters,
             healthy_only=healthy_only,
-            last_ref_time=self._clock.unique_ms(),
+            last_ref_time=max(self._clock.now_ms(), self._stamps_ms.get(service, 0)),
         )
 
     def hosts(self, service: Service) -> list[Json]:
@@ -45,7 +50,12 @@ class ServiceStorage:
         hosts = hosts_of(service, self._clients.publishers_of(service))
         if self._clients.is_known(service):
             self._views[service] = hosts
+            self._stamps_ms[service] = max(self._clock.now_ms(), self._stamps_ms.get(service, 0) + 1)
         return hosts
 
-    def _drop(self, event: ServiceChanged | ServiceRemoved) -> None:
+    def _drop_view(self, event: ServiceChanged) -> None:
         self._views.pop(event.service, None)
+
+    def _drop(self, event: ServiceRemoved) -> None:
+        self._views.pop(event.service, None)
+        self._stamps_ms.pop(event.service, None)
