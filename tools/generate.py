@@ -44,7 +44,14 @@ def reference_pages() -> Generated:
         yield ROOT / "docs" / "reference" / name, text
 
 
-GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages)
+def pictures() -> Generated:
+    """docs/explanation: the three stories that explain Distro, as the model tells them."""
+    stories = importlib.import_module("distro_conformance.diagrams.stories")
+    for name, text in stories.stories().items():
+        yield ROOT / "docs" / "explanation" / name, text
+
+
+GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, pictures)
 
 
 def main() -> None:

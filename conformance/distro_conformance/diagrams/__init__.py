@@ -1,2 +1,3 @@
-"""Runs as pictures: a sequence diagram is a value (`sequence`), made from the transitions of the model (`transitions`)
-or from a trace, and drawn as SVG for the report, the pages and the explorer in the browser (`svg`)."""
+"""Runs as pictures: a sequence diagram is a value (`sequence`), made from the transitions of the model (`transitions`),
+and drawn as SVG for the report, the pages and the explorer in the browser (`svg`). `stories` are those of the
+documentation."""

@@ -31,10 +31,22 @@ _STYLE = """
 .sequence .bad text{fill:var(--bad,#b3261e);font-weight:700}
 """.replace("\n", "")
 
+_ALONE = """
+svg{--ink:#1b1f24;--soft:#57606a;--line:#9aa4b0;--panel:#eef1f4;--bad:#b3261e;--bad-panel:#ffe3e0;--warn:#8a5200;
+--warn-panel:#fff3dc;background:#fff}
+@media (prefers-color-scheme:dark){svg{--ink:#e6e9ec;--soft:#a7b0ba;--line:#56606b;--panel:#20262c;--bad:#ff9d94;
+--bad-panel:#4a1d1a;--warn:#f0bd6b;--warn-panel:#3c2e12;background:#14181c}}
+""".replace("\n", "")
+
 
 def svg(sequence: Sequence) -> str:
     """The picture as one element; its size grows with lifelines and items."""
-    return _Drawing(sequence).element()
+    return _Drawing(sequence).element(_STYLE)
+
+
+def svg_file(sequence: Sequence) -> str:
+    """The picture as a file of its own, which brings its colours along."""
+    return _Drawing(sequence).element(_ALONE + _STYLE) + "\n"
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class _Drawing:
     def x(self, name: str) -> int:
         return MARGIN + COLUMN * self.sequence.lifelines.index(name)
 
-    def element(self) -> str:
+    def element(self, style: str) -> str:
         rows, y = [], HEAD + ROW
         for item in self.sequence.items:
             rows.append(self._item(item, y))
@@ -58,7 +70,7 @@ class _Drawing:
         return (
             f'<svg class="sequence" role="img" aria-label="{title}" viewBox="0 0 {self.width} {height}" '
             f'width="{self.width}" height="{height}" xmlns="http://www.w3.org/2000/svg"><title>{title}</title>'
-            f"<style>{_STYLE}</style>{self._lifelines(height)}{''.join(rows)}</svg>"
+            f"<style>{style}</style>{self._lifelines(height)}{''.join(rows)}</svg>"
         )
 
     def _lifelines(self, height: int) -> str:
