@@ -49,13 +49,16 @@ class DistroClientDataProcessor:
         """ClientSyncDatumSnapshot of all clients, native and synced."""
         return {"clientSyncDataList": [self.data_of(client.id) for client in self._clients]}
 
-    def verify_data(self) -> list[tuple[str, int]]:
-        """(client id, revision) of each client that this node is responsible for."""
-        return [
-            (client.id, client.revision if self._profile.revision_sent else 0)
-            for client in self._clients
-            if client.responsible
-        ]
+    def owned_clients(self) -> list[str]:
+        """Ids of the clients that this node is responsible for."""
+        return [client.id for client in self._clients if client.responsible]
+
+    def revision_of(self, client_id: str) -> int | None:
+        """As a verify tells it; None for a client that this node is not responsible for, or not any more."""
+        client = self._clients.get(client_id)
+        if client is None or not client.responsible:
+            return None
+        return client.revision if self._profile.revision_sent else 0
 
     # Applying
 

@@ -9,6 +9,7 @@ responsible for are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from functools import partial
 from typing import NamedTuple
 
 from distro_impl.clocks.clock import Clock, side_by_side
@@ -104,7 +105,8 @@ class DistroProtocol:
 
     def _execute(self, key: DistroKey, operation: DataOperation) -> None:
         if not self._is_others(key, operation):
-            self._execute_engine.add_task(f"{operation} of {key.client_id} to {key.peer}", self._sync(key, operation))
+            name = f"{operation} of {key.client_id} to {key.peer}"
+            self._execute_engine.add_task(f"sync to {key.peer}", name, partial(self._sync, key, operation))
 
     def _sync(self, key: DistroKey, operation: DataOperation) -> Coroutine[None, None, None]:
         return self._sync_delete(key) if operation is DataOperation.DELETE else self._sync_change(key)

@@ -16,6 +16,8 @@ class DistroRecord:
     sync_successes: int = 0
     sync_failures: int = 0
     verify_failures: int = 0
+    verify_rounds_late: int = 0
+    """Rounds to one member that had to wait for the end of the one before."""
     load_ms: int | None = None
     """From the start of the node to the end of its initial load; None until then."""
 

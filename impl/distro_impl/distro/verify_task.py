@@ -1,13 +1,16 @@
 """The verify round: the owner asks every other member whether its copy is still the right one.
 
-One request per client and peer, all at once, and only after the node's own initial load. A typed failure makes the
-owner send the client again to that peer; every other bad end is left to the next round.
+One request per client and peer, with what the client is when it is sent, and only after the node's own initial load. A
+typed failure makes the owner send the client again to that peer; every other bad end is left to the next round. Where
+a round takes longer than its period, because there are more clients than a peer can verify in that time, the next one
+waits for its end: rounds stretch, and their queues hold one round at most.
 Source: wire-protocol.md section 6.5.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
@@ -49,13 +52,20 @@ class VerifyTask:
         if not self._load_task.finished_initial:
             self._log.verify_skipped()
             return
-        for client_id, revision in self._processor.verify_data():
-            for peer in self._members.other_addresses():
-                self._execute_engine.add_task(
-                    f"VERIFY of {client_id} to {peer}", self._verify(peer, client_id, revision)
-                )
+        owned = self._processor.owned_clients()
+        for peer in self._members.other_addresses():
+            worker = f"VERIFY to {peer}"
+            if self._execute_engine.is_busy(worker):
+                self._record.verify_rounds_late += 1
+                continue
+            for client_id in owned:
+                verify = partial(self._verify, peer, client_id)
+                self._execute_engine.add_task(worker, f"VERIFY of {client_id} to {peer}", verify)
 
-    async def _verify(self, peer: str, client_id: str, revision: int) -> None:
+    async def _verify(self, peer: str, client_id: str) -> None:
+        revision = self._processor.revision_of(client_id)
+        if revision is None:
+            return
         reply = await self._agent.verify(peer, client_id, revision)
         self._record.verified(is_success=reply is DistroReply.SUCCESS)
         self._log.verify_ended(client_id, peer, reply)

@@ -68,6 +68,8 @@ class NodeMetrics(Collector):
         yield syncs
         failures = "VERIFY to a member without success"
         yield CounterMetricFamily("distrocheck_distro_verify_failures", failures, self.distro.verify_failures)
+        late = "Verify rounds to a member that had to wait for the end of the one before"
+        yield CounterMetricFamily("distrocheck_distro_verify_rounds_late", late, self.distro.verify_rounds_late)
         if self.distro.load_ms is not None:
             seconds = self.distro.load_ms / 1000
             yield GaugeMetricFamily("distrocheck_distro_load_seconds", "From the start to the end of the load", seconds)

@@ -20,6 +20,10 @@ from distro_impl.transport.health import Health
 from distro_impl.transport.tls import server_credentials
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE, Payload
 
+MAX_PENDING_REQUESTS = 50_000
+"""Requests that have come in and are not being handled yet; what is beyond is refused. gRPC's own limit is a thousand,
+and from there on it refuses at random."""
+
 
 def grpc_server(options: GrpcServerOptions, health_of_node: Health) -> grpc.aio.Server:
     """Without a port, and without Nacos' own two services."""
@@ -43,6 +47,8 @@ def _channel_arguments(options: GrpcServerOptions) -> tuple[tuple[str, int], ...
         ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
         ("grpc.max_receive_message_length", options.max_inbound_bytes),
         ("grpc.max_send_message_length", -1),
+        ("grpc.server.max_pending_requests", MAX_PENDING_REQUESTS),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_REQUESTS),
         ("grpc.keepalive_time_ms", options.keep_alive_ms),
         ("grpc.keepalive_timeout_ms", options.keep_alive_timeout_ms),
         ("grpc.keepalive_permit_without_calls", 1),
