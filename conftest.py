@@ -13,3 +13,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.path.suffix == ".md":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
+            if item.path.name != "tutorial.md":
+                item.add_marker(pytest.mark.slow)
