@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
 from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
 from distro_model.clock.turn import Traffic
 from distro_model.messages import text_of
+from distro_model.rules.watching import Refusal, watched
 
 Observation = Mapping[str, Mapping[str, View] | None]
 """node -> client -> view; None: the node is down."""
+
+
+REFUSALS_MAX = 5
+"""In the text of a rejection; the rejection has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +34,42 @@ class Difference:
     field: str
     possible: str
     seen: str
+    peer: str | None = None
+    """The other end of a call."""
 
     def __str__(self) -> str:
-        where = self.node if self.client is None else f"{self.client} at {self.node}"
+        where = self.node if self.client is None or self.peer is not None else f"{self.client} at {self.node}"
         return f"{where}: {self.field} is {self.seen}, the model has {self.possible}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """No possible outcome agrees with what was seen. `nearest` are the outcomes with the fewest differences."""
+    """No possible outcome agrees with what was seen. `nearest` are the outcomes with the fewest differences.
+
+    `refusals`: where the model did not do something about what differs, the guards that were false.
+    """
 
     action: Action | None
     candidates: int
     nearest: tuple[tuple[Difference, ...], ...]
+    refusals: tuple[Refusal, ...] = ()
 
     def __str__(self) -> str:
         after = "at the start" if self.action is None else f"after `{self.action}`"
         lines = [f"{after} none of {self.candidates} possible outcomes agrees with what was seen"]
         for number, differences in enumerate(self.nearest, start=1):
             lines += [f"  nearest {number}: {difference}" for difference in differences]
+        lines += [f"  {refusal}" for refusal in self.refusals[:REFUSALS_MAX]]
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class PossibleStates:
-    """A set of outcomes of the last action; `action` is None before the first one."""
+    """A set of outcomes of the last action; `action` is None before the first one. `before`: the states it met."""
 
     outcomes: tuple[Outcome, ...]
     action: Action | None = None
+    before: tuple[ClusterState, ...] = ()
 
     @classmethod
     def of(cls, state: ClusterState) -> PossibleStates:
@@ -79,10 +92,9 @@ class PossibleStates:
         guard = self.guard(action)
         if guard is not None:
             raise IllegalActionError(f"{action}: {guard}")
-        outcomes = [
-            outcome for state in self.states if enabled(state, action) is None for outcome in apply(state, action)
-        ]
-        return PossibleStates(tuple(outcomes), action)
+        before = tuple(state for state in self.states if enabled(state, action) is None)
+        outcomes = tuple(outcome for state in before for outcome in apply(state, action))
+        return PossibleStates(outcomes, action, before)
 
     def matching(self, seen: Observation, traffic: Iterable[Traffic] | None = None) -> PossibleStates | Rejection:
         """Keep the outcomes that agree with what was seen.
@@ -95,7 +107,24 @@ class PossibleStates:
             return PossibleStates(kept, self.action)
         differences = sorted((_differences(each, seen, calls) for each in self.outcomes), key=len)
         nearest = tuple(each for each in differences if len(each) == len(differences[0]))
-        return Rejection(self.action, len(self.outcomes), tuple(dict.fromkeys(nearest)))
+        return Rejection(self.action, len(self.outcomes), tuple(dict.fromkeys(nearest)), self._refusals(nearest))
+
+    def _refusals(self, nearest: Iterable[tuple[Difference, ...]]) -> tuple[Refusal, ...]:
+        """The guards that were false about what differs: the action once more, with somebody watching."""
+        if self.action is None:
+            return ()
+        found: list[Refusal] = []
+        for state in self.before:
+            plan = replace(state.plan, profile=watched(state.plan.profile, found))
+            apply(replace(state, plan=plan), self.action)
+        places = {
+            (node, each.client) for differences in nearest for each in differences for node in (each.node, each.peer)
+        }
+        return tuple(
+            each
+            for each in dict.fromkeys(found)
+            if not {(each.node, each.client), (each.node, None)}.isdisjoint(places)
+        )
 
 
 def _seen(traffic: Iterable[Traffic]) -> Counter[Traffic]:
@@ -146,4 +175,4 @@ def _known(view: View | None) -> str:
 
 def _call(call: Traffic, count: int, seen: str, possible: str) -> Difference:
     times = "" if count == 1 else f" {count} times"
-    return Difference(call.source, None, f"the call {call}{times}", possible, seen)
+    return Difference(call.source, call.client, f"the call {call}{times}", possible, seen, call.target)

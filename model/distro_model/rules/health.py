@@ -10,7 +10,7 @@ from __future__ import annotations
 from distro_model.events import Send
 from distro_model.node import NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.rule import guard, rule
+from distro_model.rules.rule import rule
 
 
 @rule("note-activity", source="connection-client-check; RpcClient, GrpcConnection (2.0.0)")
@@ -20,7 +20,7 @@ def with_activity(step: Step, at_ms: int, _: Profile) -> Step:
     return Step(step.node.changed(sent=tuple(sorted(sent.items()))), step.outputs)
 
 
-@guard(source="connection-client-check; RpcClient.healthCheck")
+@rule("test-a-connection", source="connection-client-check; RpcClient.healthCheck")
 def is_tested(node: NodeState, peer: str, at_ms: int, profile: Profile) -> bool:
     """Whether the health check that is due now tests the connection to this peer.
 

@@ -188,7 +188,7 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
     return changed(node, client, replace(after, revision=revision_of_health(after, profile)), at_ms, profile)
 
 
-@guard(source="lease-ip-port-copies")
+@rule("find-the-lease-of-an-ip-port-copy-over", source="lease-ip-port-copies")
 def ends_unowned(client: Client, at_ms: int, profile: Profile) -> bool:
     """A copy of an ip:port client goes when its lease is over."""
     return at_ms - client.renewed_ms > profile.lease_ms

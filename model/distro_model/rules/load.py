@@ -31,7 +31,7 @@ def on_load_due(node: NodeState, event: LoadDue, profile: Profile) -> Step:
     return _ask_next(node.changed(missed=False), node.others, event.at_ms, profile)
 
 
-@guard(source="load-alone")
+@rule("wait-for-a-second-member", source="load-alone")
 def waits_for_second(_node: NodeState, _: Profile) -> bool:
     """A node that is alone has nothing to wait for."""
     return False
@@ -105,7 +105,7 @@ def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Prof
     return Step(node.changed(asking=None, load_at_ms=at_ms + profile.load_retry_ms))
 
 
-@guard(source="load-refusals")
+@rule("pass-over-a-member", source="load-refusals")
 def is_passed_over(member: Member, _: Profile) -> bool:
     """Nobody waits for a member that is DOWN."""
     return member.state is MemberState.DOWN

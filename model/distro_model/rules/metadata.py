@@ -14,7 +14,7 @@ from distro_model.events import MetadataDeleted, OperatorSet
 from distro_model.messages import addresses_of
 from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.rule import guard, instead_of, rule
+from distro_model.rules.rule import instead_of, rule
 
 
 @rule("set-metadata", source="metadata-set; NamingMetadataManager")
@@ -48,7 +48,7 @@ def with_marks(before: NodeState, after: Step, profile: Profile) -> Step:
     return Step(after.node.changed(expiring=tuple(sorted(marks))), after.outputs)
 
 
-@guard(source="metadata-expiry")
+@rule("choose-what-to-mark", source="metadata-expiry")
 def is_marked(left: frozenset[Client], _: Profile) -> bool:
     """What an operator has set of an address stays while anybody publishes it."""
     return not left

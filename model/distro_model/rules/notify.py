@@ -26,7 +26,7 @@ from distro_model.node import Action, Client, NodeState, Step, Task
 from distro_model.profile import Profile
 from distro_model.rules.index import corrections, indexed, pushed, unindexed
 from distro_model.rules.owners import is_responsible
-from distro_model.rules.rule import guard, instead_of, rule
+from distro_model.rules.rule import instead_of, rule
 from distro_model.rules.sync import announced, queued
 
 
@@ -145,7 +145,7 @@ def upgraded(node: NodeState, client: Client, before: Content, at_ms: int, profi
     return reindexed(node, client, before, at_ms, profile)
 
 
-@guard(source="receive-change, owner-handover")
+@rule("announce-an-upgrade", source="receive-change, owner-handover")
 def announces_upgrade(_node: NodeState, client: Client, _: Profile) -> bool:
     """What a peer has changed of a client that is connected here is announced. Of an ip:port client whoever accepted
     the change has told everybody."""

@@ -159,7 +159,7 @@ def _leases_anew(node: NodeState, at_ms: int) -> NodeState:
     )
 
 
-@guard(source="lease-copies")
+@rule("find-a-lease-over", source="lease-copies")
 def is_expired(client: Client, at_ms: int, profile: Profile) -> bool:
     """Strictly longer than the lease without a renewal. Not native clients; ip:port clients have their own check."""
     return not client.native and is_over(client, at_ms, profile)

@@ -1,4 +1,4 @@
-"""Why a node did not do something: the guards that a step asks, and what they answered.
+"""Why a node did not do something: the guards that a step asks, and those that answered no.
 
 A watched profile is the profile with every rule and every guard replaced by one that notes its call and then does what
 it did before. Nothing is paid for it where nobody watches.
@@ -6,7 +6,7 @@ it did before. Nothing is paid for it where nobody watches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,33 +17,42 @@ from distro_model.rules.rule import RULES, Function, Rule
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A guard that was false. `about`: the clients and members among what it was asked about."""
+    """A guard that was false: where, for which rule, and what it was asked about (the node itself is left out)."""
 
     node: str
     rule: str
+    client: str | None
     guard: str
     values: tuple[str, ...]
 
     def __str__(self) -> str:
         values = f" ({', '.join(self.values)})" if self.values else ""
-        return f"{self.node} may not {self.rule.replace('-', ' ')}: {self.guard} was false{values}"
+        about = "" if self.client is None or self.client in self.values else f" for {self.client}"
+        return f"{self.node} may not {self.rule.replace('-', ' ')}: {self.guard} was false{values}{about}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A rule at work."""
+
+    node: str
+    rule: str
+    client: str | None
 
 
 def watched(profile: Profile, into: list[Refusal]) -> Profile:
     """The same profile, whose guards that answer no are listed in `into`, in the order in which they were asked."""
-    within: list[tuple[str, str]] = []
+    within: list[_Frame] = []
     rules = tuple((each.name, _watching(each, profile.replaced, within, into)) for each in RULES.values())
     return replace(profile, rules=rules)
 
 
-def _watching(
-    watched_rule: Rule, replaced: Mapping[str, Function], within: list[tuple[str, str]], into: list[Refusal]
-) -> Function:
-    function = replaced.get(watched_rule.name, watched_rule.own)
+def _watching(asked: Rule, replaced: Mapping[str, Function], within: list[_Frame], into: list[Refusal]) -> Function:
+    function = replaced.get(asked.name, asked.own)
 
     def in_rule(*args: Any) -> Any:
-        node = next((each.name for each in args if isinstance(each, NodeState)), "" if not within else within[-1][0])
-        within.append((node, watched_rule.name))
+        outer = within[-1] if within else _Frame("", asked.name, None)
+        within.append(_Frame(_node_in(args) or outer.node, asked.name, _client_in(args) or outer.client))
         try:
             return function(*args)
         finally:
@@ -52,14 +61,27 @@ def _watching(
     def in_guard(*args: Any) -> Any:
         holds = function(*args)
         if not holds and within:
-            into.append(Refusal(*within[-1], watched_rule.name, tuple(_shown(args[:-1]))))
+            rule = within[-1]
+            values = tuple(_text_of(each) for each in args[:-1] if not isinstance(each, NodeState))
+            into.append(Refusal(rule.node, rule.rule, _client_in(args) or rule.client, asked.name, values))
         return holds
 
-    return in_guard if watched_rule.is_guard else in_rule
+    return in_guard if asked.is_guard else in_rule
 
 
-def _shown(values: tuple[object, ...]) -> Iterator[str]:
-    """What a guard was asked about, without the node that it is asked of."""
-    for value in values:
-        if not isinstance(value, NodeState):
-            yield str(getattr(value, "name", value))
+def _node_in(args: tuple[object, ...]) -> str | None:
+    return next((each.name for each in args if isinstance(each, NodeState)), None)
+
+
+def _client_in(args: tuple[object, ...]) -> str | None:
+    """The client that a rule is asked about: of a request, an event or a task, or itself."""
+    for each in args:
+        client = getattr(getattr(each, "request", each), "client", None)
+        if isinstance(client, str):
+            return client
+    return None
+
+
+def _text_of(value: object) -> str:
+    name = getattr(value, "name", value)
+    return name if isinstance(name, str) else str(value)

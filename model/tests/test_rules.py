@@ -1,0 +1,118 @@
+"""Rules: what they are called, what replaces them, and which of their guards a rejection names."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from distro_model import MUTANTS, PROFILES, PossibleStates, Rejection, observe, start, step, with_mutant
+from distro_model.actions import Advance, Connect, Register, Restart, Swallow
+from distro_model.events import CallEnded, Event, RequestReceived
+from distro_model.messages import CallResult, Change, Delete, Operation, Request, Verify
+from distro_model.node import Client, fresh_node
+from distro_model.profiles import STRICT, Profile
+from distro_model.rules import receive, sync, verify
+from distro_model.rules.rule import RULES, NotARuleError, asked_by, instead_of, name_of, rule
+from distro_model.rules.watching import watched
+from distro_model.step import ENDS, EVENTS, REQUESTS
+
+COPY = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 2, (("web", "10.0.0.1:80"),), 0))
+VERIFY = RequestReceived(0, "a", Verify("c1", 3))
+
+
+def refused(node, event, profile=STRICT):
+    found = []
+    step(node, event, watched(profile, found))
+    return [str(each) for each in found]
+
+
+def test_every_event_and_request_has_a_rule():
+    assert set(EVENTS) | {RequestReceived, CallEnded} == set(get_args(Event))
+    assert set(REQUESTS) == set(ENDS) == set(get_args(Request))
+
+
+class TestReplacing:
+    def test_who_calls_a_rule_calls_what_the_profile_has_in_its_place(self):
+        lax = STRICT.with_rules(verify.existence_is_enough)
+        assert (verify.revision_matches(3, 2, STRICT), verify.revision_matches(3, 2, lax)) == (False, True)
+
+    def test_the_rule_itself_takes_its_place_back(self):
+        assert STRICT.with_rules(verify.existence_is_enough).with_rules(verify.revision_matches) == STRICT
+
+    def test_a_profile_knows_what_it_has(self):
+        lax = STRICT.with_rules(verify.existence_is_enough)
+        assert (STRICT.has(verify.revision_matches), lax.has(verify.revision_matches)) == (True, False)
+        assert (STRICT.has(verify.existence_is_enough), lax.has(verify.existence_is_enough)) == (False, True)
+
+    def test_only_what_is_marked_can_be_put_there(self):
+        with pytest.raises(NotARuleError, match="mark it with @rule, @guard or @instead_of"):
+            STRICT.with_rules(receive.deleted)
+
+    def test_two_rules_have_two_names(self):
+        with pytest.raises(ValueError, match="two rules named 'confirm'"):
+            rule("confirm", source="verify-accept")(verify.on_verify.__wrapped__)
+
+    def test_a_rule_ends_with_the_profile(self):
+        def without(node: str) -> bool:
+            return bool(node)
+
+        with pytest.raises(TypeError, match="the last argument of a rule is the profile"):
+            instead_of(verify.revision_matches)(without)
+
+    @pytest.mark.parametrize("profile", [*PROFILES.values(), *(with_mutant(STRICT, each) for each in MUTANTS)], ids=str)
+    def test_a_replacement_has_the_arguments_of_its_rule(self, profile: Profile):
+        for name, function in profile.rules:
+            assert function.__code__.co_argcount == RULES[name].own.__code__.co_argcount
+            assert name_of(function) == name
+
+
+class TestGuards:
+    def test_a_rule_knows_the_guards_that_it_asks(self):
+        assert {each.name for each in asked_by(verify.on_verify.__wrapped__) if each.is_guard} >= {
+            "is_held",
+            "revision_matches",
+        }
+        assert "is_not_native_here" in {each.name for each in asked_by(receive.on_change.__wrapped__)}
+
+    def test_what_is_refused_says_which_guard_was_false(self):
+        assert refused(COPY, VERIFY) == ["b may not confirm: revision_matches was false (3, 2) for c1"]
+        native = fresh_node("b", ["a"], 0).with_client(Client("c1", True, 1, (), 0))
+        assert refused(native, RequestReceived(0, "a", Delete("c1"))) == [
+            "b may not apply a delete: is_not_native_here was false (c1)"
+        ]
+
+    def test_a_profile_is_watched_with_what_it_has_in_place(self):
+        assert refused(COPY, VERIFY, STRICT.with_rules(verify.existence_is_enough)) == []
+
+    @pytest.mark.parametrize("profile", [STRICT, PROFILES["nacos-2.2.4"]], ids=str)
+    def test_watching_changes_nothing(self, profile):
+        for event in (VERIFY, RequestReceived(0, "a", Change("c1", 3, ())), RequestReceived(0, "a", Delete("c1"))):
+            assert step(COPY, event, watched(profile, [])) == step(COPY, event, profile)
+
+
+def test_a_rejection_names_the_guard_that_was_false():
+    """The owner has changed its client, the copy has not heard; the verify of it cannot have been confirmed."""
+    possible = PossibleStates.of(start("ab", STRICT))
+    swallowed = (Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(1500))
+    lost = (Swallow("a", "b"), Register("c1", "web", "10.0.0.1:80 v=2"), Advance(1500))
+    for action in (Restart("a"), Restart("b"), Advance(40_000), *swallowed, *lost):
+        possible = possible.after(action)
+    possible = possible.after(Advance(5000))
+    (outcome, *_) = possible.outcomes
+    traffic = [
+        each._replace(outcome=CallResult.SUCCESS) if each.operation is Operation.VERIFY else each
+        for each in outcome.traffic
+    ]
+    rejected = possible.matching(observe(outcome.state), traffic)
+    assert isinstance(rejected, Rejection)
+    assert "b may not confirm: revision_matches was false (2, 1) for c1" in str(rejected).splitlines()[-1]
+
+
+def test_no_rule_reads_a_nodes_name():
+    """Where nodes listen is told to them: by default each at its own name, and no part of a name is a member."""
+    profile = STRICT.with_rules(sync.has_part_of_member)
+    named = fresh_node("a", ["10.0.0.1", "b"], 0)
+    assert not sync.has_member(named, "c", profile)
+    told = fresh_node("a", ["b"], 0, (("b", "110.0.0.1:8848"), ("c", "10.0.0.1:8848")))
+    assert sync.has_member(told, "c", profile)
