@@ -5,7 +5,7 @@ Each registry stays where it belongs; this file only reads them, so an entry add
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -19,7 +19,7 @@ from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.profiles import PROFILES as MODEL_PROFILES
 from distro_model.profiles import RELEASES, Profile
 from distro_model.properties import PROPERTIES
-from distro_model.rules.rule import RULES, Function, is_own, name_of, sentence_of
+from distro_model.rules.rule import RULES, Function, Rule, asked_by, is_own, name_of, sentence_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,47 @@ def _replacement(function: Function) -> tuple[str, str]:
     return name, sentence_of(RULES[name].own if is_own(function) else function)
 
 
+def _rules() -> tuple[Entry, ...]:
+    """What `strict` does, who does otherwise, and what would notice."""
+    from distro_conformance.protocol import replacements_of, tests_of  # noqa: PLC0415  (it reads the files of the tests)
+
+    entries = []
+    for rule in RULES.values():
+        details = {"kind": "guard" if rule.is_guard else "rule", "code": rule.place, "source": rule.source}
+        asked = asked_by(rule.own)
+        if asked:
+            details["asks"] = ", ".join(each.name for each in asked)
+        releases = _history(rule)
+        if releases:
+            details["releases"] = releases
+        mutants = [f"{mutant}: {sentence_of(function)}" for mutant, function in replacements_of(rule).items()]
+        if mutants:
+            details["mutants"] = " ".join(mutants)
+        tests = tests_of(rule)
+        if tests:
+            details["tests"] = ", ".join(tests)
+        entries.append(Entry(rule.name, rule.sentence, details))
+    return tuple(entries)
+
+
+def _history(rule: Rule) -> str:
+    """Which releases have what in the place of a rule: neighbours that have the same are told together."""
+    spans: list[tuple[Function, list[str]]] = []
+    for release in RELEASES:
+        function = MODEL_PROFILES[release.name].replaced.get(rule.name)
+        if function is None:
+            continue
+        if not spans or spans[-1][0] is not function:
+            spans.append((function, []))
+        spans[-1][1].append(release.span)
+    return " ".join(f"{_from_to(names)}: {sentence_of(function)}" for function, names in spans)
+
+
+def _from_to(spans: Sequence[str]) -> str:
+    first, last = spans[0].split(" to ")[0], spans[-1].split(" to ")[-1]
+    return first if first == last else f"{first} to {last}"
+
+
 def _targets() -> tuple[Entry, ...]:
     return tuple(Entry(form, text) for form, text in FORMS.items())
 
@@ -134,6 +175,7 @@ CATALOGUE: Mapping[str, Callable[[], tuple[Entry, ...]]] = {
     "requirements": _requirements,
     "mutants": _mutants,
     "profiles": _profiles,
+    "rules": _rules,
     "targets": _targets,
     "invariants": _invariants,
 }

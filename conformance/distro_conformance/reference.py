@@ -9,6 +9,7 @@ import inspect
 
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.differential.deviations import DEVIATIONS
+from distro_conformance.fidelity import fidelity_page
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
@@ -20,6 +21,7 @@ _HEADS = {
     "invariants": "What must hold for a whole cluster: proved in the model by `explore`, checked on traces by `check`.",
     "mutants": "Named changes that the kit must find: `--mutant ID` switches one on.",
     "profiles": "Whose behaviour is expected: each release as what it changed, `strict` as what it repaired.",
+    "rules": "What a node of the model does: as `strict` does it, and what releases and mutants have in its place.",
     "targets": "What can be held against the specification: `--target FORM`.",
 }
 
@@ -27,7 +29,13 @@ _HEADS = {
 def pages() -> dict[str, str]:
     """File name to text."""
     written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
-    more = {"callers": _callers_page, "deviations": _deviations_page, "settings": _settings_page, "trace": _trace_page}
+    more = {
+        "callers": _callers_page,
+        "deviations": _deviations_page,
+        "fidelity": lambda: fidelity_page(_NOTE),
+        "settings": _settings_page,
+        "trace": _trace_page,
+    }
     return {**written, **{f"{name}.md": page() for name, page in more.items()}}
 
 

@@ -1,7 +1,7 @@
 """The reference node: a Nacos server as far as ephemeral instances go, over gRPC, HTTP and Distro.
 
 `Node` is one server, `Cluster` several in one process; all time goes through a `Clock`. Profiles say which release
-a node behaves like, mutants break it on purpose. The reading of wire-protocol.md in here is independent of the model's.
+a node behaves like, mutants break it on purpose. The reading of docs/protocol in here is independent of the model's.
 docs/node.md shows the rooms.
 
 Left out: the configuration service and the console; persistent instances and metadata set by operators, which need

@@ -24,7 +24,7 @@ class NodeEvent:
     """After it the node at `node` holds `sync_data` of `client`, or nothing when that is None.
 
     `revision` is None for a copy of which this release keeps no revision. `sync_data` is a ClientSyncData object
-    (wire-protocol.md section 5.2).
+    (docs/protocol #distro-content).
     """
 
     node: str

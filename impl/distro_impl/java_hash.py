@@ -1,7 +1,7 @@
 """The hash codes of Java, as far as servers let them travel or act on them.
 
 Two things hang on them that all members must agree on: who owns an ip:port client, and the revision of such a client.
-Source: wire-protocol.md sections 6.5 and 6.6; values of running servers are pinned in the tests.
+Source: docs/protocol #verify-round and #owner-place; values of running servers are pinned in the tests.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Fields that a class does not have are dropped, a number may be written as text and text as a number, null leaves an
 object out and makes a primitive zero. A value that cannot become the field is an error that names its path. Source:
-wire-protocol.md section 1.1; JacksonUtils.
+docs/protocol #wire-envelope; JacksonUtils.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many SDK connections a node takes: in all, of one IP address, of one application.
 
-Connections of members are never counted, and by default nothing is limited (wire-protocol.md section 2.4). The names
-of the numbers are those of Nacos' own limit rule (`limitRule`), which is a file there.
+Connections of members are never counted, and by default nothing is limited (docs/protocol #connection-limits,
+#ejector-check). The names of the numbers are those of Nacos' own limit rule (`limitRule`), which is a file there.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every logger of the node is made here. Those named like the files of a real serv
 lines; `distro_impl.…` are our own, of what a server has no words for. Whatever a stranger has sent may stand in a line,
 and such lines are read by programs: so a text keeps to its line and to a length, and lines of our own that are all
 alike are limited to a rate, after which their number is told. Lines about a node carry `node`, `event`, `client` and
-`peer` beside their text, which the JSON form shows as fields. Source of the layout: wire-protocol.md section 9.1.
+`peer` beside their text, which the JSON form shows as fields. Source of the layout: docs/protocol #log-lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Events between the rooms of one node: who makes something happen does not know who listens.
 
 An event is a value of a class of its own, which lives in the room where it happens. Delivered at once and in order, on
-the spot: queues of their own for each kind of event are what B08 is about.
+the spot: queues of their own for each kind of event are what B08 is about. Source: docs/protocol #notify-events and
+#notify-queues.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a node is told beside its address, its members and its profile: limits, certificates, who may ask.
 
 All defaults are those of a server that nobody configured: plain text, no authentication, messages up to 10 MiB. The
-keys that set them are in `settings/registry.py`. Source: wire-protocol.md sections 1.2, 1.3, 4.4 and 8.
+keys that set them are in `settings/registry.py`. Source: docs/protocol #wire-limits, #wire-tls, #member-auth and
+#settings-keys.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_MESSAGE_BYTES = 10 * 1024 * 1024
-"""The limit of every Nacos server and Java client (wire-protocol.md section 1.2)."""
+"""The limit of every Nacos server and Java client (docs/protocol #wire-limits)."""
 
 
 TOKEN_SECONDS = 18_000

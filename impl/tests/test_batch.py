@@ -1,4 +1,5 @@
-"""Batch registration and its replication (wire-protocol.md sections 3.2, 5.2 and 6.4; D1, D8, D18)."""
+"""Batch registration and its replication (docs/protocol #naming-requests, #distro-content and #receive-change; D1, D8,
+D18)."""
 
 from __future__ import annotations
 

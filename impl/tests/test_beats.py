@@ -1,4 +1,4 @@
-"""Beats of ip:port clients, and what happens without them (wire-protocol.md section 6.7)."""
+"""Beats of ip:port clients, and what happens without them (docs/protocol #lease-copies)."""
 
 from __future__ import annotations
 

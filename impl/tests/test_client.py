@@ -1,4 +1,5 @@
-"""How a client is written and read, and what subscribers see of it (wire-protocol.md sections 3.2 and 5.2)."""
+"""How a client is written and read, and what subscribers see of it (docs/protocol #naming-requests and
+#distro-content)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_a_client_survives_the_wire() -> None:
 
 
 def test_a_batch_travels_as_a_shell_beside_the_plain_lists() -> None:
-    """wire-protocol.md section 5.2; a release that knows no batches has no field for them."""
+    """docs/protocol #distro-content; a release that knows no batches has no field for them."""
     client = Client("c1", native=True, renewed_ms=0)
     client.publishers[WEB] = PublishedBatch((ONE,))
     data = client.sync_data(with_revision=True)

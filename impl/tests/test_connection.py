@@ -1,4 +1,4 @@
-"""Ports, the order of checks, set-up, and the end of connections (wire-protocol.md sections 1.5 and 2)."""
+"""Ports, the order of checks, set-up, and the end of connections (docs/protocol #wire-checks and #connection-id)."""
 
 from __future__ import annotations
 

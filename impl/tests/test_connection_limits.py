@@ -1,4 +1,5 @@
-"""How many connections a node takes, and how it sends clients elsewhere (wire-protocol.md sections 2.3, 2.4, 2.6)."""
+"""How many connections a node takes, and how it sends clients elsewhere (docs/protocol #connection-stream,
+#ejector-check, #connection-internal)."""
 
 from __future__ import annotations
 

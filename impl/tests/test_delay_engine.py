@@ -1,4 +1,4 @@
-"""The merge rule and the ticks of the delay task engine (wire-protocol.md section 6.2)."""
+"""The merge rule and the ticks of the delay task engine (docs/protocol #sync-merge)."""
 
 from __future__ import annotations
 

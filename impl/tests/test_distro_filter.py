@@ -1,4 +1,4 @@
-"""Which node serves a request about an ip:port client (wire-protocol.md section 6.6, DistroFilter)."""
+"""Which node serves a request about an ip:port client (docs/protocol #owner-place, DistroFilter)."""
 
 from __future__ import annotations
 

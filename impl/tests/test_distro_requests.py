@@ -1,4 +1,5 @@
-"""How a receiver answers Distro requests, and which failures its sender can see (wire-protocol.md 5.3 and 5.4)."""
+"""How a receiver answers Distro requests, and which failures its sender can see (docs/protocol #distro-content and
+#sync-result)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that end because of what the node finds out about them (wire-protocol.md section 2.4)."""
+"""Connections that end because of what the node finds out about them (docs/protocol #ejector-check)."""
 
 from __future__ import annotations
 

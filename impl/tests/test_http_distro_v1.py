@@ -1,4 +1,4 @@
-"""The endpoints of 1.x data, answered as a running 2.0.4 answers (wire-protocol.md section 6.9)."""
+"""The endpoints of 1.x data, answered as a running 2.0.4 answers (docs/protocol #releases-matrix)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The v1 instance API as clients of the 1.x generation use it (wire-protocol.md section 7.1), on one node."""
+"""The v1 instance API as clients of the 1.x generation use it (docs/protocol #http-v1), on one node."""
 
 from __future__ import annotations
 

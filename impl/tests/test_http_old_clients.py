@@ -1,4 +1,4 @@
-"""The requests of clients of the 1.x generation, as they are on the wire (wire-protocol.md section 7.1).
+"""The requests of clients of the 1.x generation, as they are on the wire (docs/protocol #http-v1).
 
 Of those clients themselves one at a time can be installed beside the current SDK at most; here their requests are
 written out.

@@ -1,4 +1,5 @@
-"""What operators, and clients that look for a healthy server, ask over HTTP (wire-protocol.md sections 7.1 and 9.2)."""
+"""What operators, and clients that look for a healthy server, ask over HTTP (docs/protocol #http-v1 and
+#http-admin)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The initial load and the snapshot (wire-protocol.md section 6.8)."""
+"""The initial load and the snapshot (docs/protocol #load-asks)."""
 
 from __future__ import annotations
 

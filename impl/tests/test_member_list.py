@@ -1,4 +1,4 @@
-"""A member list that is written down: its syntax, and the file that is watched (wire-protocol.md section 4.1)."""
+"""A member list that is written down: its syntax, and the file that is watched (docs/protocol #member-list)."""
 
 from __future__ import annotations
 

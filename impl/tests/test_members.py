@@ -1,4 +1,4 @@
-"""Member reports in both directions and what they make of a member's state (wire-protocol.md section 4.3)."""
+"""Member reports in both directions and what they make of a member's state (docs/protocol #member-report)."""
 
 from __future__ import annotations
 

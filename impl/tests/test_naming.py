@@ -1,4 +1,4 @@
-"""What an SDK may ask, and what it is told (wire-protocol.md sections 3.1 and 3.2)."""
+"""What an SDK may ask, and what it is told (docs/protocol #naming-names and #naming-requests)."""
 
 from __future__ import annotations
 

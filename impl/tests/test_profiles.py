@@ -47,7 +47,8 @@ refusal_is_told              yes   yes   yes   yes   yes   yes   yes   yes   no 
 exception_code_in_result     no    no    no    no    no    no    no    no    no    yes   yes   yes   yes
 exception_visible            no    no    no    no    no    no    no    no    no    no    no    yes   yes
 """
-"""wire-protocol.md sections 1.4, 2.3, 2.4, 6.9, as far as they concern the node: a row a switch, a column a release."""
+"""docs/protocol #wire-errors, #connection-stream, #ejector-check, #releases-matrix, as far as they concern the node: a
+row a switch, a column a release."""
 
 TEXTS = {"yes": True, "no": False, "none": None, "never": "never", "onnew": "on creation", "always": "always"}
 

@@ -1,4 +1,5 @@
-"""How a change travels: delay, merge, request, retry (wire-protocol.md sections 6.1 to 6.3, appendix B)."""
+"""How a change travels: delay, merge, request, retry (docs/protocol #sync-announce to #sync-only-up,
+#releases-timeline)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which services exist, how they are listed, and when they cease to (wire-protocol.md sections 3.2, 6.4 and 8)."""
+"""Which services exist, how they are listed, and when they cease to (docs/protocol #naming-requests, #receive-change
+and #settings-keys)."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_limits_reach_the_server_that_they_name():
 
 
 def test_up_to_2_1_2_only_the_legacy_key_has_an_effect_and_later_only_the_new_one():
-    """wire-protocol.md section 6.9."""
+    """docs/protocol #releases-matrix."""
     legacy, new = {"nacos.naming.distro.taskDispatchPeriod": "7"}, {"nacos.core.protocol.distro.data.sync.delayMs": "7"}
     assert configured(NACOS_2_0_4, legacy).profile.sync_delay_ms == 7
     assert configured(STRICT, new).profile.sync_delay_ms == 7

@@ -1,4 +1,5 @@
-"""What a node makes of the messages on a stream, and of a transport (wire-protocol.md sections 1.4, 1.5, 2.1, 2.3)."""
+"""What a node makes of the messages on a stream, and of a transport (docs/protocol #wire-errors, #wire-checks,
+#connection-id, #connection-stream)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Verify, what its failure causes, revisions by release, leases (wire-protocol.md sections 6.4, 6.5 and 6.7)."""
+"""Verify, what its failure causes, revisions by release, leases (docs/protocol #receive-change, #verify-round and
+#lease-copies)."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class OverHttp:
 
     @property
     def client(self) -> str:
-        """Its name on every node (wire-protocol.md 6.7)."""
+        """Its name on every node (docs/protocol #lease-copies)."""
         return f"{self.instance.partition(' ')[0]}#true"
 
     def __str__(self) -> str:

@@ -2,8 +2,8 @@
 
 Two subscribers matter. Distro makes sync tasks of what happens to clients; the service index follows who publishes
 what, and each change of it becomes a push to local subscribers. `queue` is the queue in which an event waits for its
-subscriber: events of one queue are handled in order, those of two queues in any order. Source: wire-protocol.md 6.1,
-6.4 (the indexes); `ClientEvent`, `ClientOperationEvent`, `ServiceEvent`.
+subscriber: events of one queue are handled in order, those of two queues in any order. Source: docs/protocol
+#sync-announce, #receive-change (the indexes); `ClientEvent`, `ClientOperationEvent`, `ServiceEvent`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What nodes say to each other: the five requests that matter to replication, and how a call can end.
 
 Only the meaning travels in the model. The envelope, the JSON and the two result codes belong to the wire
-(wire-protocol.md sections 1 and 5); of those a node's rules see exactly one of six `CallResult`s.
+(docs/protocol #wire-envelope and #distro-envelope); of those a node's rules see exactly one of six `CallResult`s.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import ClassVar
 Content = tuple[tuple[str, str], ...]
 """What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`,
 except that it begins with its address. A batch is published as one text (`batch_of`), since it is one entry of its
-client as a single instance is (wire-protocol.md 3.2)."""
+client as a single instance is (docs/protocol #naming-requests)."""
 
 BATCH = "batch of "
 AND = " and "
 
 
 class Operation(StrEnum):
-    """`DataOperation` on the wire (wire-protocol.md 5.1); REPORT is `MemberReportRequest` (4.3)."""
+    """`DataOperation` on the wire, and `MemberReportRequest` (docs/protocol #distro-envelope, #member-report)."""
 
     CHANGE = "CHANGE"
     DELETE = "DELETE"
@@ -31,7 +31,7 @@ class Operation(StrEnum):
 
 
 class CallResult(StrEnum):
-    """How a call ended, as its sender reads it (wire-protocol.md section 5.4)."""
+    """How a call ended, as its sender reads it (docs/protocol #sync-result)."""
 
     SUCCESS = "success"  # resultCode 200
     FAIL = "fail"  # a typed response with another resultCode
@@ -43,7 +43,7 @@ class CallResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The full state of one client; also the element of a snapshot (wire-protocol.md 5.2)."""
+    """The full state of one client; also the element of a snapshot (docs/protocol #distro-content)."""
 
     operation: ClassVar[Operation] = Operation.CHANGE
     client: str

@@ -44,7 +44,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The one pending delay task of (client, target). Source: wire-protocol.md 6.2."""
+    """The one pending delay task of (client, target). Source: docs/protocol #sync-merge."""
 
     client: str
     target: str
@@ -74,7 +74,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A client that was asked for a sign of life, and how far its answer is known (wire-protocol.md 2.4)."""
+    """A client that was asked for a sign of life, and how far its answer is known (docs/protocol #ejector-check)."""
 
     client: str
     recorded: bool = False  # it is among those that answered
@@ -228,7 +228,7 @@ def fresh_node(name: str, others: Sequence[str], at_ms: int, addresses: Addresse
         name=name,
         others=peers,
         started_ms=at_ms,
-        loaded=not peers,  # standalone: "initialised" at once (wire-protocol.md 6.1)
+        loaded=not peers,  # standalone: "initialised" at once (docs/protocol #sync-announce)
         asking=None,
         load_at_ms=None,
         clients=(),

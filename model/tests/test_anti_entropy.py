@@ -1,4 +1,5 @@
-"""Verify, leases, revisions, the first load and the members. wire-protocol.md 4.3, 6.5 to 6.8."""
+"""Verify, leases, revisions, the first load and the members. docs/protocol #member-report, #verify-round to
+#load-asks."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class TestVerify:
         assert lab.calls("VERIFY a->b") == [(at, "VERIFY a->b c1 revision 1: success") for at in (4000, 9000, 14_000)]
 
     def test_a_connection_that_publishes_nothing_is_made_known_by_it(self, cluster):
-        """wire-protocol.md 6.1: verification of the unknown client fails, and the owner pushes an empty one."""
+        """docs/protocol #sync-announce: verification of the unknown client fails, and the owner pushes an empty one."""
         lab = cluster().do(Connect("c1", "a")).run(4000)
         assert lab.outcomes("VERIFY a->b") == [CallResult.FAIL]
         assert lab.run(100).view("b", "c1") == View(0, ())
@@ -176,7 +177,7 @@ class TestLoad:
         ]
 
     def test_a_node_that_is_not_loaded_syncs_but_does_not_verify(self):
-        """wire-protocol.md 6.8. Started alone, a has nobody to load from for thirty seconds."""
+        """docs/protocol #load-asks. Started alone, a has nobody to load from for thirty seconds."""
         possible = PossibleStates.of(start("ab", STRICT)).after(Restart("a")).after(Advance(10)).after(Restart("b"))
         possible = possible.after(Connect("c1", "a")).after(Register("c1", "web", WEB_1)).after(Advance(29_000))
         assert [str(call) for call in possible.outcomes[0].traffic] == ["CHANGE a->b c1 revision 1: success"]
@@ -231,7 +232,7 @@ class TestMembers:
         assert self.state_of(lab, "b").state is MemberState.DOWN
 
     def test_it_takes_four_failures_in_a_row(self):
-        """wire-protocol.md 4.3: DOWN when the count exceeds `fail-access-cnt`, 3."""
+        """docs/protocol #member-report: DOWN when the count exceeds `fail-access-cnt`, 3."""
         node, states = fresh_node("a", ["b"], 0), []
         for _ in range(5):
             node = step(node, CallEnded(0, "b", Report(), UNREACHABLE), STRICT).node
@@ -255,7 +256,7 @@ class TestMembers:
         assert self.state_of(lab, "b") == Member("b")
 
     def test_an_inbound_report_makes_up_but_forgets_no_failure(self, cluster):
-        """real-nacos.md 3 and 5, against wire-protocol.md 4.3."""
+        """real-nacos.md 3 and 5, against docs/protocol #member-report."""
         lab = cluster(nodes="ab").do(Cut("a", "b"))
         seen = {self.state_of(lab.run(100), "b") for _ in range(120)}
         assert Member("b", MemberState.UP, 3) in seen

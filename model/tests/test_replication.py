@@ -1,4 +1,5 @@
-"""How a change reaches the other nodes, and how it comes again when it did not. wire-protocol.md 6.1 to 6.3."""
+"""How a change reaches the other nodes, and how it comes again when it did not. docs/protocol #sync-announce to
+#sync-only-up."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def test_a_lost_change_is_retried_after_time_out_and_retry_delay(cluster, profil
 
 
 def test_nothing_is_sent_to_a_member_that_is_not_up(cluster):
-    """wire-protocol.md 6.3 from 2.1.1; the cut is noticed by a report within four seconds."""
+    """docs/protocol #sync-only-up from 2.1.1; the cut is noticed by a report within four seconds."""
     lab = cluster().do(Cut("a", "b"), Cut("b", "a")).run(5000)
     lab.do(Connect("c1", "a"), Register("c1", "web", WEB_1)).run(9000)
     assert lab.calls("a->b") == []
@@ -109,7 +110,7 @@ def test_a_swallowed_change_is_a_success_for_its_sender(cluster):
 
 
 class TestMergeRule:
-    """wire-protocol.md 6.2: the clock runs from the first change; action and delay are those of the last."""
+    """docs/protocol #sync-merge: the clock runs from the first change; action and delay are those of the last."""
 
     node = fresh_node("a", ["b"], 0)
 

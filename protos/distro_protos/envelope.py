@@ -2,7 +2,7 @@
 
 One place for the three facts that every speaker needs: the method paths, which class name stands for which body,
 and how the body is written (JSON without nulls, in an `Any` whose `type_url` stays empty). What a body *means* is
-not decided here. Source: wire-protocol.md sections 1.1 and 1.4.
+not decided here. Source: docs/protocol #wire-envelope and #wire-errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The envelope: what goes in comes out, and the bytes are those that Nacos reads (wire-protocol.md section 1.1)."""
+"""The envelope: what goes in comes out, and the bytes are those that Nacos reads (docs/protocol #wire-envelope)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """How long a change takes to be everywhere.
 
 For every change that its own connection made of a client's view on its owner: until when each other member that was
-up had reached that view, or a later one of the owner's (changes are merged on their way, wire-protocol.md section
-6.2). A change that a member never reached is unconverged, not infinitely slow; one whose owner or member went down
-meanwhile is not measured for that member, since nothing could have carried it.
+up had reached that view, or a later one of the owner's (changes are merged on their way, docs/protocol #sync-merge). A
+change that a member never reached is unconverged, not infinitely slow; one whose owner or member went down meanwhile
+is not measured for that member, since nothing could have carried it.
 """
 
 from __future__ import annotations

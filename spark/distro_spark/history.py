@@ -5,7 +5,7 @@ the view and ends with the one that changes it again. Before its first row, and 
 holds nothing.
 
 What is compared is the view that a subscriber gets, not the client record. A client that publishes nothing is in no
-view of any service (wire-protocol.md section 6.4), so on a node it counts the same as no client at all: the owner has
+view of any service (docs/protocol #receive-change), so on a node it counts the same as no client at all: the owner has
 it from the connection on, the others only after the first verify (section 6.1), and neither of them is wrong.
 """
 

@@ -37,7 +37,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-REV",
         "stale stamp",
         "A replica takes over the content of a later sync, but keeps the revision that it was created with.",
-        "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; wire-protocol.md section 6.10, D1",
+        "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
     ),
     KnownFailure(
         "B24",
@@ -45,7 +45,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-CONV",
         "DELETE swallowed",
         "The retry of a CHANGE that fails after the client left replaces the queued DELETE; the copy stays.",
-        "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); wire-protocol.md section 6.10, D2",
+        "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); docs/protocol #defect-d2",
     ),
 )
 

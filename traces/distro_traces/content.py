@@ -3,8 +3,8 @@
 Two nodes agree about a client when these digests are equal. The digest is taken over a canonical form, so that the
 order of services, the order of metadata and fields that the wire ignores on input (`metadataId`,
 `lastHeartBeatTime`) do not matter, while every field that a subscriber can see does: the cluster name too, which
-the servers' own equality forgets (wire-protocol.md section 6.10, D4).
-Source of the shape: wire-protocol.md section 5.2.
+the servers' own equality forgets (docs/protocol #defect-d4).
+Source of the shape: docs/protocol #distro-content.
 """
 
 from __future__ import annotations

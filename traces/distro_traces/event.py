@@ -54,7 +54,7 @@ STATE_KINDS = frozenset(
 
 
 class Outcome(StrEnum):
-    """How a call ended, as its sender reads it (wire-protocol.md section 5.4)."""
+    """How a call ended, as its sender reads it (docs/protocol #sync-result)."""
 
     SUCCESS = "success"  # resultCode 200
     FAIL = "fail"  # a typed response with another resultCode

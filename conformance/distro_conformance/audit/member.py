@@ -2,7 +2,8 @@
 
 A SNAPSHOT over the cluster port shows every client with revision and full content, on all releases; from 3.x on it may
 need the identity of the cluster. Where it is refused, the client list over HTTP (2.2.0 and later) shows which clients
-there are and the addresses that they publish, one call a client, paced. Source: wire-protocol.md sections 4.4, 5, 9.2.
+there are and the addresses that they publish, one call a client, paced. Source: docs/protocol #member-auth,
+#distro-envelope, #http-admin.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from distro_conformance.verdict import UsageError
 
 @app.command("list")
 def list_entries(
-    what: Annotated[str, typer.Argument(help="requirements, invariants, mutants, profiles or targets.")],
+    what: Annotated[str, typer.Argument(help="requirements, invariants, mutants, profiles, rules or targets.")],
     json: JsonOption = False,
 ) -> None:
     """List the entries of one registry."""
@@ -26,10 +26,10 @@ def list_entries(
 
 @app.command()
 def explain(
-    entry_id: Annotated[str, typer.Argument(metavar="ID", help="For example DISTRO-SYNC-001, INV-CONV, B02.")],
+    entry_id: Annotated[str, typer.Argument(metavar="ID", help="For example DISTRO-SYNC-001, INV-CONV, B02, confirm.")],
     json: JsonOption = False,
 ) -> None:
-    """What one requirement, invariant, mutant, profile or target is."""
+    """What one requirement, invariant, mutant, profile, rule or target is."""
     registries = ([(name, entry) for entry in read() if entry.id == entry_id] for name, read in CATALOGUE.items())
     found = next(filter(None, registries), [])  # names are unique, and the last registries need an extra
     if not found:

@@ -38,7 +38,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "ui": ("ui", "Explore a bounded cluster in the browser, choice by choice."),
             "doctor": ("doctor", "Look what this machine has and lacks."),
             "list": ("listing", "List the entries of one registry."),
-            "explain": ("listing", "What one requirement, invariant, mutant, profile or target is."),
+            "explain": ("listing", "What one requirement, invariant, mutant, profile, rule or target is."),
         },
         "import": {
             "nacos-logs": ("importing", "Read the logs of real servers into a trace."),

@@ -2,7 +2,7 @@
 
 The real one is a whole server with its console, since naming alone has neither users nor a way to log in. It is
 started without other members: so it keeps its users in a database of its own, and needs no Raft majority.
-Source: wire-protocol.md section 4.4; the properties are those of a distribution's application.properties.
+Source: docs/protocol #member-auth; the properties are those of a distribution's application.properties.
 """
 
 from __future__ import annotations

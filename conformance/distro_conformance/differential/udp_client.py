@@ -1,6 +1,6 @@
 """The socket of a client of the 1.x generation: what a node sends there, and the answer to it.
 
-Source: wire-protocol.md section 7.1; a packet is JSON, compressed when it is long.
+Source: docs/protocol #http-v1; a packet is JSON, compressed when it is long.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The HTTP port of the played member: what a node says there is remembered, reports are answered as a member does.
 
 Up to 2.2.0 a node takes only members for alive that it can report to over HTTP; in every release it sends here what
-clients asked it about instances that this member owns. Source: wire-protocol.md sections 4.3 and 6.6.
+clients asked it about instances that this member owns. Source: docs/protocol #member-report and #owner-place.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class PlayedHttpClient:
 
     @property
     def id(self) -> str:
-        """Its name in Distro (wire-protocol.md section 7.1)."""
+        """Its name in Distro (docs/protocol #http-v1)."""
         return f"{self.ip}:{self.port}#true"
 
     async def register(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
@@ -66,7 +66,7 @@ class PlayedHttpClient:
 
 
 def address_owned_by(owner: str, members: tuple[str, ...], number: int) -> tuple[str, int]:
-    """The ip and port, the `number`-th such, of a client that this member owns (wire-protocol.md section 6.6)."""
+    """The ip and port, the `number`-th such, of a client that this member owns (docs/protocol #owner-place)."""
     ring = sorted(members)
     owned = (
         (f"10.1.{high}.{low}", 80)

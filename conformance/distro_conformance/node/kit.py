@@ -36,7 +36,8 @@ class CannotTellError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """When a node has to do things, with the tick of the delay engine. Source: wire-protocol.md sections 6.2, 6.9."""
+    """When a node has to do things, with the tick of the delay engine. Source: docs/protocol #sync-merge,
+    #releases-matrix."""
 
     sync_ms: int
     resync_ms: int

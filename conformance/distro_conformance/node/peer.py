@@ -66,7 +66,7 @@ Answer = Reply | Callable[[DistroCall], Reply]
 
 SUCCESS = Reply(DISTRO_RESPONSE, _OK)
 FAILURE = Reply(DISTRO_RESPONSE, {"resultCode": 500, "errorCode": 500, "message": "not so here", "success": False})
-"""The typed failure, the only one that a sender of VERIFY reacts to (wire-protocol.md section 5.4)."""
+"""The typed failure, the only one that a sender of VERIFY reacts to (docs/protocol #sync-result)."""
 
 
 def snapshot_reply(*clients: Json) -> Reply:

@@ -1,8 +1,8 @@
 """A client that the kit plays: what an SDK says to a node, and what it hears.
 
-The node cannot tell it from an SDK: one connection, labelled as theirs are, the request bodies of wire-protocol.md
-section 3.2. It keeps no cache and never reconnects, since a check wants to know what the node said, not what an SDK
-would have made of it.
+The node cannot tell it from an SDK: one connection, labelled as theirs are, the request bodies of
+docs/protocol #naming-requests. It keeps no cache and never reconnects, since a check wants to know what the node said,
+not what an SDK would have made of it.
 """
 
 from __future__ import annotations

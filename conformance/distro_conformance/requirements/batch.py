@@ -1,4 +1,5 @@
-"""Several instances of one service, registered by one client at once (wire-protocol.md sections 3.2, 5.2 and 6.4)."""
+"""Several instances of one service, registered by one client at once (docs/protocol #naming-requests, #distro-content
+and #receive-change)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ PORTS = (80, 81)
     "DISTRO-BATCH-001",
     MUST,
     since="2.1.1",
-    source="wire-protocol.md 3.2, 5.2",
+    source="docs/protocol #naming-requests, #distro-content",
     text="The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it.",
 )
 async def batch_arrives_whole(kit: Kit) -> None:
@@ -41,7 +42,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
     "DISTRO-BATCH-002",
     MUST,
     since="2.1.2",
-    source="wire-protocol.md 6.5, known-bugs.md B18",
+    source="docs/protocol #revision-connection, known-bugs.md B18",
     text="A batch raises the revision of its client, without which no member would notice that it missed one.",
 )
 async def batch_raises_the_revision(kit: Kit) -> None:
@@ -60,7 +61,7 @@ async def batch_raises_the_revision(kit: Kit) -> None:
     "DISTRO-BATCH-003",
     MUST,
     since="2.1.1",
-    source="wire-protocol.md 6.4, known-bugs.md B19",
+    source="docs/protocol #receive-batch-over-single, known-bugs.md B19",
     text="A CHANGE that holds a batch where a single instance was is applied and shows every instance of the batch.",
 )
 async def batch_replaces_a_single_instance(kit: Kit) -> None:

@@ -1,4 +1,4 @@
-"""A connection that dies without a word: its node has to find out (wire-protocol.md section 2.4).
+"""A connection that dies without a word: its node has to find out (docs/protocol #ejector-check).
 
 A node that keeps such a client keeps confirming it to the other members, and then all of them list an instance that is
 gone, for ever. The node itself is asked, since how the end of a client reaches the others is another requirement.
@@ -19,7 +19,7 @@ _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 @requirement(
     "DISTRO-CONNECTION-001",
     MUST,
-    source="wire-protocol.md 2.4, known-bugs.md B03",
+    source="docs/protocol #ejector-check, known-bugs.md B03",
     text="A client that is silent for 20 s and does not answer a detection is given up with all that it publishes.",
 )
 async def mute_client_is_given_up(kit: Kit) -> None:
@@ -34,7 +34,7 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 @requirement(
     "DISTRO-CONNECTION-002",
     SHOULD,
-    source="wire-protocol.md 2.4, known-bugs.md B39",
+    source="docs/protocol #ejector-answer, known-bugs.md B39",
     text="A client that only answers detections keeps its connection and what it publishes.",
 )
 async def answering_client_stays(kit: Kit) -> None:

@@ -1,4 +1,5 @@
-"""The holder's side of anti-entropy: which copy it confirms, and what stays gone (wire-protocol.md sections 6.4, 6.5).
+"""The holder's side of anti-entropy: which copy it confirms, and what stays gone (docs/protocol #receive-change,
+#verify-round).
 
 Only what a holder does not confirm is ever repaired, so a confirmation too many hides a wrong copy for good.
 """
@@ -14,7 +15,7 @@ from distro_protos import Message
     "DISTRO-HOLDER-001",
     MUST,
     since="2.1.2",
-    source="wire-protocol.md 6.5, known-bugs.md B02",
+    source="docs/protocol #verify-accept, known-bugs.md B02",
     text="A VERIFY of another revision than that of the copy fails.",
 )
 async def verify_of_another_revision_fails(kit: Kit) -> None:
@@ -26,7 +27,7 @@ async def verify_of_another_revision_fails(kit: Kit) -> None:
 @requirement(
     "DISTRO-HOLDER-002",
     MUST,
-    source="wire-protocol.md 6.5",
+    source="docs/protocol #verify-accept",
     text="A VERIFY of an unknown client fails, every time.",
 )
 async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
@@ -38,7 +39,7 @@ async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
 @requirement(
     "DISTRO-HOLDER-003",
     MUST,
-    source="known-bugs.md B26",
+    source="docs/protocol #receive-late, #defect-d3, known-bugs.md B26",
     text="A CHANGE that comes after the DELETE of its client does not bring the client back.",
 )
 async def late_change_is_not_applied(kit: Kit) -> None:

@@ -1,4 +1,5 @@
-"""Clients of the HTTP API: no connection, one owner by hash, and beats (wire-protocol.md sections 6.6, 6.7 and 7.1)."""
+"""Clients of the HTTP API: no connection, one owner by hash, and beats (docs/protocol #owner-place, #lease-copies and
+#http-v1)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
 @requirement(
     "DISTRO-IPPORT-001",
     MUST,
-    source="wire-protocol.md 6.1, 7.1",
+    source="docs/protocol #sync-announce, #http-v1",
     text="An instance registered over HTTP at its owner reaches every other member as a CHANGE of `ip:port#true`.",
 )
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
@@ -27,7 +28,7 @@ async def registration_over_http_arrives_as_change(kit: Kit) -> None:
 @requirement(
     "DISTRO-IPPORT-002",
     MUST,
-    source="wire-protocol.md 6.7",
+    source="docs/protocol #lease-beats",
     text="An instance whose beats stay out is unhealthy after 15 s and gone after 30 s, each at the next check.",
 )
 async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
@@ -62,7 +63,7 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
 @requirement(
     "DISTRO-IPPORT-003",
     MUST,
-    source="wire-protocol.md 6.6",
+    source="docs/protocol #owner-place, #owner-filter",
     text="A request about an instance that another member owns is passed on, and its answer is given back unchanged.",
 )
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:

@@ -10,7 +10,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 @requirement(
     "DISTRO-NATIVE-001",
     MUST,
-    source="known-bugs.md B01, wire-protocol.md 6.4",
+    source="known-bugs.md B01, docs/protocol #receive-native",
     text="A member's CHANGE leaves a client that is connected to the node as it is.",
 )
 async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
@@ -23,7 +23,7 @@ async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
 @requirement(
     "DISTRO-NATIVE-002",
     MUST,
-    source="known-bugs.md B41, wire-protocol.md 6.4",
+    source="known-bugs.md B41, docs/protocol #receive-native",
     text="A member's DELETE leaves a client that is connected to the node as it is.",
 )
 async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:

@@ -1,4 +1,4 @@
-"""Who speaks for a client: the member that holds its connection, and nobody else (wire-protocol.md section 6.1)."""
+"""Who speaks for a client: the member that holds its connection, and nobody else (docs/protocol #sync-announce)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 @requirement(
     "DISTRO-OWNER-001",
     MUST,
-    source="wire-protocol.md 6.1, 6.4; known-bugs.md B07",
+    source="docs/protocol #owner-responsible, #receive-change; known-bugs.md B07",
     text="A client synced to a member shows up in its queries, and that member neither verifies nor re-broadcasts it.",
 )
 async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:

@@ -14,7 +14,7 @@ from distro_protos import Json
 @requirement(
     "DISTRO-REFUSAL-001",
     MUST,
-    source="wire-protocol.md 5.4 and 6.10 D5, known-bugs.md B16",
+    source="docs/protocol #receive-raised, #defect-d5, known-bugs.md B16",
     text="A CHANGE whose content cannot be decoded is answered with failure.",
 )
 async def undecodable_content_is_refused(kit: Kit) -> None:
@@ -26,7 +26,7 @@ async def undecodable_content_is_refused(kit: Kit) -> None:
 @requirement(
     "DISTRO-REFUSAL-002",
     MUST,
-    source="wire-protocol.md 5.4 and 6.10 D6, known-bugs.md B16",
+    source="docs/protocol #distro-unknown, #defect-d6, known-bugs.md B16",
     text="A CHANGE of an unknown resource type is answered with failure.",
 )
 async def unknown_resource_type_is_refused(kit: Kit) -> None:
@@ -38,7 +38,7 @@ async def unknown_resource_type_is_refused(kit: Kit) -> None:
 @requirement(
     "DISTRO-REFUSAL-003",
     MUST,
-    source="wire-protocol.md 5.4 and 6.10 D6, known-bugs.md B16",
+    source="docs/protocol #distro-unknown, #defect-d6, known-bugs.md B16",
     text="A sync whose data names an operation that is no sync is answered with failure.",
 )
 async def unknown_operation_is_refused(kit: Kit) -> None:

@@ -1,4 +1,4 @@
-"""What a member makes of the revisions that an owner sends it (wire-protocol.md sections 6.4, 6.5)."""
+"""What a member makes of the revisions that an owner sends it (docs/protocol #receive-change, #verify-round)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
     "DISTRO-REVISION-001",
     MUST,
     since="2.1.2",
-    source="wire-protocol.md 6.4 rule 5, known-bugs.md B10",
+    source="docs/protocol #receive-revision, known-bugs.md B10",
     text="After an acknowledged CHANGE the next VERIFY of the same revision succeeds.",
 )
 async def verify_after_change_succeeds(kit: Kit) -> None:

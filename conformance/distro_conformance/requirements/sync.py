@@ -1,4 +1,4 @@
-"""A change of an owned client reaches the other members (wire-protocol.md sections 6.1 to 6.3)."""
+"""A change of an owned client reaches the other members (docs/protocol #sync-announce to #sync-only-up)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 @requirement(
     "DISTRO-SYNC-001",
     MUST,
-    source="wire-protocol.md 6.1, 6.2",
+    source="docs/protocol #sync-announce, #sync-merge",
     text="A registration reaches every other member as a CHANGE that holds what the client publishes.",
 )
 async def registration_arrives_as_change(kit: Kit) -> None:
@@ -29,7 +29,7 @@ async def registration_arrives_as_change(kit: Kit) -> None:
 @requirement(
     "DISTRO-SYNC-002",
     MUST,
-    source="wire-protocol.md 2.1, 6.1",
+    source="docs/protocol #client-disconnect, #sync-announce",
     text="The end of a client's connection reaches every other member as a DELETE.",
 )
 async def disconnect_arrives_as_delete(kit: Kit) -> None:

@@ -1,4 +1,4 @@
-"""The owner's side of anti-entropy (wire-protocol.md section 6.5)."""
+"""The owner's side of anti-entropy (docs/protocol #verify-round)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distro_conformance.waiting import Look
     "DISTRO-VERIFY-001",
     MUST,
     since="2.1.2",
-    source="wire-protocol.md 6.5",
+    source="docs/protocol #verify-round",
     text="Within every verify period the owner sends each other member a VERIFY with the client's current revision.",
 )
 async def verify_carries_the_revision(kit: Kit) -> None:
@@ -40,7 +40,7 @@ async def verify_carries_the_revision(kit: Kit) -> None:
 @requirement(
     "DISTRO-VERIFY-002",
     MUST,
-    source="wire-protocol.md 5.4, 6.1",
+    source="docs/protocol #verify-failed, #sync-result",
     text="A VERIFY that is answered with failure is followed, at once, by a CHANGE of the whole client to that member.",
 )
 async def failed_verify_is_followed_by_change(kit: Kit) -> None:

@@ -1,4 +1,4 @@
-"""A service list that can be compared: nobody promises an order (wire-protocol.md section 3.2)."""
+"""A service list that can be compared: nobody promises an order (docs/protocol #naming-requests)."""
 
 from __future__ import annotations
 

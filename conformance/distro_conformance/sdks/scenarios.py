@@ -1,7 +1,7 @@
 """What an SDK does and what must come of it, one scenario each.
 
 A scenario speaks to the SDK through its program and looks at the nodes through the kit's own eyes. Bounds are those of
-the protocol with room for a busy machine (wire-protocol.md, appendix B and section 6.7).
+the protocol with room for a busy machine (docs/protocol #releases-timeline and #lease-copies).
 """
 
 from __future__ import annotations

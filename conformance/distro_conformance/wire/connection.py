@@ -1,7 +1,7 @@
 """One gRPC connection to a Nacos server, set up the way SDKs and cluster members do it.
 
 A connection is a transport: the unary calls and the stream of one client must share it, because the server knows the
-client by its TCP address (wire-protocol.md section 2.1). So every `Connection` has a channel of its own. Time-outs
+client by its TCP address (docs/protocol #connection-id). So every `Connection` has a channel of its own. Time-outs
 here are real ones, they only bound what a broken server can cost; protocol time belongs to the target's clock.
 """
 

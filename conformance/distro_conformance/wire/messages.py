@@ -1,7 +1,7 @@
 """Distro messages as the kit reads them: which operation, about which client, with which revision and content.
 
 The wire carries a JSON object inside Base64 inside a JSON object inside an envelope; nothing else in the kit unpacks
-it. Source: wire-protocol.md sections 5.1 to 5.4.
+it. Source: docs/protocol #distro-envelope to #sync-result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """What Distro does with client data on this node: reading it for peers, and applying what peers send.
 
 The rules that differ between releases are named functions here. An apply is one step: the message is read whole before
-anything changes, and nothing else runs in between. Source: wire-protocol.md sections 6.4 and 6.5.
+anything changes, and nothing else runs in between. Source: docs/protocol #receive-native, #receive-late,
+#receive-batch-over-single, #receive-revision, #receive-lease, #receive-delete, #receive-torn, #receive-equal,
+#owner-handover, #verify-accept, #verify-two-owners, #receive-change and #verify-round.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Dispatched by the outer `dataOperation`; the inner `type` decides what a sync does. How a failure is answered differs
 between releases, and decides whether the sender ever learns of it. What cannot be read is told in the words of a real
 server; what breaks although it could be read is a defect of ours, answered in the same way and logged as such. Source:
-wire-protocol.md sections 5.1, 5.3, 5.4.
+docs/protocol #receive-raised, #distro-query, #distro-unknown, #distro-snapshot, #distro-envelope, #distro-content,
+#sync-result.
 """
 
 from __future__ import annotations

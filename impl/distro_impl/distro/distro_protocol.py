@@ -3,7 +3,8 @@
     change -> delay task (merged per client and peer) -> execute task -> request -> reply -> nothing, or a retry
 
 Verify rounds and the initial load are tasks of their own (verify_task.py, load_task.py). Only clients that this node is
-responsible for are replicated. Source: wire-protocol.md sections 6.1 to 6.3.
+responsible for are replicated. Source: docs/protocol #sync-null-data, #sync-retry, #load-snapshot, #sync-announce to
+#sync-only-up.
 """
 
 from __future__ import annotations

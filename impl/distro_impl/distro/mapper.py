@@ -1,7 +1,8 @@
 """Who is responsible for an ip:port client: a hash of its `ip:port` over the sorted list of healthy members.
 
 Nobody holds a connection to such a client, so all members have to come to the same answer by themselves; while their
-lists differ they do not, and a client may have several owners or none (B15). Source: wire-protocol.md section 6.6,
+lists differ they do not, and a client may have several owners or none (B15). Source: docs/protocol #owner-responsible,
+#member-self, #member-alive, #owner-place,
 class DistroMapper.
 """
 

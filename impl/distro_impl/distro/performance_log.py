@@ -1,7 +1,7 @@
 """The counters of a node, once a minute, as a real server writes them: the file `naming-performance`.
 
 For readers of that file; /nacos/actuator/prometheus has the same and more. Costs nothing where nobody listens. Source:
-wire-protocol.md section 9.1; running servers of 2.0.4, 2.2.4 and 2.3.2.
+docs/protocol #log-lines; running servers of 2.0.4, 2.2.4 and 2.3.2.
 """
 
 from __future__ import annotations

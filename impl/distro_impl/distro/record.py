@@ -1,6 +1,6 @@
 """What Distro has done on this node since it began, in numbers: `DistroRecord`.
 
-The counters of naming-performance.log and of the metrics; they only grow. Source: wire-protocol.md section 9.1 (the row
+The counters of naming-performance.log and of the metrics; they only grow. Source: docs/protocol #log-lines (the row
 `DISTRO:`), class DistroRecord.
 """
 

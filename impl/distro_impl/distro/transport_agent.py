@@ -1,7 +1,8 @@
 """Distro's requests as they travel, and how their sender reads the replies.
 
 The sender looks at `resultCode == 200` only, and it matters which class a failure has: a typed DistroDataResponse is an
-answer, anything else is an exception (wire-protocol.md sections 5.1, 5.3 and 5.4).
+answer, anything else is an exception (docs/protocol #sync-unreadable, #verify-failed, #load-size, #distro-envelope,
+#distro-content and #sync-result).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ One request per client and peer, with what the client is when it is sent, and on
 typed failure makes the owner send the client again to that peer; every other bad end is left to the next round. Where
 a round takes longer than its period, because there are more clients than a peer can verify in that time, the next one
 waits for its end: rounds stretch, and their queues hold one round at most.
-Source: wire-protocol.md section 6.5.
+Source: docs/protocol #verify-failed, #verify-pure-subscriber, #verify-round.
 """
 
 from __future__ import annotations

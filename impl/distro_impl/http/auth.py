@@ -1,7 +1,8 @@
 """Logging in over HTTP, and what stands before the HTTP API.
 
 SDKs log in here and carry the token in their gRPC requests. Who may call which route is in security/callers.py. Source:
-wire-protocol.md sections 4.4, 7.1 and 8; what running servers with their console answer to whom.
+docs/protocol #http-auth, #member-auth, #http-v1 and #settings-keys; what running servers with their console answer to
+whom.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`/v2/ns/client`: the clients that this node knows, its own and the copies, and what they publish and subscribe.
 
-The best look into a real server from outside. Source: wire-protocol.md section 9.2, ClientInfoControllerV2.
+The best look into a real server from outside. Source: docs/protocol #http-admin, ClientInfoControllerV2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`/v1/core/cluster/report`: how members of the releases up to 2.2.0 report themselves.
 
-Source: wire-protocol.md section 4.3.
+Source: docs/protocol #member-report.
 """
 
 from __future__ import annotations

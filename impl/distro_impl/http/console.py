@@ -1,4 +1,4 @@
-"""`/v1/console`: is the node alive, is it ready, and how is it set up. Source: wire-protocol.md section 9.2."""
+"""`/v1/console`: is the node alive, is it ready, and how is it set up. Source: docs/protocol #http-admin."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Who is not the owner passes the request on as it came and gives the owner's answer back. A request that comes from
 another server is never passed on a second time: two members that disagree about the owner would play it to and fro.
-Source: wire-protocol.md section 6.6.
+Source: docs/protocol #owner-filter, #owner-place.
 """
 
 from __future__ import annotations

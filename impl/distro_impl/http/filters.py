@@ -1,6 +1,6 @@
 """Filters before the APIs: traffic that a node does not take yet, and APIs that a release has closed.
 
-Source: wire-protocol.md sections 6.8 and 7.1 (warm-up), TrafficReviseFilter; section 7.2 (3.x), ApiCompatibilityFilter.
+Source: docs/protocol #load-asks and #http-v1 (warm-up), TrafficReviseFilter; #http-v2 (3.x), ApiCompatibilityFilter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`/v1/ns/instance`: how clients of the 1.x generation register, beat and look up.
 
 Writes are forwarded to the owner of the client that they are about; reads are answered from what this node knows.
-Success is a plain `ok`, or JSON without a wrapper. Source: wire-protocol.md section 7.1, InstanceController.
+Success is a plain `ok`, or JSON without a wrapper. Source: docs/protocol #http-v1, InstanceController.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In every release these paths are outside of the DistroFilter: what is registered at a node that does not own the client
 stays there, unknown to the others, until it expires (D7). `strict` forwards them. The beat of v2 has no wrapper.
-Source: wire-protocol.md section 7.2; InstanceControllerV2 (2.2.4, 2.5.1), InstanceOpenApiController (3.x).
+Source: docs/protocol #http-v2; InstanceControllerV2 (2.2.4, 2.5.1), InstanceOpenApiController (3.x).
 """
 
 from __future__ import annotations

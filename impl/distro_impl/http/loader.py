@@ -1,7 +1,7 @@
 """`/v2/core/loader`: what an operator asks about connections, and how clients are sent elsewhere.
 
-Every 2.x has it under this path alone, and answers with plain values without an envelope. Source: wire-protocol.md
-section 9.2; ServerLoaderController.
+Every 2.x has it under this path alone, and answers with plain values without an envelope. Source:
+docs/protocol #http-admin; ServerLoaderController.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Everything is read from the node in the moment of the question, so nothing is spent on metrics that nobody asks for.
 The names are Nacos' own where it has one; what it does not count is called `distrocheck_…`. Each node has a registry of
-its own: several may live in one process. Source: wire-protocol.md section 9.2.
+its own: several may live in one process. Source: docs/protocol #http-admin.
 """
 
 from __future__ import annotations

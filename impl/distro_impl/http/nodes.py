@@ -1,4 +1,4 @@
-"""`/v1/core/cluster` and `/v2/core/cluster`: the members as this node sees them. Source: wire-protocol.md section 9.2.
+"""`/v1/core/cluster` and `/v2/core/cluster`: the members as this node sees them. Source: docs/protocol #http-admin.
 
 What members tell each other under the same path, their reports, has a file of its own.
 """

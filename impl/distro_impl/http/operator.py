@@ -1,7 +1,7 @@
 """`/v1/ns/operator` and `/v2/ns/operator`: what an operator asks of a node and tells it, and the question of an old
 client whether this server is healthy.
 
-Source: wire-protocol.md sections 7.1 (status), 8 (switches) and 9.2.
+Source: docs/protocol #http-v1 (status), #settings-keys (switches) and #http-admin.
 """
 
 from __future__ import annotations

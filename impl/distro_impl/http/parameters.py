@@ -2,7 +2,7 @@
 
 They come in the query string or in a form body, and all of them are text; what a text means is decided here, once for
 all APIs: Java's booleans, numbers, metadata, the service that `serviceName` and `groupName` name together. Who sends
-something unusable is told which parameter it was. Source: wire-protocol.md section 7.
+something unusable is told which parameter it was. Source: docs/protocol #http-v1.
 """
 
 from __future__ import annotations

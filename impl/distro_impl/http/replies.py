@@ -1,7 +1,7 @@
 """What an HTTP request is answered with: plain text, JSON, or the wrapper of the v2 and v3 APIs, and errors in each.
 
 An error is raised as `NacosError` wherever it is found; only the path says whether the client reads a text or a
-wrapper. Source: wire-protocol.md sections 1.4, 7.1 and 7.2; ErrorCode and ResponseExceptionHandler of 2.2.4.
+wrapper. Source: docs/protocol #wire-errors, #http-v1 and #http-v2; ErrorCode and ResponseExceptionHandler of 2.2.4.
 """
 
 from __future__ import annotations

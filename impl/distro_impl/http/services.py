@@ -1,4 +1,4 @@
-"""`/v1/ns/service/list`: the names of the services that have somebody. Source: wire-protocol.md section 7.1."""
+"""`/v1/ns/service/list`: the names of the services that have somebody. Source: docs/protocol #http-v1."""
 
 from __future__ import annotations
 

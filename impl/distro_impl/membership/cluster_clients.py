@@ -1,7 +1,7 @@
 """One RPC client for each other member, following the member list (Nacos' ClusterRpcClientProxy).
 
 A member that joins gets a client, one that leaves loses it: what is under way to it may still be answered, nothing new
-is sent. Source: wire-protocol.md section 4.2.
+is sent. Source: docs/protocol #member-client.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Moving SDK connections between members: how many each has, and asking clients to go elsewhere.
 
 An operator asks over HTTP (http/loader.py), members ask each other on the cluster port. Nothing moves by itself.
-Source: wire-protocol.md sections 2.4, 2.6 and 9.2; ServerLoaderInfoRequestHandler, ServerReloaderRequestHandler,
-ServerLoaderController.
+Source: docs/protocol #ejector-check, #connection-internal and #http-admin; ServerLoaderInfoRequestHandler,
+ServerReloaderRequestHandler, ServerLoaderController.
 """
 
 from __future__ import annotations

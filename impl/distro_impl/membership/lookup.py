@@ -2,7 +2,7 @@
 
 The file is read again every five seconds and the new list taken over. Unlike a real server we do not write the list
 back into it, sorted and stamped: it is the user's file, and several nodes may read the same one. Source:
-wire-protocol.md section 4.1.
+docs/protocol #member-list.
 """
 
 from __future__ import annotations

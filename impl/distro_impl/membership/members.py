@@ -1,8 +1,8 @@
 """The member list and the state of each member: one table, which changes while the node runs.
 
 Whoever needs the list asks for that of now, or hears of `MembersChanged`. The list comes from the configuration or from
-a file (lookup.py); the states come from the reports, which are sent and received in report.py. Source: wire-protocol.md
-sections 4.1 and 4.3, real-nacos.md section 3.
+a file (lookup.py); the states come from the reports, which are sent and received in report.py. Source:
+docs/protocol #member-list and #member-report, real-nacos.md section 3.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class ServerMemberManager:
         """A member of the list that reports is UP; anybody else, False, is answered and otherwise ignored.
 
         Its count of failures stays, so that the next failing report of ours may find it DOWN at once: seen on 2.2.4
-        (real-nacos.md section 3), against wire-protocol.md section 4.3.
+        (real-nacos.md section 3), against docs/protocol #member-report.
         """
         member = self.others.get(node["address"])
         if member is None:

@@ -1,8 +1,8 @@
 """The reports that keep a member UP: one every two seconds, to one other member in turn.
 
 They go over HTTP in the releases up to 2.2.0 and over gRPC afterwards, unless the other member cannot take them there.
-What comes of a report decides the state of that member (members.py). Source: wire-protocol.md section 4.3,
-real-nacos.md section 3.
+What comes of a report decides the state of that member (members.py). Source: docs/protocol #member-report-not-up,
+#member-report-end, #member-report, real-nacos.md section 3.
 """
 
 from __future__ import annotations

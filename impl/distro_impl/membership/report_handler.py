@@ -1,4 +1,5 @@
-"""The other end of a report over gRPC: a member tells of itself and hears of us (wire-protocol.md section 4.3)."""
+"""The other end of a report over gRPC: a member tells of itself and hears of us (docs/protocol #member-reported,
+#member-report)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """2.0.x beside 1.x: naming over gRPC only once every member has shown that it is a 2.x server.
 
 A member shows it with its report, so a cluster of 2.0.x refuses the SDKs for the first seconds, and again when a member
-joins that has not reported yet. Source: wire-protocol.md section 4.5, point 5 (UpgradeJudgement, GrpcRequestFilter);
+joins that has not reported yet. Source: docs/protocol #member-report, point 5 (UpgradeJudgement, GrpcRequestFilter);
 the answer is that of a running 2.0.4.
 """
 

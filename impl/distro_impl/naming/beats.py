@@ -3,7 +3,8 @@
 Every member looks at each of its ip:port clients every 5 s from the moment it has it, but only the responsible one
 acts: no beat for 15 s makes an instance unhealthy, none for 30 s removes it. Both are changes that travel like any
 other. A real timer is always a little late, so that servers are seen to act at 15 s sharp; here time may stand at 15 s.
-Source: wire-protocol.md section 6.7, classes ClientBeatProcessorV2 and ClientBeatCheckTaskV2.
+Source: docs/protocol #lease-beats, #lease-ip-port-copies, #lease-copies, classes ClientBeatProcessorV2 and
+ClientBeatCheckTaskV2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What happens in naming, for who listens: Distro, the pushes, the views of services, the beats.
 
-Told through the NotifyCenter, so that naming knows none of them. Source: wire-protocol.md sections 6.1 and 6.4.
+Told through the NotifyCenter, so that naming knows none of them. Source: docs/protocol #sync-announce and
+#receive-change.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A client is what one naming connection publishes and subscribes to. Its owner, the node that holds the connection, has
 it as *native*; every other node has a *synced* copy. The other kind, without connection, is in ip_port_client.py.
-Source: wire-protocol.md sections 5.2 and 6.
+Source: docs/protocol #client-change, #revision-connection, #distro-content and #sync-announce.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ forgotten. A change is complete before anybody hears of it: who listens and brea
 The lease of synced copies is here too (native clients live as long as their connection), and so is the memory of who
 was removed for good. Which client may be touched by whom is decided by the callers. The ids say which of the two kinds
 a client is: connection based, or ip:port.
-Source: wire-protocol.md sections 6.4 and 6.7.
+Source: docs/protocol #client-connect, #client-disconnect, #verify-accept, #receive-late, #receive-change and
+#lease-copies.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ class ClientManager:
         self._deleted_ms = {key: at_ms for key, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
 
     def forgive_pause(self, client: Client) -> None:
-        """Whatever came for the client while this node was suspended still waits to be handled (B23)."""
+        """Whatever came for the client while this node was suspended still waits to be handled (B23,
+        docs/protocol #lease-pause)."""
         client.renew(self._clock.now_ms())
 
     def _was_paused(self, gap_ms: int) -> bool:

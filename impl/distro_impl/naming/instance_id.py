@@ -2,7 +2,7 @@
 
 The metadata of an instance names the generator. `simple` joins what tells an instance from others, in the words of the
 request: a cluster that the client did not name is written `null`. `snowflake` puts a number that never repeats in the
-place of the address. Source: wire-protocol.md section 3.1.
+place of the address. Source: docs/protocol #naming-names.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Such a client is known by its `ip:port`, one for all services that this address is registered in. That the right node
 is asked is the business of the HTTP side (DistroFilter); here a node takes what it is given, and what it is not
-responsible for it keeps to itself. Source: wire-protocol.md section 7.1, class InstanceOperatorClientImpl.
+responsible for it keeps to itself. Source: docs/protocol #http-v1, class InstanceOperatorClientImpl.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A client that holds no connection: an `ip:port` that was registered over HTTP and lives by its beats.
 
 Every member has the same kind of object for it; who is responsible is asked of the DistroMapper whenever it matters, so
-that ownership moves with the member list and nothing has to be handed over. Source: wire-protocol.md sections 5.2, 6.5
-and 6.7, classes IpPortBasedClient and DistroUtils.
+that ownership moves with the member list and nothing has to be handed over. Source: docs/protocol #ip-port-creation,
+#revision-ip-port, #distro-content, #verify-round and #lease-copies, classes IpPortBasedClient and DistroUtils.
 """
 
 from __future__ import annotations

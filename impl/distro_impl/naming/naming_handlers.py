@@ -1,7 +1,7 @@
 """Ephemeral naming over gRPC: what an SDK may ask of a node.
 
 Each handler takes the decoded request and the id of the connection it came on, and gives the type and the body of the
-reply. Source: wire-protocol.md sections 3.1 and 3.2.
+reply. Source: docs/protocol #client-batch, #client-request, #client-unknown, #naming-names and #naming-requests.
 """
 
 from __future__ import annotations

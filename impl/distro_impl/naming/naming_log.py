@@ -1,7 +1,7 @@
 """What a node writes about clients, services and pushes, in the words of a real server.
 
 Three of its files: `naming-server`, `naming-event` and `naming-push`. The words are those of running servers of 2.0.4,
-2.2.4 and 2.3.2, which are alike in all of this; what they never showed there is from wire-protocol.md section 9.1.
+2.2.4 and 2.3.2, which are alike in all of this; what they never showed there is from docs/protocol #log-lines.
 """
 
 from __future__ import annotations

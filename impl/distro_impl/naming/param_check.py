@@ -2,7 +2,7 @@
 
 A blank parameter passes, and so does one that is missing; whether it is needed is for the handler to say. What fails is
 answered with the handler's own response class. The rules are data, since they are told apart only by their numbers.
-Source: wire-protocol.md section 1.4, classes RemoteParamCheckFilter, DefaultParamChecker and ParamCheckRule.
+Source: docs/protocol #wire-errors, classes RemoteParamCheckFilter, DefaultParamChecker and ParamCheckRule.
 """
 
 from __future__ import annotations

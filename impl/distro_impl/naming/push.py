@@ -2,7 +2,7 @@
 
 500 ms after the first of some changes every subscriber gets the state of then; a new subscription is answered the same
 way, to that client alone. Who does not acknowledge is told again, on its stream; clients without a stream are told over
-UDP, and ask anyway. Source: wire-protocol.md sections 3.2 and 7.1.
+UDP, and ask anyway. Source: docs/protocol #index-push, #naming-requests and #http-v1.
 """
 
 from __future__ import annotations

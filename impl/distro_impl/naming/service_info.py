@@ -2,7 +2,8 @@
 
 What a client publishes is kept and replicated as `InstancePublishInfo`, with weight, enabled and instance id among the
 metadata under reserved keys; an SDK sees an `Instance`. Of protection thresholds there is nothing to see: they come
-with metadata stored by Raft, which this node does not have. Source: wire-protocol.md sections 3.1, 3.2 and 5.2.
+with metadata stored by Raft, which this node does not have. Source: docs/protocol #naming-names, #naming-requests and
+#distro-content.
 """
 
 from __future__ import annotations

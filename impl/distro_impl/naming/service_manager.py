@@ -2,7 +2,7 @@
 
 A service comes into being when somebody registers in it, here or at a peer; a subscription alone does not make one. It
 stays when its last instance leaves, and is collected when it has been empty for a minute.
-Source: wire-protocol.md section 6.4, classes ServiceManager and EmptyServiceAutoCleanerV2.
+Source: docs/protocol #receive-change, classes ServiceManager and EmptyServiceAutoCleanerV2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A view is made when it is first asked for. In real releases only a push makes it anew, half a second after a change, so
 a query may lag behind what was acknowledged (real-nacos.md section 3); where the profile says otherwise, each change
-drops it. Nothing in Distro depends on it. Source: wire-protocol.md section 3.2, class ServiceStorage.
+drops it. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests, class ServiceStorage.
 """
 
 from __future__ import annotations

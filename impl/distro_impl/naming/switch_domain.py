@@ -1,6 +1,6 @@
 """The switches that an operator may turn while a node runs (`/v1/ns/operator/switches`).
 
-They belong to this node alone; a real server spreads them by raft. Source: wire-protocol.md section 8.
+They belong to this node alone; a real server spreads them by raft. Source: docs/protocol #settings-keys.
 """
 
 from __future__ import annotations

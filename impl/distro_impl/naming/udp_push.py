@@ -2,7 +2,7 @@
 
 The list of a service goes out as one packet, compressed when it is long; the client answers with the number of the
 packet. A packet or its answer may get lost, so silence is met with one more packet, and then the client is left to ask
-by itself, as it does every ten seconds. Source: wire-protocol.md section 7.1; class UdpPushService; what a running
+by itself, as it does every ten seconds. Source: docs/protocol #http-udp, #http-v1; class UdpPushService; what a running
 2.2.4 sends, and what the Java client 1.4 and the Node client answer.
 """
 

@@ -1,8 +1,8 @@
 """The releases as a short history: each is the one before it, with the switches that it turned.
 
-Read from wire-protocol.md section 6 (the matrix is 6.9) and real-nacos.md section 5. A release that is not named here
-behaves like the last one before it, unless the next one says that it began earlier. `strict` is no release: it stands
-on 2.5.1, and every defect known in the part that this node covers is repaired in it.
+Read from docs/protocol #releases-matrix. A release that is not named here behaves like the last one before it, unless
+the next one says that it began earlier. `strict` is no release: it stands on 2.5.1, and every defect known in the part
+that this node covers is repaired in it.
 """
 
 from __future__ import annotations

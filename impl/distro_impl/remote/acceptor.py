@@ -1,7 +1,8 @@
 """What a node does with what comes in at one of its two gRPC ports, and the order in which a call is checked.
 
 Two servers, for SDKs and for members, offer the same two methods; one acceptor serves one of them. Source:
-wire-protocol.md sections 1.2 (settings), 1.5 (order of checks for a unary request) and 2.3 (the stream).
+docs/protocol #wire-limits (settings), #wire-checks (order of checks for a unary request) and #connection-stream (the
+stream).
 """
 
 from __future__ import annotations

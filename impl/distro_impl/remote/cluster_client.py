@@ -2,7 +2,7 @@
 
 After UNAVAILABLE or "connection is unregistered" (301) the next request opens a new one: gRPC's own reconnect waits in
 real time, which virtual time must not depend on. For the same reason no gRPC deadline is set; the time-out of a request
-covers the set-up and is the clock's. Source: wire-protocol.md section 4.2.
+covers the set-up and is the clock's. Source: docs/protocol #connection-client-check, #member-client.
 """
 
 from __future__ import annotations

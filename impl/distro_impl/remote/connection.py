@@ -1,7 +1,7 @@
 """One registered connection: who it says it is, when it was last heard, and the stream on which it is spoken to.
 
 Writing is bounded. What a peer does not read waits in the stream; beyond 32 KiB a further push is refused at once, as
-Nacos does where `isReady` of a stream is false. Source: wire-protocol.md sections 2.2 and 2.4.
+Nacos does where `isReady` of a stream is false. Source: docs/protocol #connection-handshake and #ejector-check.
 """
 
 from __future__ import annotations

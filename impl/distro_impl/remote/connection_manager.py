@@ -1,8 +1,8 @@
 """Connections to this node: their ids, their registration, and pushing to them.
 
 A connection is one transport, known by the peer's address. A server does not see transports, so the end of the last
-bidirectional stream stands for the end of the transport (the hint of wire-protocol.md section 2.1); the difference is
-visible only to a client that ends its stream and keeps its channel.
+bidirectional stream stands for the end of the transport (the hint of docs/protocol #connection-setup, #connection-id);
+the difference is visible only to a client that ends its stream and keeps its channel.
 """
 
 from __future__ import annotations

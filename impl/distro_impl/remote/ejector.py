@@ -2,7 +2,7 @@
 
 Runs after one second and then three seconds after the end of each check. A check asks all idle connections at once;
 who has not answered when its time is over is unregistered, so that its instances go with it. Which of the three it
-does is a matter of the release. Source: wire-protocol.md section 2.4; RuntimeConnectionEjector.
+does is a matter of the release. Source: docs/protocol #ejector-answer, #ejector-check; RuntimeConnectionEjector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors that a node answers with, by their codes on the wire (wire-protocol.md section 1.4)."""
+"""The errors that a node answers with, by their codes on the wire (docs/protocol #wire-errors)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One connection to a peer, from set-up to retirement: a channel, the bidirectional stream on it, the set-up message.
 
 It is thrown away when it breaks. A retired one takes no new requests and closes when the last one under way has ended.
-Source: wire-protocol.md sections 2.2 and 4.2.
+Source: docs/protocol #connection-handshake and #member-client.
 """
 
 from __future__ import annotations

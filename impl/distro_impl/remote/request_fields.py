@@ -2,7 +2,8 @@
 
 Handlers get bodies whose fields have the declared types, or are absent; they need not defend themselves against a
 `port` that is a list. A value that cannot become its field makes the whole body unreadable (502), as it does where
-Jackson reads it. Source: wire-protocol.md sections 1.5, 2.2, 2.6, 3.2, 4.3 and 5.1.
+Jackson reads it. Source: docs/protocol #wire-checks, #connection-handshake, #connection-internal, #naming-requests,
+#member-report and #distro-envelope.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A server looks here before a handler is asked, on gRPC (request_filter.py) and on HTTP (http/auth.py), so that a new
 handler answers nobody until it has its line; docs/reference/callers.md is generated from the same lines. The column
 `right` matters where users log in, `in_3x` where a release of 3.x plays. How a member is known is said in inner_api.py.
-Source: wire-protocol.md sections 1.5, 2.6, 4.4, 7.2 and 9.2; what running servers with their console answer to whom.
+Source: docs/protocol #wire-checks, #connection-internal, #member-auth, #http-v2 and #http-admin; what running servers
+with their console answer to whom.
 """
 
 from __future__ import annotations

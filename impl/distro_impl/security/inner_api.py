@@ -3,7 +3,7 @@
 The identity of the cluster is a header that all members share. Up to 2.5.1 no release asks members for it, 3.x does
 once all members are 3.x. `strict` always asks: for the identity where one is configured, otherwise for the address of
 a member, which is all there is then. An address can be compared only with an address: while a member is listed by
-name, everybody passes. Source: wire-protocol.md section 4.4.
+name, everybody passes. Source: docs/protocol #member-auth.
 """
 
 from __future__ import annotations

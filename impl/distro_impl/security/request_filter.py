@@ -2,7 +2,7 @@
 
 Requests of members need what `InnerApi` asks for, requests of clients a token where authentication is on. Who is
 refused gets the answer of the handler's own class, 500/403, so that a member counts it as a failure and an SDK logs in
-again. Source: wire-protocol.md sections 1.4 and 4.4.
+again. Source: docs/protocol #wire-errors and #member-auth.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Users, their rights, and their tokens: JWT signed with the secret that all members share, as upstream's plug-in.
 
 So a token of one member is good at every other, a real server included. A user has the permissions of upstream's roles,
-read and write for one namespace or for all; who may write in all is an administrator. Source: wire-protocol.md sections
-4.4, 7.1 and 8; NacosRoleServiceImpl.
+read and write for one namespace or for all; who may write in all is an administrator. Source: docs/protocol
+#member-auth, #http-v1 and #settings-keys; NacosRoleServiceImpl.
 """
 
 from __future__ import annotations

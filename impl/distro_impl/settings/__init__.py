@@ -2,7 +2,7 @@
 
 `registry.py` is the table of keys, `ignored.py` names those of a full server that have nothing to configure here,
 `properties.py` reads `application.properties`, `configured.py` turns pairs of key and text into a profile and options.
-Source: wire-protocol.md section 8.
+Source: docs/protocol #settings-keys.
 """
 
 from distro_impl.settings.configured import Configured, configured, with_settings

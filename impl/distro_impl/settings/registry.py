@@ -2,8 +2,8 @@
 
 `docs/reference/settings.md` is generated from this table. What a key sets is `section.field`: a field of the profile,
 or of a part of the options (`configured.py` knows the sections). Two keys that set the same field contradict each other
-when both are given. Source: wire-protocol.md sections 1.2, 1.3, 4.1, 6.9 and 8; keys that begin with `distrocheck` are
-our own.
+when both are given. Source: docs/protocol #wire-limits, #wire-tls, #member-list, #releases-matrix and #settings-keys;
+keys that begin with `distrocheck` are our own.
 """
 
 from __future__ import annotations

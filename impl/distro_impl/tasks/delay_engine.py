@@ -1,7 +1,7 @@
 """The delay task engine: one pending task for each key, run at the first tick at which it is due.
 
 Distro's syncs and the pushes to subscribers go through one of these each. The tick is 100 ms, counted from the start
-of the node; while nothing is pending no timer runs. Source: wire-protocol.md section 6.2.
+of the node; while nothing is pending no timer runs. Source: docs/protocol #sync-execute, #sync-retry, #sync-merge.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Java has a FIFO queue for each of several workers, chosen by the hash of the key; all verifies to one member share a
 key. A worker there only hands the request to the transport, which is asynchronous; two requests for one key may be
-under way together and be answered in any order (wire-protocol.md section 6.2). Here a worker stands for a kind of task
-and a member. It starts its tasks in order, with nothing waiting for anything, as long as not too many of them are under
-way: a server refuses what it has no room for.
+under way together and be answered in any order (docs/protocol #sync-workers, #sync-merge). Here a worker stands for a
+kind of task and a member. It starts its tasks in order, with nothing waiting for anything, as long as not too many of
+them are under way: a server refuses what it has no room for.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Health says whether the node serves; reflection lets generic clients speak to it. Real servers have neither. Reflection
 describes the messages under the names that Nacos' own file gives them, without a package (`distro_protos` has one so
-that an official SDK fits into the same process). Source: wire-protocol.md sections 1.1 and 1.2.
+that an official SDK fits into the same process). Source: docs/protocol #wire-envelope and #wire-limits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Real gRPC behind the seam.
 
-Every channel is a transport of its own, since servers know a client by its address (wire-protocol.md section 2.1), and
+Every channel is a transport of its own, since servers know a client by its address (docs/protocol #connection-id), and
 gRPC's own reconnecting, retries and deadlines stay out of it: they run in real time. A server in this process says at
 which address it listens and on which clock; a channel to that address counts its streams on that clock, and a name in
 the metadata of a stream tells both ends that they are those of one stream. Nothing of this leaves the process.

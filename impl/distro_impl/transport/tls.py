@@ -3,7 +3,7 @@
 gRPC complains about a bad certificate at the first handshake only, and not to the user, so Python's own TLS reads the
 files first. It takes no encrypted key either, so that such a one is decrypted here. A port has TLS or plain text:
 upstream's `compatibility` looks at the first bytes of a connection and takes both, which a gRPC port here cannot do.
-Source: wire-protocol.md section 1.3.
+Source: docs/protocol #wire-tls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The transport seam: what a node and its clients need of whatever carries their encoded payloads.
 
-Two shapes of call (wire-protocol.md section 1.1): a unary one, and a bidirectional stream. Everything on this side of
+Two shapes of call (docs/protocol #wire-envelope): a unary one, and a bidirectional stream. Everything on this side of
 the seam deals in bytes and in the four protocols below; `grpc_transport.py` and `memory.py` are what stands behind it.
 Both fail alike, with `grpc.aio.AioRpcError` and its status codes. A message on a stream is work (`clocks/clock.py`)
 from when it is sent until its receiver asks for the next one, and the end of a stream until the other end knows of it.

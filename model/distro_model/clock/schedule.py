@@ -6,7 +6,8 @@ quiet milliseconds. Where several timers are due in one instant, all orders are 
 server has a thread for each, and nothing orders them. A tick that falls into the same instant as the creation of a due
 task may take it or leave it to the next tick.
 
-Every timer of a node is in phase with the node's start (wire-protocol.md 6.2, 6.5, 6.7, 4.3).
+Every timer of a node is in phase with the node's start (docs/protocol #sync-merge, #verify-round, #lease-copies,
+#member-report).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What nodes do by themselves: queued tasks and timers. `due` is when a clock lets it happen.
 
 A timer is judged when it fires, not when its instant begins: another timer of the same instant may change its guard.
-Every timer of a node is in phase with the node's start (wire-protocol.md 6.2, 6.5, 6.7, 4.3).
+Every timer of a node is in phase with the node's start (docs/protocol #sync-merge, #verify-round, #lease-copies,
+#member-report).
 """
 
 from __future__ import annotations

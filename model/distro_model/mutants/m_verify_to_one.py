@@ -20,5 +20,5 @@ MUTANT = Mutant(
     sentence="Each verify round goes to one member only.",
     rules=(one_member,),
     breaks=("INV-LIVE",),
-    bounds=Bounds(nodes=3, changes=0, drops=0, swallows=0, periods=3, lease_periods=1),
+    bounds=Bounds(nodes=3, changes=1, drops=0, swallows=0, periods=2, lease_periods=1, in_flight=1),
 )

@@ -2,7 +2,7 @@
 
 A node claims a client when it says that it holds it as its own, and when it sends what only an owner sends: CHANGE,
 DELETE, VERIFY (`history.claims`). The client of a connection belongs to the node with that connection for as long as
-it lives, and its id is never used again (wire-protocol.md section 6.1), so within a run two claimers are one too many,
+it lives, and its id is never used again (docs/protocol #sync-announce), so within a run two claimers are one too many,
 and what a restarted node claimed before stays its own. Clients by `ip:port#…` belong to the member that their hash
 names and move with the membership; they are not judged here.
 """

@@ -10,7 +10,7 @@ violation, and its signature says which kind:
   a restart, when the client is not its own any more, is a replica like any other;
 * `foreign content`: the owner is not known to have held it.
 
-Up to 2.1.1 there are no revisions, the field is always 0 (wire-protocol.md section 6.9): such runs are not judged.
+Up to 2.1.1 there are no revisions, the field is always 0 (docs/protocol #releases-matrix): such runs are not judged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The phrases that Nacos servers log about replication, and what each says.
 
 One entry per phrase; it is looked for anywhere in a record, since what stands around it (level, logger, thread, JSON)
-is the operator's choice. Phrases of 2.0 to 2.5 are from wire-protocol.md section 9.1 and from running servers (2.0.4,
+is the operator's choice. Phrases of 2.0 to 2.5 are from docs/protocol #log-lines and from running servers (2.0.4,
 2.2.4, 2.3.2); that 3.x logs the same ones is read from that document only.
 """
 

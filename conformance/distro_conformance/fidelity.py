@@ -1,0 +1,113 @@
+"""The page that holds statement, rule, node, requirement and test beside each other; and why something is missing.
+
+A statement without a rule, or without a place in the node, has its reason here: a test fails where neither is given,
+and where a reason stands for something that has come since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from distro_conformance.protocol import (
+    TESTS,
+    Statement,
+    cited_in,
+    citing_files,
+    replacements_of,
+    rules_of,
+    statements,
+    tests_of,
+)
+from distro_conformance.requirements import all_requirements
+
+_BELOW = "the model knows requests and how calls end, not their form on the wire"
+_API = "the model has the requests of clients, not the API that they come by"
+_OUTSIDE = "nothing follows from it for what is replicated"
+_TWICE = "told by the statements that it names"
+
+WITHOUT_RULE: Mapping[str, str] = {
+    **dict.fromkeys(("wire-envelope", "wire-limits", "wire-tls", "wire-errors", "wire-checks"), _BELOW),
+    **dict.fromkeys(("distro-envelope", "distro-content", "distro-snapshot"), _BELOW),
+    **dict.fromkeys(("connection-id", "connection-handshake", "connection-stream", "connection-internal"), _BELOW),
+    **dict.fromkeys(("http-v1", "http-v2", "http-admin", "http-auth", "naming-names", "naming-requests"), _API),
+    **dict.fromkeys(("http-udp", "log-lines", "settings-keys", "client-deregister-sdk"), _OUTSIDE),
+    **dict.fromkeys(("defect-d6", "distro-unknown"), "the model sends no request that it does not know"),
+    **dict.fromkeys(("defect-d4", "receive-equal"), "an instance is one text in the model: parts of it do not differ"),
+    **dict.fromkeys(("defect-d7", "defect-d10", "defect-d12", "defect-d15", "defect-d16", "defect-d18"), _TWICE),
+    **dict.fromkeys(("releases-matrix", "releases-connection", "releases-timeline"), "the profiles are the history"),
+    "defect-d9": _BELOW,
+    "defect-d17": "follows from the lease of copies; no rule of its own",
+    "distro-query": "no server sends it, so nothing follows from it",
+    "connection-limits": "the model admits every connection",
+    "member-self": "a node of the model is in its own list",
+    "member-client": "a link of the model is one connection that is there or not",
+    "member-alive": "two tests in rules/owners.py and rules/sync.py, told with those rules",
+    "member-auth": "the model knows no strangers but `strays`, who send what they like",
+    "sync-workers": "each task that is due is executed at once: one hung peer delays nobody in the model",
+    "verify-pure-subscriber": "follows from the verify round; no rule of its own",
+}
+
+WITHOUT_NODE: Mapping[str, str] = {
+    **dict.fromkeys((f"defect-d{number}" for number in range(1, 19)), _TWICE),
+    **dict.fromkeys(("releases-connection", "releases-timeline"), "told by the profile of each release"),
+    **dict.fromkeys(("metadata-set", "metadata-expiry"), "it travels through raft, which the node does not speak"),
+    "index-audit": "the node handles events where they are published: none can be lost",
+    "sync-torn": "a CHANGE is made in one go: nothing else runs in between",
+    "verify-v1": "Nacos 1.x only",
+    "client-deregister-sdk": "follows from the deregistration, which matches nothing",
+}
+
+
+def fidelity_page(note: str) -> str:
+    lines = ["# Fidelity", "", note, "", *_HEAD, ""]
+    page = ""
+    for statement in statements().values():
+        if statement.page != page:
+            page = statement.page
+            lines += [f"## {page.removesuffix('.md').capitalize()}", "", *_COLUMNS]
+        lines.append(_row(statement))
+        if _is_last(statement):
+            lines.append("")
+    return "\n".join([*lines, *_missing()]) + "\n"
+
+
+def nodes_of(anchor: str) -> tuple[str, ...]:
+    """The files of the reference node that cite the statement."""
+    return tuple(path for path, cited in citing_files("impl/distro_impl").items() if anchor in cited)
+
+
+def _row(statement: Statement) -> str:
+    rules = rules_of(statement.anchor)
+    node = [path.removeprefix("impl/distro_impl/") for path in nodes_of(statement.anchor)]
+    requirements = [each.id for each in all_requirements() if statement.anchor in cited_in(each.source)]
+    tests = {path for path, cited in citing_files(*TESTS).items() if statement.anchor in cited}
+    tests |= {each for rule in rules for each in tests_of(rule) if "/" in each}
+    mutants = sorted({mutant for rule in rules for mutant in replacements_of(rule)})
+    cells = (
+        f"[{statement.anchor}](../protocol/{statement.page}#{statement.anchor})",
+        ", ".join(rule.name for rule in rules),
+        ", ".join(node),
+        ", ".join(requirements),
+        ", ".join([*mutants, *sorted(tests)]),
+    )
+    return "| " + " | ".join(cell or "–" for cell in cells) + " |"
+
+
+def _is_last(statement: Statement) -> bool:
+    return statement == [each for each in statements().values() if each.page == statement.page][-1]
+
+
+def _missing() -> Iterator[str]:
+    yield from ("## Without a rule", "", "| statement | why |", "|---|---|")
+    yield from (f"| {anchor} | {WITHOUT_RULE[anchor]} |" for anchor in statements() if anchor in WITHOUT_RULE)
+    yield from ("", "## Without a place in the node", "", "| statement | why |", "|---|---|")
+    yield from (f"| {anchor} | {WITHOUT_NODE[anchor]} |" for anchor in statements() if anchor in WITHOUT_NODE)
+
+
+_HEAD = (
+    "Each statement of the protocol reference, the rules of the model that say it, the files of the node that",
+    "do it, the requirements that ask it of other implementations, and what tests it: mutants that the properties kill",
+    "and files of tests. A statement with a rule and a place in the node, but without a requirement, is held by walks",
+    "that compare the two.",
+)
+_COLUMNS = ("| statement | rules | node | requirements | mutants and tests |", "|---|---|---|---|---|")

@@ -1,0 +1,55 @@
+"""The protocol reference: every citation leads somewhere, and what is missing has a reason."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from distro_conformance.fidelity import WITHOUT_NODE, WITHOUT_RULE, nodes_of
+from distro_conformance.protocol import PAGES, cited_by, cited_in, citing_files, rules_of, statements
+from distro_conformance.requirements import all_requirements
+from distro_model.rules.rule import RULES
+
+HERE = "conformance/tests/test_protocol.py"
+"""Cites what does not exist, so that the search for it is seen to find: docs/protocol #sync-nothing."""
+FOLDERS = ("model", "impl", "conformance", "traces", "spark", "protos", "bench", "tools")
+
+
+def test_there_is_a_statement_for_every_area():
+    assert {each.page for each in statements().values()} | {"README.md"} == {each.name for each in PAGES.glob("*.md")}
+
+
+@pytest.mark.parametrize("statement", statements().values(), ids=statements())
+def test_a_statement_says_where_it_is_from(statement):
+    assert re.search(r"code|running|tracker|strict|unverified", statement.source)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_rule_cites_statements_that_exist(rule):
+    assert cited_by(rule) <= statements().keys()
+
+
+def test_a_requirement_cites_a_statement():
+    without = [each.id for each in all_requirements() if not cited_in(each.source)]
+    assert without == []
+
+
+def test_every_citation_leads_to_a_statement():
+    unknown = {path: cited - statements().keys() for path, cited in citing_files(*FOLDERS).items()}
+    assert [path for path, anchors in unknown.items() if anchors] == [HERE]
+    assert unknown[HERE] == {"sync-nothing"}
+
+
+@pytest.mark.parametrize("anchor", statements())
+def test_a_statement_has_a_rule_or_a_reason(anchor):
+    assert bool(rules_of(anchor)) != (anchor in WITHOUT_RULE)
+
+
+@pytest.mark.parametrize("anchor", statements())
+def test_a_statement_has_a_place_in_the_node_or_a_reason(anchor):
+    assert bool(nodes_of(anchor)) != (anchor in WITHOUT_NODE)
+
+
+def test_reasons_are_about_statements():
+    assert (WITHOUT_RULE.keys() | WITHOUT_NODE.keys()) <= statements().keys()
