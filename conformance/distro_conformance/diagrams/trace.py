@@ -1,0 +1,80 @@
+"""A recorded run as a sequence diagram: one client's story around the event that should not have been.
+
+A run has thousands of rows about other clients; what a reader needs are those of one client, the faults, and the nodes
+that came and went, from a little before the first bad event to a little after it. Rows are in causal order. A VERIFY
+that succeeded says that nothing changed and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
+from distro_traces.exports.causal import causal_order, describe
+
+BEFORE, AFTER = 14, 8
+"""So many items around the bad event."""
+DIGEST_LETTERS = 8
+
+_ENVIRONMENT = frozenset({Kind.LINK_FAULT, Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT})
+Reference = tuple[str, int]
+"""Node and sequence number: they name a row of a run."""
+
+
+def sequence_of_client(
+    events: Iterable[Event], client: str, bad: Reference | None = None, *, names: Mapping[str, str] | None = None
+) -> Sequence:
+    """`bad` None: the last items. `names` shortens the addresses of nodes."""
+    rows = causal_order(event for event in events if event.client == client or event.kind in _ENVIRONMENT)
+    ends = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED and event.message}
+    arrived = {event.message for event in rows if event.kind is Kind.REQUEST_RECEIVED}
+    shown = names or {}
+    items: list[Item] = []
+    at_bad: int | None = None
+    for event in rows:
+        item = _item(event, ends, arrived, shown, is_bad=(event.node, event.seq) == bad)
+        if item is not None:
+            items.append(item)
+            at_bad = len(items) - 1 if item.bad else at_bad
+    lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
+    middle = len(items) if at_bad is None else at_bad
+    first = max(0, middle - BEFORE)
+    return Sequence(tuple(lifelines), tuple(items[first : middle + AFTER]), f"What happened to {client}")
+
+
+def _item(
+    event: Event,
+    ends: Mapping[str | None, Event],
+    arrived: Iterable[str | None],
+    names: Mapping[str, str],
+    *,
+    is_bad: bool,
+) -> Item | None:
+    node = names.get(event.node, event.node)
+    if event.kind is Kind.REQUEST_SENT and event.peer is not None and names.get(event.peer, event.peer) != node:
+        end = ends.get(event.message)
+        outcome = end.outcome if end else None
+        if event.operation == "VERIFY" and outcome is Outcome.SUCCESS and not is_bad:
+            return None
+        revision = "" if event.revision is None else f" revision {event.revision}"
+        reply = f"{node} hears {outcome}" if outcome else "no reply"
+        text = f"{event.operation}{revision}, {event.at_ms} ms"
+        return Message(node, names.get(event.peer, event.peer), text, _fate(event, outcome, arrived), reply, is_bad)
+    if event.kind in _ENVIRONMENT:
+        ends_of_link = f" to {names.get(event.peer, event.peer)}" if event.peer else ""
+        return Fault(f"{node}: {event.kind.value.replace('_', ' ')} {event.detail or ''}{ends_of_link}", is_bad)
+    if event.kind in STATE_KINDS or is_bad:
+        return Note(node, _state(event), is_bad)
+    return None
+
+
+def _state(event: Event) -> str:
+    text = describe(event).replace(f" {event.client}", "", 1)
+    return text if event.digest is None else text.replace(event.digest, event.digest[:DIGEST_LETTERS])
+
+
+def _fate(event: Event, outcome: Outcome | None, arrived: Iterable[str | None]) -> Fate:
+    if outcome is Outcome.SUCCESS:
+        return Fate.ARRIVED if event.message in arrived else Fate.SWALLOWED
+    return Fate.FAILED if event.message in arrived else Fate.LOST
