@@ -1,4 +1,4 @@
-"""How long something took, as a histogram in SVG: bars with their counts in words, so that nothing depends on colour."""
+"""How long something took, as a histogram in SVG: bars with their counts in words, so nothing depends on colour."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def sequence_of_client(
 ) -> Sequence:
     """`bad` None: the last items. `names` shortens the addresses of nodes."""
     rows = causal_order(event for event in events if event.client == client or event.kind in _ENVIRONMENT)
-    ends = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED and event.message}
+    ends: dict[str | None, Event] = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED}
     arrived = {event.message for event in rows if event.kind is Kind.REQUEST_RECEIVED}
     shown = names or {}
     items: list[Item] = []
