@@ -28,6 +28,7 @@ from distro_spark.result import (
     CheckResult,
     CutFile,
     InvariantResult,
+    Judgement,
     Misfit,
     Verdict,
     Violation,
@@ -74,7 +75,7 @@ def check(
         verdict=_verdict([result for result, _ in judged], reasons),
         reasons=reasons,
         runs=len(loaded.sources),
-        runs_with_checkpoint=overview.runs_with_checkpoint,
+        runs_with_checkpoint=overview.runs - len(overview.runs_without_checkpoint),
         events=overview.events,
         quarantined=quarantined,
         quarantine=quarantine,
@@ -94,7 +95,9 @@ def check(
 class _Overview:
     events: int
     gaps: int  # rows that the sequence numbers promise and the trace has not
-    runs_with_checkpoint: int
+    runs: int
+    runs_without_checkpoint: tuple[str, ...]
+    profiles: tuple[str, ...]
 
 
 def _chosen(names: Sequence[str] | None) -> list[Invariant]:
@@ -120,15 +123,24 @@ def _kept(loaded: Loaded) -> Iterator[tuple[Trace, Observation]]:
 
 def _overview(events: DataFrame) -> _Overview:
     by_node = events.groupBy("run", "node").agg(
-        F.count("*").alias("rows"), F.max("seq").alias("last"), F.max(is_one_of(Kind.CHECKPOINT)).alias("checked")
+        F.count("*").alias("rows"),
+        F.max("seq").alias("last"),
+        F.max(is_one_of(Kind.CHECKPOINT)).alias("checked"),
+        F.first("profile").alias("profile"),
     )
-    row = by_node.agg(
+    by_run = by_node.groupBy("run", "profile").agg(
         F.sum("rows").alias("events"),
         F.sum(F.greatest(F.col("last") - F.col("rows"), F.lit(0))).alias("gaps"),
-        F.count_distinct(F.when(F.col("checked"), F.col("run"))).alias("checked"),
-    ).first()
-    assert row is not None, "an aggregate without keys has one row"
-    return _Overview(row["events"] or 0, row["gaps"] or 0, row["checked"])
+        F.max("checked").alias("checked"),
+    )
+    rows = by_run.collect()
+    return _Overview(
+        sum(row["events"] for row in rows),
+        sum(row["gaps"] for row in rows),
+        len(rows),
+        tuple(sorted(row["run"] for row in rows if not row["checked"])),
+        tuple(sorted({row["profile"] for row in rows})),
+    )
 
 
 def _quarantine(loaded: Loaded) -> tuple[tuple[Misfit, ...], tuple[CutFile, ...]]:
@@ -153,7 +165,7 @@ def _cuts_at_rest(loaded: Loaded) -> tuple[CutFile, ...]:
 
 def _judge(invariant: Invariant, trace: Trace, overview: _Overview) -> tuple[InvariantResult, list[Violation]]:
     began = time.perf_counter()
-    violations = invariant.violations(trace).transform(with_known)
+    violations = with_known(invariant.violations(trace), trace.events)
     in_order = violations.orderBy("known", "run", "first_event.at_ms", "client", "node")  # news first
     listed = [violation(row) for row in in_order.limit(VIOLATIONS_MAX + 1).collect()]
     known = sum(each.known is not None for each in listed)
@@ -161,14 +173,21 @@ def _judge(invariant: Invariant, trace: Trace, overview: _Overview) -> tuple[Inv
     if len(listed) > VIOLATIONS_MAX:
         totals = violations.agg(F.count("*"), F.count("known")).collect()[0]
         count, known = totals[0] - totals[1], totals[1]
-    verdict: Verdict = "conforms"
-    if count:
-        verdict = "violates"
-    elif overview.events == 0 or (invariant.needs_checkpoint and overview.runs_with_checkpoint == 0):
-        verdict = "inconclusive"
     seconds = time.perf_counter() - began
-    result = InvariantResult(invariant.name, invariant.text, verdict, count, known, seconds)
+    result = InvariantResult(
+        invariant.name, invariant.text, _judgement(invariant, overview, count, known), count, known, seconds
+    )
     return result, listed[:VIOLATIONS_MAX]
+
+
+def _judgement(invariant: Invariant, overview: _Overview, violations: int, known: int) -> Judgement:
+    if violations:
+        return "violates"
+    if overview.events and not any(map(invariant.applies_to, overview.profiles)):
+        return "not-applicable"
+    if overview.events == 0 or (invariant.needs_checkpoint and overview.runs_without_checkpoint):
+        return "not-judged"
+    return "known" if known else "conforms"
 
 
 def _doubts(overview: _Overview, quarantined: int, missing: int, chosen: list[Invariant]) -> Iterator[str]:
@@ -179,8 +198,11 @@ def _doubts(overview: _Overview, quarantined: int, missing: int, chosen: list[In
     if missing:
         yield f"{missing} rows are missing: the sequence numbers have gaps"
     blind = [each.name for each in chosen if each.needs_checkpoint]
-    if blind and overview.runs_with_checkpoint == 0:
-        yield f"{', '.join(blind)} cannot be judged: no run has a checkpoint"
+    without = overview.runs_without_checkpoint
+    if blind and overview.events and without:
+        which = f"{len(without)} of {overview.runs} runs, {without[0]} for one, have no checkpoint"
+        whole = len(without) == overview.runs
+        yield f"{', '.join(blind)} cannot be judged: {'no run has a checkpoint' if whole else which}"
 
 
 def _verdict(results: list[InvariantResult], doubts: tuple[str, ...]) -> Verdict:

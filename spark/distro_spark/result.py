@@ -13,6 +13,8 @@ from pyspark.sql import Row
 from distro_spark.convergence import Convergence
 
 Verdict = Literal["conforms", "violates", "inconclusive"]
+Judgement = Literal["conforms", "violates", "known", "not-judged", "not-applicable"]
+"""Of one invariant. Known: only what is known of the release. Not judged: a run has no checkpoint, or no event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Violation:
 class InvariantResult:
     name: str
     text: str
-    verdict: Verdict
+    verdict: Judgement
     violations: int  # without the known ones
     known: int
     seconds: float

@@ -28,7 +28,12 @@ WITHOUT_REVISIONS = r"^nacos-2\.(0\.|1\.[01]$)"
 """Profiles of the releases before 2.1.2."""
 
 
-@invariant(NAME, key=("run", "client"), text="A replica stamped with revision r holds the owner's content of r.")
+@invariant(
+    NAME,
+    key=("run", "client"),
+    text="A replica stamped with revision r holds the owner's content of r.",
+    not_on=WITHOUT_REVISIONS,
+)
 def one_content_per_revision(trace: Trace) -> DataFrame:
     carriers = (
         trace.events.where("client is not null and revision is not null and digest is not null")
