@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from distro_conformance.known_failures import KNOWN_BREAKS, KNOWN_FAILURES
+from distro_conformance.findings.breaks import CAUSES
+from distro_conformance.findings.known import KNOWN_FAILURES
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import FORMS
@@ -35,7 +36,9 @@ class Entry:
 
 
 def _requirements() -> tuple[Entry, ...]:
-    known = {entry.requirement: f"{entry.bug}, {entry.releases}: {entry.reason}" for entry in KNOWN_FAILURES}
+    known = {
+        entry.requirement: f"{entry.bug}, {entry.releases}: {entry.reason} ({entry.link})" for entry in KNOWN_FAILURES
+    }
     entries = []
     for requirement in all_requirements():
         details = {
@@ -60,7 +63,7 @@ def _invariants() -> tuple[Entry, ...]:
             details["in the model"] = f"{PROPERTIES[name].kind}: {PROPERTIES[name].sentence}"
         if name in INVARIANTS:
             details["on traces"] = INVARIANTS[name].text
-        breaks = [f"releases {entry.releases} ({entry.bug})" for entry in KNOWN_BREAKS if entry.property == name]
+        breaks = [f"releases {cause.releases} ({cause.bug})" for cause in CAUSES if name in cause.breaks]
         if breaks:
             details["known to be broken by"] = ", ".join(breaks)
         text = PROPERTIES[name].sentence if name in PROPERTIES else INVARIANTS[name].text

@@ -16,7 +16,6 @@ import pytest
 from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_conformance.verdict import Verdict
 from distro_conformance.wire.messages import (
     DISTRO_RESPONSE,
     RESOURCE_TYPE,
@@ -231,5 +230,4 @@ def test_every_requirement_has_been_seen_to_fail() -> None:
 
 
 def violated_by(target: EmbeddedTarget) -> list[str]:
-    results = asyncio.run(run_requirements(target))
-    return [result.requirement.id for result in results if result.verdict is Verdict.VIOLATES]
+    return [finding.about for finding in asyncio.run(run_requirements(target)) if finding.violates]

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from distro_conformance.known_failures import KnownFailure
+from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.known import KnownFailure
 from distro_conformance.node import run as conformance_run
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import RequirementResult, run_node_conformance
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.embedded import EmbeddedTarget
@@ -23,15 +24,17 @@ pytestmark = pytest.mark.wire
 def test_the_strict_node_satisfies_every_requirement() -> None:
     report = run_node_conformance("embedded")
 
-    assert {result.verdict for result in report.results} == {Verdict.CONFORMS}
+    assert {finding.judgement for finding in report.findings} == {Judgement.CONFORMS}
     assert report.verdict is Verdict.CONFORMS
 
 
 def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     report = run_node_conformance("embedded", "nacos-2.2.4")
 
-    failed = [result for result in report.results if result.verdict is not Verdict.CONFORMS]
-    assert [(result.requirement.id, result.known) for result in failed] == [
+    failed = [finding for finding in report.findings if finding.judgement is not Judgement.CONFORMS]
+    assert {finding.judgement for finding in failed} == {Judgement.KNOWN}
+    assert all(finding.link and finding.expected and finding.again and finding.since for finding in failed)
+    assert [(finding.about, finding.known) for finding in failed] == [
         ("DISTRO-BATCH-002", "B18"),
         ("DISTRO-BATCH-003", "B19"),
         ("DISTRO-CONNECTION-001", "B03"),
@@ -46,41 +49,42 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     assert report.verdict is Verdict.CONFORMS
 
 
-def test_what_a_release_did_not_promise_is_reported_as_untested() -> None:
+def test_what_a_release_did_not_promise_is_not_applicable() -> None:
     report = run_node_conformance("embedded", "nacos-2.0.4")
 
-    untested = {result.requirement.id: result.message for result in report.results if result.verdict is None}
-    assert sorted(untested) == [
+    others = [finding for finding in report.findings if finding.judgement is Judgement.NOT_APPLICABLE]
+    messages = {finding.about: finding.message for finding in others}
+    assert sorted(messages) == [
         *(f"DISTRO-BATCH-00{number}" for number in (1, 2, 3)),
         "DISTRO-HOLDER-001",
         "DISTRO-REVISION-001",
         "DISTRO-VERIFY-001",
     ]
-    assert untested["DISTRO-VERIFY-001"] == "applies from 2.1.2 on; the target behaves as nacos-2.0.4"
+    assert messages["DISTRO-VERIFY-001"] == "applies from 2.1.2 on; the target behaves as nacos-2.0.4"
     assert report.verdict is Verdict.CONFORMS
 
 
 def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago")
-    monkeypatch.setattr("distro_conformance.known_failures.KNOWN_FAILURES", (stale,))
+    stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago", "", lambda _: True)
+    monkeypatch.setattr("distro_conformance.findings.known.KNOWN_FAILURES", (stale,))
 
     report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"])
 
-    (result,) = report.results
-    assert result.verdict is Verdict.VIOLATES
-    assert result.message == "B99 is listed as a failure of strict, and it passes: remove the entry"
+    (finding,) = report.findings
+    assert finding.judgement is Judgement.VIOLATES
+    assert finding.message == "B99 is listed as a failure of strict, and it passes: remove the entry"
     assert report.verdict is Verdict.VIOLATES
 
 
 def test_a_result_tells_the_messages_that_were_seen_from_whom_and_when() -> None:
-    told: list[RequirementResult] = []
+    told: list[Finding] = []
 
-    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_result=told.append)
+    report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"], on_finding=told.append)
 
-    (result,) = told
-    assert (result,) == report.results
-    assert any("1000 ms: 127.0.0.1:" in line and ": CHANGE of " in line for line in result.evidence)
-    assert result.to_json()["verdict"] == "conforms"
+    (finding,) = told
+    assert (finding,) == report.findings
+    assert any("1000 ms: 127.0.0.1:" in line and ": CHANGE of " in line for line in finding.evidence)
+    assert finding.to_json()["verdict"] == "conforms"
 
 
 class DeafTarget(EmbeddedTarget):
@@ -93,21 +97,21 @@ class DeafTarget(EmbeddedTarget):
 def test_a_check_that_cannot_be_carried_out_is_inconclusive() -> None:
     results = asyncio.run(conformance_run.run_requirements(DeafTarget("strict")))
 
-    assert {result.verdict for result in results} == {Verdict.INCONCLUSIVE}
-    assert all("the node's cluster connection" in result.message for result in results)
+    assert {finding.judgement for finding in results} == {Judgement.NOT_JUDGED}
+    assert all("the node's cluster connection" in finding.message for finding in results)
 
 
 def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
     target = EmbeddedTarget("strict")
 
-    async def run() -> list[RequirementResult]:
+    async def run() -> list[Finding]:
         async with conformance_run.member_beside(target, lambda _: None) as peer:
             await target.stop()
             return await conformance_run.check_requirements(target, peer, all_requirements(), lambda _: None)
 
     results = asyncio.run(run())
 
-    assert {result.verdict for result in results} == {Verdict.INCONCLUSIVE}
+    assert {finding.judgement for finding in results} == {Judgement.NOT_JUDGED}
 
 
 def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from distro_conformance.known_failures import KNOWN_FAILURES, known_failure
-from distro_conformance.node.run import NodeReport, RequirementResult, run_node_conformance
+from distro_conformance.findings import Finding, Judgement, headline, verdict_of
+from distro_conformance.findings.known import KNOWN_FAILURES, known_failure
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import Span, release_of
 from distro_conformance.requirements import MUST, SHOULD, Level, Requirement, all_requirements, requirement
 from distro_conformance.verdict import UsageError, Verdict
-
-CONFORMS, VIOLATES, INCONCLUSIVE = Verdict.CONFORMS, Verdict.VIOLATES, Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("entry", all_requirements(), ids=lambda entry: entry.id)
@@ -68,31 +66,40 @@ def test_an_unknown_requirement_is_told_with_the_known_ones() -> None:
         run_node_conformance("embedded", requirement_ids=["DISTRO-X-001"])
 
 
+M, S = MUST, SHOULD
+CONFORMS, VIOLATES, KNOWN = Judgement.CONFORMS, Judgement.VIOLATES, Judgement.KNOWN
+NOT_JUDGED, NOT_APPLICABLE = Judgement.NOT_JUDGED, Judgement.NOT_APPLICABLE
+
+
 @pytest.mark.parametrize(
-    ("results", "verdict"),
+    ("found", "verdict"),
     [
-        ([(MUST, CONFORMS, None)], CONFORMS),
-        ([(MUST, CONFORMS, None), (MUST, VIOLATES, None), (MUST, INCONCLUSIVE, None)], VIOLATES),
-        ([(MUST, CONFORMS, None), (MUST, INCONCLUSIVE, None)], INCONCLUSIVE),
-        ([(MUST, CONFORMS, None), (MUST, VIOLATES, "B10")], CONFORMS),
-        ([(MUST, VIOLATES, "B10")], CONFORMS),
-        ([(MUST, INCONCLUSIVE, "B10")], INCONCLUSIVE),
-        ([(SHOULD, VIOLATES, None), (MUST, CONFORMS, None)], CONFORMS),
-        ([(MUST, None, None)], INCONCLUSIVE),
-        ([], INCONCLUSIVE),
+        ([(M, CONFORMS)], Verdict.CONFORMS),
+        ([(M, CONFORMS), (M, VIOLATES), (M, NOT_JUDGED)], Verdict.VIOLATES),
+        ([(M, CONFORMS), (M, NOT_JUDGED)], Verdict.INCONCLUSIVE),
+        ([(M, CONFORMS), (S, NOT_JUDGED)], Verdict.CONFORMS),
+        ([(M, CONFORMS), (M, KNOWN)], Verdict.CONFORMS),
+        ([(M, KNOWN)], Verdict.CONFORMS),
+        ([(S, VIOLATES), (M, CONFORMS)], Verdict.CONFORMS),
+        ([(M, NOT_APPLICABLE)], Verdict.INCONCLUSIVE),
+        ([], Verdict.INCONCLUSIVE),
     ],
 )
-def test_the_verdict_of_a_run(results: list[tuple[Level, Verdict | None, str | None]], verdict: Verdict) -> None:
-    report = NodeReport("t", "strict", tuple(_results(results)), 0.0, 0.0)
-
-    assert report.verdict is verdict
+def test_the_verdict_of_a_run(found: list[tuple[Level, Judgement]], verdict: Verdict) -> None:
+    assert verdict_of(findings(found)) is verdict
 
 
-def _results(rows: list[tuple[Level, Verdict | None, str | None]]) -> Iterator[RequirementResult]:
-    check = all_requirements()[0].check
-    for number, (level, verdict, known) in enumerate(rows):
-        entry = Requirement(f"DISTRO-T-{number:03}", level, "t.", "s", Span(), check)
-        yield RequirementResult(entry, verdict, 0.0, "", known=known)
+def test_what_is_not_judged_is_in_the_headline_and_known_is_no_pass() -> None:
+    found = findings([(M, CONFORMS), (M, CONFORMS), (M, KNOWN), (M, NOT_JUDGED), (S, NOT_APPLICABLE)])
+    assert headline(found) == "2 met, 1 fail as known, 1 not judged, 1 not applicable"
+    assert headline(found[:2]) == "2 met, 0 not judged"
+
+
+def findings(rows: list[tuple[Level, Judgement]]) -> list[Finding]:
+    return [
+        Finding(about=f"DISTRO-T-{number:03}", by="node", judgement=judgement, level=level)
+        for number, (level, judgement) in enumerate(rows)
+    ]
 
 
 _PROFILES = ("nacos-2.0.4", "nacos-2.1.1", "nacos-2.1.2", "nacos-2.2.4", "nacos-2.3.0", "strict")

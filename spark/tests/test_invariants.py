@@ -140,7 +140,8 @@ def a_change_that_one_node_acknowledged_and_never_applied(run: Teller) -> list[E
         "last_verify": "success",
         "checkpoints": "2",
     }
-    return [Expected("INV-CONV", "b", missed, checkpoint["b"], evidence=told)]
+    known = "B02" if "2.0.4" in run.recorder.header.profile else None
+    return [Expected("INV-CONV", "b", missed, checkpoint["b"], known=known, evidence=told)]
 
 
 @story()

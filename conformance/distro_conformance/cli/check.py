@@ -38,6 +38,7 @@ def check(
     readable(path, "trace")
     require_java()
     # Spark is an extra, and heavy: only this verb and the gate load it.
+    from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check as run_check
     from distro_spark.session import local_session
 
@@ -49,18 +50,18 @@ def check(
             result = run_check(session, path, invariants=invariant, allow_quarantined=allow_quarantined)
         finally:
             session.stop()
-    verdict = Verdict(result.verdict)
+    verdict, findings = Verdict(result.verdict), findings_of(result, str(path))
     if json:
-        print_json("check", result.to_json())
+        print_json("check", {**result.to_json(), "findings": [finding.to_json() for finding in findings]})
     else:
         _print(result)
-        row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s")
+        row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s", width=14)
     raise typer.Exit(verdict.exit_code)
 
 
 def _print(result: CheckResult) -> None:
     for judged in result.invariants:
-        row(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}")
+        row(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", width=14)
     news = [violation for violation in result.violations if violation.known is None]
     for violation in news[:VIOLATIONS_PRINTED]:
         say(f"  {violation.invariant} run {violation.run}: {violation.message}")

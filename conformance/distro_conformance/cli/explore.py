@@ -13,8 +13,10 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import writable_file
+from distro_conformance.findings import Finding
+from distro_conformance.findings.breaks import known_breaks
 from distro_conformance.language.text import Scenario
-from distro_conformance.scenario.exploration import ENGINES, Explored, SearchOptions, explore_profile
+from distro_conformance.scenario.exploration import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
@@ -24,9 +26,6 @@ from distro_model.search.system import NO_GUARD, System
 
 GIB = 1 << 30
 SPARK = "spark"
-
-NAMED = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight", "max_states")
-"""The bounds that have an option of their own; every other one is set by `--bound`."""
 
 
 @app.command()
@@ -67,7 +66,7 @@ def explore(
     for path, option in ((scenario, "--scenario"), (itf, "--itf"), (graph, "--graph")):
         writable_file(path, option)
     named = (nodes, clients, changes, crashes, drops, swallows, in_flight, max_states)
-    bounds = _bounds(dict(zip(NAMED, named, strict=True)), bound or [])
+    bounds = _bounds(dict(zip(BOUND_OPTIONS, named, strict=True)), bound or [])
     identity = f"{profile} {mutant or 'no mutant'} {bounds}"
     chosen = _engine(engine, master, checkpoint, identity)
     options = SearchOptions(chosen, tuple(property_ or ()), symmetric, int(max_memory_gib * GIB))
@@ -117,7 +116,7 @@ def _engine(name: str, master: str, checkpoint: Path | None, identity: str) -> E
 
 def _bounds(named: dict[str, int], others: list[str]) -> Bounds:
     """The bounds that the options say. Raises UsageError for a name that does not exist and for contradictions."""
-    settable = [each.name for each in fields(Bounds) if each.name not in NAMED]
+    settable = [each.name for each in fields(Bounds) if each.name not in BOUND_OPTIONS]
     values = dict(named)
     for text in others:
         name, _, number = text.partition("=")
@@ -155,17 +154,19 @@ def _document(found: Explored) -> dict[str, object]:
         "seconds": round(found.seconds, 3),
         "properties": [
             {
-                "name": judged.result.name,
-                "kind": judged.result.kind,
-                "holds": judged.result.holds,
-                "steps": len(judged.result.counterexample.steps) if judged.result.counterexample else None,
-                "run": _run(judged.result.counterexample),
-                "verdict": judged.verdict,
-                "message": judged.message,
-                "known": judged.known,
+                "name": result.name,
+                "kind": result.kind,
+                "holds": result.holds,
+                "steps": len(result.counterexample.steps) if result.counterexample else None,
+                "run": _run(result.counterexample),
+                "verdict": finding.judgement,
+                "message": finding.message,
+                "known": _known(found, finding),
             }
-            for judged in found.judged
+            for finding in found.findings
+            for result in (found.result(finding),)
         ],
+        "findings": [finding.to_json() for finding in found.findings],
         "coverage": dict(_coverage(found)),
         "guards": _guards(found),
         "never_taken": _never_taken(found),
@@ -174,12 +175,17 @@ def _document(found: Explored) -> dict[str, object]:
 
 
 def _print(found: Explored) -> None:
-    for judged in found.judged:
-        row(judged.verdict, f"{judged.result.name:<22} {judged.result.kind:<10} {judged.message}")
-    for judged in found.judged:
-        counterexample = judged.result.counterexample
+    for finding in found.findings:
+        known = _known(found, finding)
+        row(
+            finding.judgement,
+            f"{finding.about:<22} {found.result(finding).kind:<10} {finding.message}"
+            + (f" (known of this release: {known})" if known else ""),
+        )
+    for finding in found.findings:
+        counterexample = found.result(finding).counterexample
         if counterexample is not None:
-            say(f"\n{counterexample}\n\n{_text(found.scenarios[judged.result.name]).rstrip()}")
+            say(f"\n{counterexample}\n\n{_text(found.scenarios[finding.about]).rstrip()}")
     search = found.exploration.search
     say("\ntransitions taken: " + ", ".join(f"{kind} {count}" for kind, count in _coverage(found).most_common()))
     if never := _never_taken(found):
@@ -213,6 +219,13 @@ def _guards(found: Explored) -> dict[str, dict[str, int]]:
 def _never_taken(found: Explored) -> list[str]:
     """Kinds that the bounds allow for and that no state took; a guard that is always false is a mistake somewhere."""
     return [kind for kind, count in _coverage(found).items() if not count]
+
+
+def _known(found: Explored, finding: Finding) -> str | None:
+    """The bugs that are listed as breaking the property in the release; a mutant breaks on its own account."""
+    if found.mutant or not finding.violates:
+        return None
+    return ", ".join(cause.bug for cause in known_breaks(finding.about, found.profile)) or None
 
 
 def _run(counterexample: Counterexample | None) -> dict[str, object] | None:

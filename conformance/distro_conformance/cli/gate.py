@@ -16,7 +16,7 @@ from distro_conformance.cli.options import (
     SeedOption,
     TransportOption,
 )
-from distro_conformance.cli.output import print_json, progress, row, say, schema, stage_ended
+from distro_conformance.cli.output import print_json, progress, row, say, say_aside, schema, stage_ended
 from distro_conformance.cli.paths import writable_directory
 from distro_conformance.gate.options import GateOptions, budget_named
 from distro_conformance.report import Report, Stage, write_report
@@ -42,7 +42,7 @@ def gate(
     writable_directory(out)
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
-    from distro_conformance.gate.run import run_gate
+    from distro_conformance.gate.run import run_gate, scope_of_gate
     from distro_spark.session import local_session
 
     options = GateOptions(
@@ -55,6 +55,7 @@ def gate(
         mutant=mutant,
         transport=transport,
     )
+    say_aside(scope_of_gate(options))
     with progress() as on_progress:
         report = run_gate(options, lambda: local_session(small=True), on_progress, _tell_stage)
     page = write_report(report, out, schema=schema("gate"))
@@ -71,8 +72,11 @@ def _tell_stage(stage: Stage) -> None:
 
 
 def _print(report: Report) -> None:
-    for violation in report.news[:VIOLATIONS_PRINTED]:
-        say(f"    {violation.invariant} run {violation.run}: {violation.message}")
+    for finding in report.news[:VIOLATIONS_PRINTED]:
+        row(finding.judgement, f"{finding.about}{f' run {finding.run}' if finding.run else ''}: {finding.message}")
+        say(f"    again: {finding.again}")
+    for finding in report.not_judged:
+        row(finding.judgement, f"{finding.about}: {finding.message}")
     for failure in report.failures:
         say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
-    row(report.verdict, f"{report.target}, profile {report.profile}, {report.seconds:.1f} s")
+    row(report.verdict, f"{report.headline}; profile {report.profile}, seed {report.seed}, {report.seconds:.1f} s")

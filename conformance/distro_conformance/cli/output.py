@@ -48,6 +48,11 @@ def row(verdict: str, text: str, *, width: int = 12, to_stderr: bool = False) ->
     _console(to_stderr).print(line)
 
 
+def say_aside(text: str) -> None:
+    """A line for a person, on stderr."""
+    _console(True).print(text, markup=False)
+
+
 def stage_ended(verdict: str, text: str) -> None:
     """A part of a long run is over: told at once, whoever reads."""
     row(verdict, text, to_stderr=True)

@@ -12,6 +12,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, OptionalProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.drivers.registry import FORMS
+from distro_conformance.findings.walks import findings_of_replay
 from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
@@ -39,7 +40,9 @@ def replay(
         )
     steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
     if json:
+        findings = [finding.to_json() for finding in findings_of_replay(result, str(file))]
         document = {"target": target, "profile": result.profile, "mutant": result.mutant, "steps": steps}
+        document["findings"] = findings
         print_json("replay", {"verdict": result.verdict, "reproduced": result.reproduced, **document})
     else:
         row(result.verdict, f"{file} on {target}, profile {result.profile}")

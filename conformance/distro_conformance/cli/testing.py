@@ -20,6 +20,8 @@ from distro_conformance.cli.options import (
 )
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import writable_directory
+from distro_conformance.findings import headline
+from distro_conformance.findings.walks import finding_of_walks
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
@@ -39,24 +41,35 @@ def node(
     """Hold one node against the requirements; the kit plays its peer and its clients."""
     with progress() as on_progress:
         report = run_node_conformance(target, profile, requirement, mutant=mutant, on_progress=on_progress)
-    rows = [result.to_json() for result in report.results]
-    failing = next((result for result in report.results if result.counted is Verdict.VIOLATES), None)
+    rows = [finding.to_json() for finding in report.findings]
+    failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
     if json:
         figures = {"steps": len(rows), "seconds": round(report.seconds, 3)}
         failure = None
         if failing:
-            # No scenario yet: a requirement is a check of its own, and its id is what runs it again.
-            replay = f"distrocheck test node --target {target} --requirement {failing.requirement.id}"
-            failure = {"requirement": failing.requirement.id, "steps": len(failing.evidence), "replay": replay}
-        document = {"verdict": report.verdict, "profile": report.profile, "requirements": rows, "failure": failure}
+            # A requirement is a check of its own: its id is what runs it again.
+            failure = {"requirement": failing.about, "steps": len(failing.evidence), "replay": failing.again}
+        document = {
+            "verdict": report.verdict,
+            "headline": f"{target}: {headline(report.findings)}",
+            "target": target,
+            "profile": report.profile,
+            "mutant": mutant,
+            "requirements": rows,
+            "findings": rows,
+            "failure": failure,
+        }
         print_json("test node", {**document, **figures})
     else:
-        for result in report.results:
-            verdict = result.verdict.value if result.verdict else "untested"
-            row(verdict, f"{result.requirement.id:<20} {result.message or result.requirement.text}")
-            for line in result.evidence if result.verdict is Verdict.VIOLATES else ():
+        for finding in report.findings:
+            row(finding.judgement, f"{finding.about:<20} {finding.message or finding.text}", width=14)
+            for line in finding.evidence if finding.violates else ():
                 say(f"    {line}")
-        row(report.verdict, f"{target}, profile {report.profile}, {report.seconds:.1f} s")
+        row(
+            report.verdict,
+            f"{target}: {headline(report.findings)}; profile {report.profile}, {report.seconds:.1f} s",
+            width=14,
+        )
     raise typer.Exit(report.verdict.exit_code)
 
 
@@ -135,8 +148,20 @@ def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *
         }
     if json:
         figures = {"steps": result.steps, "runs": done.runs, "seconds": round(result.seconds, 3), "seed": seed}
-        document = {"verdict": result.verdict, **figures, "steps_over": dict(result.steps_over)}
-        document |= {"requirements": [], "failure": failure, **done.document}
+        again = f"distrocheck replay {failure['replay']}" if failure else ""
+        findings = [finding_of_walks(result, again, done.name.upper()).to_json()]
+        document: dict[str, Any] = {
+            "verdict": result.verdict,
+            "target": "embedded",
+            "profile": profile,
+            "mutant": mutant,
+            **figures,
+            "steps_over": dict(result.steps_over),
+            "requirements": [],
+            "findings": findings,
+            "failure": failure,
+            **done.document,
+        }
         print_json("test cluster", document)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"

@@ -47,19 +47,17 @@ def run_gate(
     for result in _stages(options, target.kind, target.profile, new_session, on_progress):
         results.append(result)
         on_stage(result.stage)
-    rows = [row for result in results for row in result.requirements]
     return Report(
         target=options.target,
         profile=target.profile,
+        mutant=options.mutant,
+        scope=scope_of(options.target, target.kind, target.profile),
         budget=options.budget.name,
         seed=options.seed,
         verdict=worst(result.stage.verdict for result in results),
         seconds=time.monotonic() - began,
         stages=tuple(result.stage for result in results),
-        requirements=tuple(rows),
-        invariants=tuple(row for result in results for row in result.invariants),
-        violations=tuple(row for result in results for row in result.violations),
-        violations_left_out=sum(result.violations_left_out for result in results),
+        findings=tuple(finding for result in results for finding in result.findings),
         failures=tuple(failure for result in results for failure in result.failures),
         convergence={name: value for result in results for name, value in result.convergence.items()},
         changes=tuple(change for result in results for change in result.changes),
@@ -95,4 +93,20 @@ def _stages(
     yield lockstep_stage(options, profile, on_progress)
     if kind == "nacos":
         yield real_cluster_stage(options, profile, on_progress)
-    yield check_stage(options, profile, new_session, on_progress)
+    yield check_stage(options, new_session, on_progress)
+
+
+def scope_of_gate(options: GateOptions) -> str:
+    """The first line of a run. Raises UsageError for what `run_gate` would refuse."""
+    target = resolve_target(options.target, options.profile, options.mutant)
+    return scope_of(options.target, target.kind, target.profile)
+
+
+def scope_of(target: str, kind: str, profile: str) -> str:
+    """What runs on the target itself, and what on our model and nodes that behave as it should."""
+    if kind == "nacos":
+        return (
+            f"on {target} itself: node, real cluster; on our model of {profile}: explore; "
+            "on our nodes beside that model: lockstep; check: on what both recorded"
+        )
+    return f"on our nodes as {profile}: node, lockstep; on our model of it: explore; check: on what the nodes recorded"

@@ -66,7 +66,7 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Kill:
     began = time.monotonic()
     report = run_node_conformance("embedded", "strict", mutant=mutant_id)
     found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
-    failed = tuple(each.requirement.id for each in report.results if each.counted is Verdict.VIOLATES)
+    failed = tuple(each.about for each in report.findings if each.counted is Verdict.VIOLATES)
     steps = None if found.failure is None else found.failure.steps_until_found
     killed_by = failed if found.failure is None else ("lockstep", *failed)
     reason = "" if killed_by else f"no requirement fails, and no divergence in {found.steps} steps"

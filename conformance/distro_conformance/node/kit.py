@@ -8,10 +8,12 @@ and never a fault of the node in this respect. `eventually` and `never` are the 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
+from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
@@ -20,18 +22,33 @@ from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Look, eventually, never
+from distro_traces.content import Replica
 
 T = TypeVar("T")
 _TICK_MS = 100
 _numbers = count(1)
 
 
+Observed = Mapping[str, object]
+
+
 class ViolationError(Exception):
-    """The node does not do what the requirement says; the message is what was expected and what was seen."""
+    """The node does not do what the requirement says: what was expected and seen, and under names what the symptoms of
+    known failures are told by."""
+
+    def __init__(self, message: str, *, expected: str, observed: Observed = NOTHING) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.observed = observed
 
 
 class CannotTellError(Exception):
     """The check could not be carried out; the message says what was missing."""
+
+
+def services(copy: Replica | None) -> list[str] | None:
+    """The services of a client as the node holds it; None: it does not know the client."""
+    return None if copy is None else [instance.service for instance in copy.published]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +136,10 @@ class Kit:
     def note(self, what: str) -> None:
         self.evidence.append(f"{self.target.clock.now_ms()} ms: {what}")
 
-    def require(self, holds: bool, expected: str, seen: object) -> None:
+    def require(self, holds: bool, expected: str, seen: object, *, observed: Observed = NOTHING) -> None:
         """Raises ViolationError unless it holds."""
         if not holds:
-            raise ViolationError(f"expected {expected}; seen: {seen}")
+            raise ViolationError(f"expected {expected}; seen: {seen}", expected=expected, observed=observed)
 
     def presuppose(self, holds: bool, needed: str, seen: object) -> None:
         """Raises CannotTellError unless it holds."""
@@ -131,11 +148,15 @@ class Kit:
 
     # Waiting, in the target's time.
 
-    async def eventually(self, look: Look[T], *, within_ms: int, what: str) -> T:
-        """What `look` finds within the time. Raises ViolationError."""
+    async def eventually(
+        self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
+    ) -> T:
+        """What `look` finds within the time. Raises ViolationError with what there is `otherwise`."""
         found = await eventually(self._staying(look), self.target.clock, within_ms)
         if found is None:
-            raise ViolationError(f"expected {what} within {self._window(within_ms)}; {self._heard()}")
+            expected = f"{what} within {self._window(within_ms)}"
+            observed = await otherwise() if otherwise else NOTHING
+            raise ViolationError(f"expected {expected}; {self._heard()}", expected=expected, observed=observed)
         return found
 
     async def arrange(self, look: Look[T], *, within_ms: int, what: str) -> T:
@@ -149,7 +170,8 @@ class Kit:
         """Watch for the whole time. Raises ViolationError when `look` finds something."""
         found = await never(self._staying(look), self.target.clock, for_ms)
         if found is not None:
-            raise ViolationError(f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}")
+            message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
+            raise ViolationError(message, expected=f"{what}, for {for_ms} ms")
 
     async def sleep(self, ms: int) -> None:
         await self.target.clock.pass_ms(ms)

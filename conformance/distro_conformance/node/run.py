@@ -14,54 +14,23 @@ from dataclasses import dataclass, replace
 
 import grpc.aio
 
-from distro_conformance.known_failures import known_failure
+from distro_conformance.findings import Finding, Judgement, verdict_of
+from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.player import RefusedError
 from distro_conformance.release import release_of
-from distro_conformance.requirements import Level, Requirement, all_requirements
+from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, TargetError, UsageError, Verdict, worst
+from distro_conformance.verdict import KitError, TargetError, UsageError, Verdict
 from distro_conformance.waiting import Look
-from distro_protos import Json
 
 _JOINED_WITHIN_MS, _RECONNECTED_WITHIN_MS = 60_000, 3_000
 _CHECK_TIMEOUT_S = 120.0
 _ATTEMPTS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class RequirementResult:
-    """`verdict` None: not tested, and `message` says why. `known` is the bug behind a failure that is listed."""
-
-    requirement: Requirement
-    verdict: Verdict | None
-    seconds: float
-    message: str
-    evidence: tuple[str, ...] = ()
-    known: str | None = None
-
-    @property
-    def counted(self) -> Verdict | None:
-        """What it contributes to the run: a listed failure is no news, and a SHOULD only reports."""
-        excused = self.known is not None or self.requirement.level is Level.SHOULD
-        return None if self.verdict is Verdict.VIOLATES and excused else self.verdict
-
-    def to_json(self) -> Json:
-        return {
-            "id": self.requirement.id,
-            "level": self.requirement.level.value,
-            "text": self.requirement.text,
-            "source": self.requirement.source,
-            "releases": str(self.requirement.releases),
-            "verdict": "untested" if self.verdict is None else self.verdict.value,
-            "seconds": round(self.seconds, 3),
-            "message": self.message,
-            "known": self.known,
-            "evidence": list(self.evidence),
-        }
+BY = "node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +39,16 @@ class NodeReport:
 
     target: str
     profile: str
-    results: tuple[RequirementResult, ...]
+    findings: tuple[Finding, ...]
     start_seconds: float
     seconds: float
 
     @property
     def verdict(self) -> Verdict:
-        """Only listed failures: conforms, as listed. Nothing tested: inconclusive."""
-        tested = [result for result in self.results if result.verdict is not None]
-        counted = [result.counted for result in tested if result.counted is not None]
-        return worst(counted) if counted or not tested else Verdict.CONFORMS
+        return verdict_of(self.findings)
 
 
-OnResult = Callable[[RequirementResult], None]
+OnFinding = Callable[[Finding], None]
 
 
 def run_node_conformance(
@@ -92,7 +58,7 @@ def run_node_conformance(
     *,
     mutant: str | None = None,
     on_progress: OnProgress = lambda _: None,
-    on_result: OnResult = lambda _: None,
+    on_finding: OnFinding = lambda _: None,
 ) -> NodeReport:
     """Start the target that the text names, run the requirements (default: all), stop it.
 
@@ -105,19 +71,19 @@ def run_node_conformance(
         begun = time.monotonic()
         async with member_beside(found, on_progress) as peer:
             started = time.monotonic()
-            results = await check_requirements(found, peer, chosen, on_result)
-        return NodeReport(found.spec, found.profile, tuple(results), started - begun, time.monotonic() - begun)
+            findings = await check_requirements(found, peer, chosen, on_finding)
+        return NodeReport(found.spec, found.profile, tuple(findings), started - begun, time.monotonic() - begun)
 
     return asyncio.run(run())
 
 
 async def run_requirements(
-    target: Target, ids: Sequence[str] | None = None, on_result: OnResult = lambda _: None
-) -> list[RequirementResult]:
+    target: Target, ids: Sequence[str] | None = None, on_finding: OnFinding = lambda _: None
+) -> list[Finding]:
     """The same on a target object, which is started here and stopped at the end."""
     chosen = _chosen(ids)
     async with member_beside(target, lambda _: None) as peer:
-        return await check_requirements(target, peer, chosen, on_result)
+        return await check_requirements(target, peer, chosen, on_finding)
 
 
 @asynccontextmanager
@@ -139,33 +105,46 @@ async def member_beside(target: Target, on_progress: OnProgress, *, higher: bool
 
 
 async def check_requirements(
-    target: Target, peer: PlayedPeer, requirements: Sequence[Requirement], on_result: OnResult
-) -> list[RequirementResult]:
-    """One result for each requirement, in their order, also for those that do not apply."""
-    results: list[RequirementResult] = []
+    target: Target, peer: PlayedPeer, requirements: Sequence[Requirement], on_finding: OnFinding
+) -> list[Finding]:
+    """One finding for each requirement, in their order, also for those that do not apply."""
+    findings: list[Finding] = []
     for requirement in requirements:
-        is_first = all(result.verdict is None for result in results)
-        results.append(await _check(target, peer, requirement, is_first=is_first))
-        on_result(results[-1])
-    return results
+        is_first = all(finding.judgement is Judgement.NOT_APPLICABLE for finding in findings)
+        findings.append(await _check(target, peer, requirement, is_first=is_first))
+        on_finding(findings[-1])
+    return findings
 
 
-async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, *, is_first: bool) -> RequirementResult:
+async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, *, is_first: bool) -> Finding:
+    judged = Finding(
+        about=requirement.id,
+        by=BY,
+        judgement=Judgement.CONFORMS,
+        text=requirement.text,
+        level=requirement.level,
+        node=target.address,
+        details={"source": requirement.source, "releases": str(requirement.releases)},
+        again=f"distrocheck test node --target {target.spec} --profile {target.profile} --requirement {requirement.id}",
+    )
     if target.profile not in requirement.releases:
-        return RequirementResult(
-            requirement, None, 0.0, f"applies {requirement.releases}; the target behaves as {target.profile}"
-        )
+        why = f"applies {requirement.releases}; the target behaves as {target.profile}"
+        return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why)
     kit, begun = Kit(target, peer), time.monotonic()
     try:
-        verdict, message = await _outcome(kit, requirement, is_first=is_first)
+        judged = await _outcome(kit, requirement, judged, is_first=is_first)
     finally:
         await kit.close()
-    result = RequirementResult(requirement, verdict, time.monotonic() - begun, message, tuple(kit.evidence))
-    return _against_the_list(result, target)
+    judged = replace(judged, seconds=time.monotonic() - begun, evidence=tuple(kit.evidence))
+    return against_the_list(judged, target.profile, target.kind)
 
 
-async def _outcome(kit: Kit, requirement: Requirement, *, is_first: bool) -> tuple[Verdict, str]:
+async def _outcome(kit: Kit, requirement: Requirement, judged: Finding, *, is_first: bool) -> Finding:
     """Only a ViolationError is the node's fault; whatever else ends a check leaves the question open."""
+
+    def open_question(why: str) -> Finding:
+        return replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
+
     try:
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
             wait_ms = _JOINED_WITHIN_MS if is_first else _RECONNECTED_WITHIN_MS
@@ -174,14 +153,22 @@ async def _outcome(kit: Kit, requirement: Requirement, *, is_first: bool) -> tup
                 await kit.arrange(_serves(kit), within_ms=wait_ms, what="a node that serves naming")
             await requirement.check(kit)
     except ViolationError as violation:
-        return Verdict.VIOLATES, str(violation)
+        return replace(
+            judged,
+            judgement=Judgement.VIOLATES,
+            message=str(violation),
+            expected=violation.expected,
+            observed=violation.observed,
+            since=f"{kit.target.clock.now_ms()} ms",
+            after=kit.evidence[-1] if kit.evidence else None,
+        )
     except (CannotTellError, KitError) as reason:
-        return Verdict.INCONCLUSIVE, str(reason)
+        return open_question(str(reason))
     except TimeoutError:
-        return Verdict.INCONCLUSIVE, f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s"
+        return open_question(f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s")
     except grpc.aio.AioRpcError as error:
-        return Verdict.INCONCLUSIVE, f"a call to the node failed: {error.code().name} {error.details()}"
-    return Verdict.CONFORMS, ""
+        return open_question(f"a call to the node failed: {error.code().name} {error.details()}")
+    return judged
 
 
 def _connected(peer: PlayedPeer) -> Look[bool]:
@@ -205,17 +192,6 @@ def _serves(kit: Kit) -> Look[bool]:
         return True
 
     return look
-
-
-def _against_the_list(result: RequirementResult, target: Target) -> RequirementResult:
-    """Marks a listed failure; turns a listed failure that passes into a violation."""
-    entry = known_failure(result.requirement.id, target.profile, target.kind)
-    if entry is None or result.verdict is Verdict.INCONCLUSIVE:
-        return result
-    if result.verdict is Verdict.VIOLATES:
-        return replace(result, known=entry.bug, message=f"known, {entry.bug} ({entry.reason}): {result.message}")
-    message = f"{entry.bug} is listed as a failure of {target.profile}, and it passes: remove the entry"
-    return replace(result, verdict=Verdict.VIOLATES, message=message)
 
 
 def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:

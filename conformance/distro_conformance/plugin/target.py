@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from distro_conformance.findings import Finding, Judgement
 from distro_conformance.node.player import PlayedClient
-from distro_conformance.node.run import RequirementResult, check_requirements, member_beside
+from distro_conformance.node.run import check_requirements, member_beside
 from distro_conformance.plugin.background import do_now
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.registry import resolve_target
-from distro_conformance.verdict import Verdict
 
 
 class TargetRun:
@@ -33,9 +33,9 @@ class TargetRun:
         """A client of the kit's own, connected to the node; it lives on the kit's event loop."""
         return do_now(PlayedClient.connect(with_offset(self.address, SDK_OFFSET)))
 
-    def check(self, requirement: Requirement) -> RequirementResult:
-        (result,) = do_now(check_requirements(self._target, self._peer, [requirement], lambda _: None))
-        return result
+    def check(self, requirement: Requirement) -> Finding:
+        (finding,) = do_now(check_requirements(self._target, self._peer, [requirement], lambda _: None))
+        return finding
 
     def stop(self) -> None:
         do_now(self._stack.aclose())
@@ -53,13 +53,13 @@ class RequirementItem(pytest.Item):
         self._requirement, self._run_of = requirement, target
 
     def runtest(self) -> None:
-        result = self._run_of().check(self._requirement)
-        if result.verdict is None:
-            pytest.skip(result.message)
-        if result.known is not None:
-            pytest.xfail(f"{result.known}: {result.message}")
-        if result.verdict is not Verdict.CONFORMS:
-            raise UnmetError("\n".join((f"{result.verdict.value}: {result.message}", *result.evidence)))
+        finding = self._run_of().check(self._requirement)
+        if finding.judgement is Judgement.NOT_APPLICABLE:
+            pytest.skip(finding.message)
+        if finding.judgement is Judgement.KNOWN:
+            pytest.xfail(finding.message)
+        if finding.judgement is not Judgement.CONFORMS:
+            raise UnmetError("\n".join((f"{finding.judgement.value}: {finding.message}", *finding.evidence)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:  # noqa: ARG002
         text = f"{self._requirement.level.value} {self._requirement.text}\n({self._requirement.source})"

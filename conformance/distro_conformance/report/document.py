@@ -1,6 +1,6 @@
 """The report as values. Rendering is elsewhere, so that every format says the same.
 
-Every row answers the question the kit exists for: which node, from when, after which message.
+Every finding answers the question the kit exists for: which node, from when, after which message.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from distro_conformance.findings import Finding, Judgement, counts, headline
 from distro_conformance.verdict import Verdict
+from distro_conformance.version import origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,41 +27,15 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class RequirementRow:
-    """`verdict` None: the requirement does not apply to this target's release. `known`: the bug it is known to have."""
-
-    id: str
-    level: str
-    verdict: Verdict | None
-    text: str
-    message: str = ""
-    known: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class InvariantRow:
-    """One invariant, judged in the model (`by` "model") or on what was recorded ("trace")."""
+    """All findings about one property by one judge: "model", in every reachable state, or "trace"."""
 
     name: str
     by: str
-    verdict: Verdict
+    verdict: Judgement
     violations: int
+    known: int
     message: str
-    known: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ViolationRow:
-    """Which node diverged, from when, after which message."""
-
-    invariant: str
-    run: str
-    client: str
-    node: str
-    first_event: str
-    last_event: str
-    message: str
-    known: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +50,108 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole run of the gate."""
+    """A whole run of the gate. `scope` says in one sentence what ran on the target and what beside it."""
 
     target: str
     profile: str
+    mutant: str | None
     budget: str
     seed: int
+    scope: str
     verdict: Verdict
     seconds: float
     stages: tuple[Stage, ...]
-    requirements: tuple[RequirementRow, ...]
-    invariants: tuple[InvariantRow, ...]
-    violations: tuple[ViolationRow, ...] = ()
-    violations_left_out: int = 0
+    findings: tuple[Finding, ...]
     failures: tuple[Failure, ...] = ()
     convergence: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
     """The real cluster's changes with the time until every other node had them."""
     traces: str = ""
+    origin: Mapping[str, str] = field(default_factory=origin)
+    """Version and command line of the tool, and the date."""
 
     @property
-    def news(self) -> tuple[ViolationRow, ...]:
-        return tuple(row for row in self.violations if row.known is None)
+    def requirements(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.by == "node")
+
+    @property
+    def invariants(self) -> tuple[InvariantRow, ...]:
+        """One row a property and judge."""
+        keys = dict.fromkeys((each.about, each.by) for each in self.findings if each.by in ("model", "trace"))
+        return tuple(self._row(*key) for key in keys)
+
+    def _row(self, name: str, by: str) -> InvariantRow:
+        every = [finding for finding in self.findings if (finding.about, finding.by) == (name, by)]
+        number = counts(every)
+        worst = next((each for each in _WORST_FIRST if number[each]), Judgement.NOT_JUDGED)
+        told = next(finding for finding in every if finding.judgement is worst)
+        times = Counter({each: sum(f.times for f in every if f.judgement is each) for each in Judgement})
+        return InvariantRow(
+            name,
+            by,
+            worst,
+            times[Judgement.VIOLATES],
+            times[Judgement.KNOWN],
+            told.message if by == "model" else told.text,
+        )
+
+    @property
+    def news(self) -> tuple[Finding, ...]:
+        """What violates: on traces, in the model, on the nodes."""
+        return tuple(finding for finding in self.findings if finding.violates)
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """Of traces: which node diverged, from when, after which message."""
+        return tuple(finding for finding in self.news if finding.by == "trace")
+
+    @property
+    def known_violations(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.by == "trace" and each.judgement is Judgement.KNOWN)
 
     @property
     def known(self) -> Counter[tuple[str, str]]:
-        """How many of those listed are instances of a known bug, by invariant and bug."""
-        return Counter((row.invariant, row.known) for row in self.violations if row.known is not None)
+        """How many of the violations of traces have the symptom of a known bug, by invariant and bug."""
+        found: Counter[tuple[str, str]] = Counter()
+        for finding in self.known_violations:
+            found[finding.about, finding.known or "not listed"] += finding.times
+        return found
+
+    @property
+    def not_judged(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.judgement is Judgement.NOT_JUDGED)
+
+    @property
+    def headline(self) -> str:
+        """`nacos:2.2.4: 12 met, 10 fail as known, 0 not judged`, of the requirements."""
+        return f"{self.target}: {headline(self.requirements)}"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "verdict": self.verdict,
+            "headline": self.headline,
+            "scope": self.scope,
+            "target": self.target,
+            "profile": self.profile,
+            "mutant": self.mutant,
+            "budget": self.budget,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 3),
+            "stages": [asdict(stage) for stage in self.stages],
+            "requirements": [finding.to_json() for finding in self.requirements],
+            "invariants": [asdict(row) for row in self.invariants],
+            "findings": [finding.to_json() for finding in self.findings],
+            "failures": [asdict(failure) for failure in self.failures],
+            "convergence": dict(self.convergence),
+            "changes": [dict(change) for change in self.changes],
+            "traces": self.traces,
+        }
+
+
+_WORST_FIRST = (
+    Judgement.VIOLATES,
+    Judgement.NOT_JUDGED,
+    Judgement.KNOWN,
+    Judgement.CONFORMS,
+    Judgement.NOT_APPLICABLE,
+)

@@ -1,4 +1,4 @@
-"""The files of a report: `report.json` for scripts, `summary.md` for a pull request, `report.html` for people.
+"""The files of a report, the same findings in each.
 
 Each file is written beside its place and then moved there, so that an interrupted run leaves the last whole report.
 The page is self-contained and has a size budget: what does not fit is counted, and the JSON has it all.
@@ -14,22 +14,27 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from distro_conformance.report.document import Report
+from distro_conformance.report.junit import junit_xml
+from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
 
 
 def write_report(report: Report, directory: Path, *, schema: str) -> Path:
-    """Write the three files into `directory` and return the path of the page."""
+    """Write the files into `directory` and return the path of the page."""
     directory.mkdir(parents=True, exist_ok=True)
-    document = {"schema": schema, **report.to_json(), "report": str(directory / "report.html")}
-    _write(directory / "report.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    page = directory / "report.html"
+    document = {"schema": schema, **report.to_json(), "tool": dict(report.origin), "report": str(page)}
     summary = _render("summary.md.j2", report)
+    _write(directory / "report.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    _write(directory / "junit.xml", junit_xml(report))
+    _write(directory / "report.sarif", sarif_text(report))
     _write(directory / "summary.md", summary)
-    _write(directory / "report.html", _render("report.html.j2", report))
+    _write(page, _render("report.html.j2", report))
     if step_summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(step_summary).open("a", encoding="utf-8") as file:
             file.write(summary)
-    return directory / "report.html"
+    return page
 
 
 def _render(template: str, report: Report) -> str:

@@ -54,7 +54,12 @@ async def batch_raises_the_revision(kit: Kit) -> None:
         await client.register_batch(service, "10.0.0.1", ports)
         revisions.append(await _revision(kit, client.id))
         kit.note(f"it registers the batch {service}, ports {ports}; the node holds revision {revisions[-1]}")
-    kit.require(len(set(revisions)) == len(revisions), "another revision after each batch", revisions)
+    kit.require(
+        len(set(revisions)) == len(revisions),
+        "another revision after each batch",
+        revisions,
+        observed={"revisions": revisions},
+    )
 
 
 @requirement(
@@ -78,7 +83,12 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
         hosts = await reader.query(service)
         return hosts if sorted(host.port for host in hosts) == list(PORTS) else None
 
-    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"{service} at ports {PORTS} and no other")
+    async def otherwise() -> dict[str, object]:
+        ports = sorted(host.port for host in await reader.query(service))
+        return {"ports": ports, "error_code": reply.body.get("errorCode")}
+
+    what = f"{service} at ports {PORTS} and no other"
+    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=what, otherwise=otherwise)
 
 
 async def _revision(kit: Kit, client: str) -> int | None:

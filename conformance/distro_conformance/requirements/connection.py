@@ -11,6 +11,7 @@ from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look
 
+DETECTION = "ClientDetectionRequest"
 _IDLE_MS, _CHECK_MS, _ANSWER_MS = 20_000, 3_000, 5_000
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 """The longest of any release: the check before may still be waiting for another client's answer."""
@@ -26,9 +27,13 @@ async def mute_client_is_given_up(kit: Kit) -> None:
     client = await _registered(kit)
     client.falls_silent()
     kit.note("it falls silent")
-    await kit.eventually(
-        _gone(kit, client), within_ms=_EXPELLED_MS, what=f"the end of {client.id}, whose connection is dead"
-    )
+
+    async def otherwise() -> dict[str, object]:
+        detections = sum(push.type == DETECTION for push in client.pushes)
+        return {"held": await kit.peer.query(client.id) is not None, "detections": detections}
+
+    what = f"the end of {client.id}, whose connection is dead"
+    await kit.eventually(_gone(kit, client), within_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
 
 
 @requirement(

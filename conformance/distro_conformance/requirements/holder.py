@@ -6,7 +6,7 @@ Only what a holder does not confirm is ever repaired, so a confirmation too many
 
 from __future__ import annotations
 
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_protos import Message
 
@@ -48,9 +48,15 @@ async def late_change_is_not_applied(kit: Kit) -> None:
     reply = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply.body}")
     kit.presuppose(reply.succeeded, f"an acknowledged DELETE of {client}", reply.body)
-    reply = await _changed(kit, client)
+    late = kit.service()
+    reply = await _changed(kit, client, late)
     copy = await kit.peer.query(client)
-    kit.require(copy is None, f"{client} to stay deleted", f"the node answers {reply.body} and holds {copy}")
+    kit.require(
+        copy is None,
+        f"{client} to stay deleted",
+        f"the node answers {reply.body} and holds {copy}",
+        observed={"acknowledged": reply.succeeded, "sent": [late], "published": services(copy)},
+    )
     kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply.body)
 
 
@@ -59,8 +65,8 @@ async def _synced(kit: Kit, client: str) -> None:
     kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
 
 
-async def _changed(kit: Kit, client: str) -> Message:
-    reply = await kit.peer.sync(client, 1, (kit.service(), "10.0.0.1", 80))
+async def _changed(kit: Kit, client: str, service: str | None = None) -> Message:
+    reply = await kit.peer.sync(client, 1, (service or kit.service(), "10.0.0.1", 80))
     kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply.body}")
     return reply
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, Observed, services
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 
@@ -15,9 +15,10 @@ from distro_conformance.requirements.requirement import MUST, requirement
 )
 async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
     client, service = await _registered(kit)
-    reply = await kit.peer.sync(client.id, 9, (kit.service(), "10.0.0.9", 90))
+    other = kit.service()
+    reply = await kit.peer.sync(client.id, 9, (other, "10.0.0.9", 90))
     kit.note(f"{kit.peer.address} sends CHANGE of {client.id}, with another service alone: {reply.body}")
-    await _require_unharmed(kit, client, service)
+    await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded, "sent": [other]})
 
 
 @requirement(
@@ -30,7 +31,7 @@ async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
     client, service = await _registered(kit)
     reply = await kit.peer.delete(client.id)
     kit.note(f"{kit.peer.address} sends DELETE of {client.id}: {reply.body}")
-    await _require_unharmed(kit, client, service)
+    await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded})
 
 
 async def _registered(kit: Kit) -> tuple[PlayedClient, str]:
@@ -40,12 +41,16 @@ async def _registered(kit: Kit) -> tuple[PlayedClient, str]:
     return client, service
 
 
-async def _require_unharmed(kit: Kit, client: PlayedClient, service: str) -> None:
+async def _require_unharmed(kit: Kit, client: PlayedClient, service: str, observed: Observed) -> None:
     published = await _published(kit, client)
-    kit.require(published == [service], f"{client.id} to publish {service} and nothing else", published)
+    kit.require(
+        published == [service],
+        f"{client.id} to publish {service} and nothing else",
+        published,
+        observed={**observed, "published": published},
+    )
 
 
 async def _published(kit: Kit, client: PlayedClient) -> list[str] | None:
-    """The services of the client as the node holds it now; lists may be older. None: it does not know the client."""
-    copy = await kit.peer.query(client.id)
-    return None if copy is None else [instance.service for instance in copy.published]
+    """As the node holds it now; lists may be older."""
+    return services(await kit.peer.query(client.id))

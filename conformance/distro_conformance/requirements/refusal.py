@@ -55,4 +55,14 @@ def _change(kit: Kit, client: str) -> Json:
 async def _require_failure(kit: Kit, body: Json, what: str) -> None:
     reply = await kit.peer.say(body)
     kit.note(f"{kit.peer.address} sends {what}: {reply.type} {reply.body}")
-    kit.require(not reply.succeeded, f"a failure for {what}", f"{reply.type} {reply.body}")
+    copy = await kit.peer.query(body["distroData"]["distroKey"]["resourceKey"])
+    kit.require(
+        not reply.succeeded,
+        f"a failure for {what}",
+        f"{reply.type} {reply.body}",
+        observed={
+            "result_code": reply.body.get("resultCode"),
+            "error_code": reply.body.get("errorCode"),
+            "held": copy is not None,
+        },
+    )

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from distro_conformance.findings.finding import MUST, SHOULD, Level
 from distro_conformance.release import Span
 
 if TYPE_CHECKING:
     from distro_conformance.node.kit import Kit
 
+__all__ = ["MUST", "SHOULD", "Level", "Requirement", "registered", "requirement"]
+
 Check = Callable[["Kit"], Awaitable[None]]
-
-
-class Level(StrEnum):
-    MUST = "MUST"  # a violation fails the run
-    SHOULD = "SHOULD"  # a violation is reported
-
-
-MUST, SHOULD = Level.MUST, Level.SHOULD
 
 
 @dataclass(frozen=True, slots=True)

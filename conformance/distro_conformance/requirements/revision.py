@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from distro_conformance.node.kit import Kit
 from distro_conformance.requirements.requirement import MUST, requirement
 
@@ -21,4 +23,17 @@ async def verify_after_change_succeeds(kit: Kit) -> None:
         kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
     verified = await kit.peer.verify(client, 2)
     kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified.body}")
-    kit.require(verified.succeeded, f"success for VERIFY of {client} revision 2", f"{verified.type} {verified.body}")
+    kit.require(
+        verified.succeeded,
+        f"success for VERIFY of {client} revision 2",
+        f"{verified.type} {verified.body}",
+        observed=await _stamped(kit, client),
+    )
+
+
+async def _stamped(kit: Kit, client: str) -> dict[str, object]:
+    """Which content the node holds, and the revisions that it confirms of it."""
+    copy = await kit.peer.query(client)
+    found = re.search(r'"round": ?"(\d)"', copy.published[0].attributes) if copy and copy.published else None
+    confirmed = [revision for revision in (1, 2) if (await kit.peer.verify(client, revision)).succeeded]
+    return {"round": found[1] if found else None, "verified_as": confirmed}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
-from distro_conformance.known_failures import known_break
+from distro_conformance.findings import Finding, Judgement, verdict_of
+from distro_conformance.findings.breaks import known_breaks, repaired
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
 from distro_conformance.language.text import Scenario, Step, build
-from distro_conformance.verdict import Verdict, worst
+from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
@@ -58,35 +59,37 @@ class SearchOptions:
     max_memory_bytes: int | None = None
 
 
+BY = "model"
+
+BOUND_OPTIONS = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight", "max_states")
+"""The bounds that `distrocheck explore` has an option of their own for; every other one is set by `--bound`."""
+
 RECOVERY_MS = 15_000
 """What a scenario grants a cluster to agree: three verify periods, as no repair in any release takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One property. `known`: the bug behind a violation that this release is known for; a violation all the same."""
-
-    result: Result
-    verdict: Verdict
-    message: str
-    known: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Explored:
-    """One bounded search. `scenarios` by property; a violation that cannot be given times has the reason instead."""
+    """One bounded search: a finding for each property that its bounds speak about.
+
+    `scenarios` by property; a violation that cannot be given times has the reason instead.
+    """
 
     profile: str
     mutant: str | None
     bounds: Bounds
+    explored: Profile
     exploration: Exploration
     seconds: float
-    judged: tuple[Judged, ...]
+    findings: tuple[Finding, ...]
     scenarios: dict[str, Scenario | str]
 
     @property
     def verdict(self) -> Verdict:
-        return worst(judged.verdict for judged in self.judged)
+        return verdict_of(self.findings)
+
+    def result(self, finding: Finding) -> Result:
+        return next(result for result in self.exploration.results if result.name == finding.about)
 
 
 def explore_profile(
@@ -123,8 +126,8 @@ def explore_profile(
     )
     broken = [result.counterexample for result in found.results if result.counterexample]
     scenarios = {each.property_id: counterexample_scenario(each, chosen, profile, mutant) for each in broken}
-    judged = tuple(_judge(result, profile, mutant) for result in found.results if result.applies)
-    return Explored(profile, mutant, bounds, found, time.monotonic() - began, judged, scenarios)
+    findings = tuple(_judge(result, profile, mutant, bounds) for result in found.results if result.applies)
+    return Explored(profile, mutant, bounds, chosen, found, time.monotonic() - began, findings, scenarios)
 
 
 def counterexample_scenario(
@@ -154,26 +157,83 @@ def _expectation(counterexample: Counterexample, run: TimedRun) -> list[Step]:
     return [ExpectModel()]
 
 
-def _judge(result: Result, profile: str, mutant: str | None) -> Judged:
-    entry = None if mutant else known_break(result.name, profile)
+def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> Finding:
+    finding = Finding(
+        about=result.name,
+        by=BY,
+        judgement=Judgement.CONFORMS,
+        text=PROPERTIES[result.name].sentence,
+        message="reached" if result.witness else "holds in every reachable state",
+        again=_command(profile, mutant, bounds, result.name),
+        details={"kind": result.kind, "bounds": str(bounds)},
+    )
     if result.holds is None:
-        return Judged(result, Verdict.INCONCLUSIVE, f"not decided: {result.undecided}")
+        return replace(finding, judgement=Judgement.NOT_JUDGED, message=f"not decided: {result.undecided}")
     if result.holds:
-        return Judged(result, Verdict.CONFORMS, "reached" if result.witness else "holds in every reachable state")
-    if result.counterexample is None:
-        return Judged(result, Verdict.VIOLATES, "never reached: the model proves nothing about it")
-    message = f"after {len(result.counterexample.steps)} transitions: {result.counterexample.found}"
-    if entry is None:
-        return Judged(result, Verdict.VIOLATES, message)
-    return Judged(result, Verdict.VIOLATES, f"{message}. Known, {entry.bug}: {entry.reason}", entry.bug)
+        return finding
+    found = result.counterexample
+    if found is None:
+        message = "never reached: the model proves nothing about it"
+        return replace(finding, judgement=Judgement.VIOLATES, message=message)
+    return replace(
+        finding,
+        judgement=Judgement.VIOLATES,
+        message=f"after {len(found.steps)} transitions: {found.found}",
+        after=str(found.steps[-1].transition) if found.steps else None,
+        evidence=tuple(str(found).splitlines()),
+        details={**finding.details, "steps": len(found.steps)},
+    )
 
 
-def against_the_list(judged: Judged, profile: str) -> Judged:
-    """For the gate: a break that is listed for the release is no news, and one that is listed and does not show is."""
-    if judged.known is not None:
-        return replace(judged, verdict=Verdict.CONFORMS)
-    entry = known_break(judged.result.name, profile)
-    if entry is None or judged.verdict is not Verdict.CONFORMS:
-        return judged
-    message = f"{entry.bug} is listed as breaking it in {profile}, and it holds: remove the entry"
-    return replace(judged, verdict=Verdict.VIOLATES, message=message)
+def _command(profile: str, mutant: str | None, bounds: Bounds, property_id: str) -> str:
+    options = [f"--profile {profile}", *([f"--mutant {mutant}"] if mutant else []), f"--property {property_id}"]
+    for name, value in asdict(bounds).items():
+        if value != getattr(Bounds(), name) and name in BOUND_OPTIONS:
+            options.append(f"--{name.replace('_', '-')} {value}")
+        elif value != getattr(Bounds(), name):
+            options.append(f"--bound {name}={value}")
+    return " ".join(["distrocheck explore", *options])
+
+
+def against_the_list(explored: Explored, seconds_max: float | None = None) -> Explored:
+    """For the gate: what is known to break the release is no news, if with all of it repaired the property holds; a
+    break that is listed and does not show is news."""
+    broken = [each for each in explored.findings if each.violates and known_breaks(each.about, explored.profile)]
+    without: dict[str, Result] = {}
+    if broken:
+        found = explore(
+            explored.bounds,
+            repaired(explored.explored),
+            [property_named(each.about) for each in broken],
+            stop_after(seconds_max),
+        )
+        without = {result.name: result for result in found.results}
+    findings = tuple(_excused(each, explored, without.get(each.about)) for each in explored.findings)
+    return replace(explored, findings=findings)
+
+
+def _excused(finding: Finding, explored: Explored, without: Result | None) -> Finding:
+    """`without`: the same property where every listed cause is repaired; None where nothing is listed, or all holds."""
+    causes = known_breaks(finding.about, explored.profile)
+    names = ", ".join(cause.bug for cause in causes)
+    if causes and finding.judgement is Judgement.CONFORMS:
+        message = f"{names} is listed as breaking it in {explored.profile}, and it holds: remove the entry"
+        return replace(finding, judgement=Judgement.VIOLATES, message=message)
+    if without is None:
+        return finding
+    if without.counterexample is not None:
+        message = f"broken also where {names} is repaired: {without.counterexample.found}"
+        evidence = tuple(str(without.counterexample).splitlines())
+        return replace(finding, message=message, evidence=evidence)
+    if not without.holds:
+        message = f"nobody found out whether {names} is all that breaks it: {without.undecided}"
+        return replace(finding, judgement=Judgement.NOT_JUDGED, message=message)
+    why = "; ".join(f"{cause.bug}: {cause.breaks[finding.about]}" for cause in causes)
+    message = f"{finding.message}. Known, {why}"
+    return replace(finding, judgement=Judgement.KNOWN, known=names, link=causes[0].link, message=message)
+
+
+def stop_after(seconds_max: float | None) -> Watch:
+    """Says stop when so many seconds have passed, None: never."""
+    began = time.monotonic()
+    return lambda _: seconds_max is not None and time.monotonic() - began > seconds_max

@@ -1,0 +1,13 @@
+"""The one result: a finding says what was judged, how it came out, where, since when and after which message.
+
+Whatever judges (a requirement's check, the search of the model, nodes beside the model, the invariants over a trace,
+a scenario, a script beside a real server) tells findings, and whatever speaks to people or machines takes findings:
+verdict, exit code, headline, `--json`, the page, JUnit, SARIF, the summary of a pull request.
+
+`finding` is the value and how many of them make one verdict; `known` the failures that a release is known for, each
+with its symptom; `breaks` the same for properties of the model; `traces` makes findings of a check on Spark.
+"""
+
+from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement, Level, counts, headline, verdict_of
+
+__all__ = ["MUST", "SHOULD", "Finding", "Judgement", "Level", "counts", "headline", "verdict_of"]

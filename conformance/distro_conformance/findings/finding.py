@@ -1,0 +1,152 @@
+"""A finding, and what many of them come to.
+
+A run has one of three verdicts; a single finding has one of five, since "known" and "not judged" must never be mistaken
+for a pass: the first is a violation that has the symptom of a listed failure, the second says that the kit could not
+find out, for a reason that is told. Both are counted in the headline.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from distro_conformance.verdict import Verdict
+from distro_protos import Json
+
+
+class Level(StrEnum):
+    MUST = "MUST"  # a violation fails the run
+    SHOULD = "SHOULD"  # a violation is reported
+
+
+MUST, SHOULD = Level.MUST, Level.SHOULD
+
+
+class Judgement(StrEnum):
+    CONFORMS = "conforms"
+    VIOLATES = "violates"
+    KNOWN = "known"
+    """It violates, with the symptom of a failure that is listed for this release."""
+    NOT_JUDGED = "not-judged"
+    """It applies, and nobody found out; the message says why."""
+    NOT_APPLICABLE = "not-applicable"
+    """Not asked of this release."""
+
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`about` is the id of a requirement or property and `text` its sentence; `by` says what judged it."""
+
+    about: str
+    by: str
+    judgement: Judgement
+    text: str = ""
+    level: Level = MUST
+    message: str = ""
+    """What happened in one sentence, or why nothing was judged."""
+    expected: str = ""
+    observed: Mapping[str, object] = field(default_factory=dict)
+    """What was seen, under names: the symptoms of known failures are told by these."""
+    run: str | None = None
+    node: str | None = None
+    client: str | None = None
+    since: str | None = None
+    """The event, or the time, from which on it was so."""
+    until: str | None = None
+    after: str | None = None
+    """The last message or action before it."""
+    evidence: tuple[str, ...] = ()
+    known: str | None = None
+    """The bug of known-bugs.md behind it."""
+    link: str | None = None
+    """Where that bug was reported, or can be read."""
+    again: str = ""
+    """The command that judges it once more."""
+    seconds: float = 0.0
+    times: int = 1
+    """So many like this one: lists are bounded."""
+    details: Mapping[str, object] = field(default_factory=dict)
+    """What else its kind has to say: source and releases of a requirement, the steps of a counterexample."""
+
+    @property
+    def counted(self) -> Verdict | None:
+        """What it contributes to the verdict of a run: a SHOULD only reports."""
+        is_should = self.level is Level.SHOULD
+        match self.judgement:
+            case Judgement.CONFORMS | Judgement.KNOWN:
+                return Verdict.CONFORMS
+            case Judgement.VIOLATES:
+                return Verdict.CONFORMS if is_should else Verdict.VIOLATES
+            case Judgement.NOT_JUDGED:
+                return None if is_should else Verdict.INCONCLUSIVE
+            case Judgement.NOT_APPLICABLE:
+                return None
+
+    @property
+    def violates(self) -> bool:
+        return self.judgement is Judgement.VIOLATES
+
+    def to_json(self) -> Json:
+        """As in every document: `id` and `verdict` are the names that cli.md promises."""
+        return {
+            "id": self.about,
+            "by": self.by,
+            "level": self.level.value,
+            "verdict": self.judgement.value,
+            "text": self.text,
+            "message": self.message,
+            "expected": self.expected,
+            "observed": {name: _plain(value) for name, value in self.observed.items()},
+            "run": self.run,
+            "node": self.node,
+            "client": self.client,
+            "since": self.since,
+            "until": self.until,
+            "after": self.after,
+            "evidence": list(self.evidence),
+            "known": self.known,
+            "link": self.link,
+            "again": self.again,
+            "seconds": round(self.seconds, 3),
+            "times": self.times,
+            **self.details,
+        }
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """A violation outweighs a missing answer, a missing answer outweighs a pass; nothing judged at all is no answer."""
+    found = {finding.counted for finding in findings}
+    if Verdict.VIOLATES in found:
+        return Verdict.VIOLATES
+    is_whole = Verdict.CONFORMS in found and Verdict.INCONCLUSIVE not in found
+    return Verdict.CONFORMS if is_whole else Verdict.INCONCLUSIVE
+
+
+def counts(findings: Iterable[Finding]) -> Counter[Judgement]:
+    return Counter(finding.judgement for finding in findings)
+
+
+def headline(findings: Sequence[Finding]) -> str:
+    """`58 met, 9 fail as known, 1 not judged`: what is not judged is counted and never left out."""
+    number = counts(findings)
+    parts = [f"{number[Judgement.CONFORMS]} met"]
+    parts += [f"{number[Judgement.VIOLATES]} violated"] if number[Judgement.VIOLATES] else []
+    parts += [f"{number[Judgement.KNOWN]} fail as known"] if number[Judgement.KNOWN] else []
+    parts += [f"{number[Judgement.NOT_JUDGED]} not judged"]
+    parts += [f"{number[Judgement.NOT_APPLICABLE]} not applicable"] if number[Judgement.NOT_APPLICABLE] else []
+    return ", ".join(parts)
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it; what has no form there is told in words."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value)

@@ -1,0 +1,181 @@
+"""Requirements that a release is known to fail: which symptom is excused, which bug is to blame, where to read of it.
+
+A listed failure does not fail a run, and one that starts to pass does: then the entry is wrong, or the check no longer
+sees the bug. What is excused is one symptom, a predicate on the finding, and never "this requirement fails": whatever
+else goes wrong there is news. Each entry has a near miss in the tests that it does not excuse. Bugs are those of
+known-bugs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.release import Span
+
+Observed = Mapping[str, object]
+_SOURCE = "https://github.com/alibaba/nacos/blob/2.2.4/naming/src/main/java/com/alibaba/nacos/naming"
+_ISSUE = "https://github.com/alibaba/nacos/issues"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """`symptom` is asked about what the check observed; `targets`: the kinds of target on which it was seen."""
+
+    requirement: str
+    releases: Span
+    bug: str
+    reason: str
+    link: str
+    symptom: Callable[[Observed], bool]
+    targets: tuple[str, ...] = ("embedded", "nacos")
+
+
+def _stamp_is_that_of_creation(seen: Observed) -> bool:
+    """The copy has the content of revision 2, and a VERIFY of revision 1 succeeds."""
+    return seen.get("round") == "2" and seen.get("verified_as") == [1]
+
+
+def _revision_stands_still(seen: Observed) -> bool:
+    revisions = seen.get("revisions")
+    return isinstance(revisions, list) and bool(revisions[0]) and len(set(revisions)) == 1
+
+
+def _single_instance_stays(seen: Observed) -> bool:
+    return seen.get("ports") == [79] and seen.get("error_code") == 500
+
+
+def _nothing_is_detected(seen: Observed) -> bool:
+    return seen.get("held") is True and seen.get("detections") == 0
+
+
+def _change_creates(seen: Observed) -> bool:
+    """The late CHANGE was acknowledged and applied as it is: nothing of the deleted client came back."""
+    return seen.get("acknowledged") is True and bool(seen.get("sent")) and seen.get("published") == seen.get("sent")
+
+
+def _change_replaces(seen: Observed) -> bool:
+    return bool(seen.get("sent")) and seen.get("published") == seen.get("sent")
+
+
+def _delete_removes(seen: Observed) -> bool:
+    return seen.get("published") is None and seen.get("acknowledged") is True
+
+
+def _only_error_code_tells(seen: Observed) -> bool:
+    return seen.get("result_code") == 200 and seen.get("error_code") == 500 and seen.get("held") is False
+
+
+EVERY_RELEASE = Span(until="3.0.3")
+"""The last release that was looked at; `strict` counts as later."""
+
+KNOWN_FAILURES: tuple[KnownFailure, ...] = (
+    KnownFailure(
+        "DISTRO-REVISION-001",
+        Span("2.1.2", "2.2.4"),
+        "B10",
+        "a plain CHANGE sets the revision of a replica only when it creates the replica",
+        f"{_ISSUE}/10056",
+        _stamp_is_that_of_creation,
+    ),
+    KnownFailure(
+        "DISTRO-BATCH-002",
+        Span("2.1.2", "2.2.4"),
+        "B18",
+        "a batch registration leaves the revision as it is",
+        f"{_SOURCE}/core/v2/service/impl/EphemeralClientOperationServiceImpl.java",
+        _revision_stands_still,
+    ),
+    KnownFailure(
+        "DISTRO-BATCH-003",
+        Span("2.1.1", "2.3.0"),
+        "B19",
+        "the stored single instance is cast to a batch",
+        f"{_SOURCE}/core/v2/client/AbstractClient.java",
+        _single_instance_stays,
+    ),
+    KnownFailure(
+        "DISTRO-CONNECTION-001",
+        Span("2.2.0", "2.2.4"),
+        "B03",
+        "the ejector detects nothing",
+        f"{_ISSUE}/10509",
+        _nothing_is_detected,
+    ),
+    KnownFailure(
+        "DISTRO-HOLDER-003",
+        EVERY_RELEASE,
+        "B26",
+        "a CHANGE of an unknown client creates it, deleted or not",
+        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
+        _change_creates,
+    ),
+    KnownFailure(
+        "DISTRO-NATIVE-001",
+        EVERY_RELEASE,
+        "B01",
+        "a CHANGE is applied to whatever client has that id",
+        f"{_ISSUE}/15857",
+        _change_replaces,
+    ),
+    KnownFailure(
+        "DISTRO-NATIVE-002",
+        EVERY_RELEASE,
+        "B41",
+        "a DELETE removes whatever client has that id",
+        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
+        _delete_removes,
+    ),
+    KnownFailure(
+        "DISTRO-REFUSAL-001",
+        Span(until="2.5.0"),
+        "B16",
+        "a handler's exception shows in errorCode only",
+        f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
+        _only_error_code_tells,
+    ),
+    KnownFailure(
+        "DISTRO-REFUSAL-002",
+        EVERY_RELEASE,
+        "B16",
+        "a sync that nobody handles is acknowledged",
+        f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
+        _only_error_code_tells,
+    ),
+    KnownFailure(
+        "DISTRO-REFUSAL-003",
+        EVERY_RELEASE,
+        "B16",
+        "a sync that nobody handles is acknowledged",
+        f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
+        _only_error_code_tells,
+    ),
+)
+
+
+def known_failure(requirement: str, profile: str, target_kind: str) -> KnownFailure | None:
+    """The entry for that requirement, if any."""
+    return next(
+        (
+            entry
+            for entry in KNOWN_FAILURES
+            if entry.requirement == requirement and target_kind in entry.targets and profile in entry.releases
+        ),
+        None,
+    )
+
+
+def against_the_list(finding: Finding, profile: str, target_kind: str) -> Finding:
+    """Marks what has the symptom of a listed failure; a listed failure that passes is a violation."""
+    entry = known_failure(finding.about, profile, target_kind)
+    if entry is None or finding.judgement not in (Judgement.VIOLATES, Judgement.CONFORMS):
+        return finding
+    if finding.judgement is Judgement.CONFORMS:
+        message = f"{entry.bug} is listed as a failure of {profile}, and it passes: remove the entry"
+        return replace(finding, judgement=Judgement.VIOLATES, message=message)
+    if not entry.symptom(finding.observed):
+        message = f"{finding.message} (this is not {entry.bug}, which is known of {profile}: {entry.reason})"
+        return replace(finding, message=message)
+    message = f"known, {entry.bug} ({entry.reason}): {finding.message}"
+    return replace(finding, judgement=Judgement.KNOWN, known=entry.bug, link=entry.link, message=message)

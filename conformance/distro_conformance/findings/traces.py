@@ -1,0 +1,73 @@
+"""Findings of a check of traces on Spark: one for each violation that is listed, one for all that are only counted, and
+one for an invariant that nothing violates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from distro_conformance.findings.finding import Finding, Judgement
+from distro_spark.known import KNOWN
+from distro_spark.result import CheckResult, InvariantResult, Violation
+
+BY = "trace"
+
+
+def findings_of(result: CheckResult, path: str) -> tuple[Finding, ...]:
+    """`path`: where the traces are, for whoever wants to check them again."""
+    return tuple(finding for judged in result.invariants for finding in _of_invariant(judged, result, path))
+
+
+def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> Iterator[Finding]:
+    again = f"distrocheck check {path} --invariant {judged.name}"
+    listed = [violation for violation in result.violations if violation.invariant == judged.name]
+    yield from (_of_violation(violation, judged, again) for violation in listed)
+    news = sum(violation.known is None for violation in listed)
+    for left_out, judgement in (
+        (judged.violations - news, Judgement.VIOLATES),
+        (judged.known - (len(listed) - news), Judgement.KNOWN),
+    ):
+        if left_out:
+            message = f"{left_out} more were counted and not listed"
+            yield Finding(
+                about=judged.name,
+                by=BY,
+                judgement=judgement,
+                text=judged.text,
+                message=message,
+                times=left_out,
+                again=again,
+            )
+    if judged.verdict not in ("violates", "known"):
+        why = "; ".join(result.reasons) if judged.verdict == "not-judged" else ""
+        yield Finding(
+            about=judged.name,
+            by=BY,
+            judgement=Judgement(judged.verdict),
+            text=judged.text,
+            message=why,
+            again=again,
+            seconds=judged.seconds,
+        )
+
+
+def _of_violation(violation: Violation, judged: InvariantResult, again: str) -> Finding:
+    message = violation.last_event.message
+    entry = next((each for each in KNOWN if (each.invariant, each.bug) == (judged.name, violation.known)), None)
+    return Finding(
+        about=judged.name,
+        by=BY,
+        judgement=Judgement.VIOLATES if entry is None else Judgement.KNOWN,
+        text=judged.text,
+        message=violation.message,
+        expected=violation.evidence.get("expected", ""),
+        observed=violation.evidence,
+        run=violation.run,
+        node=violation.node,
+        client=violation.client,
+        since=str(violation.first_event),
+        until=str(violation.last_event),
+        after=message or violation.evidence.get("last_message"),
+        known=violation.known,
+        link=entry.source if entry else None,
+        again=again,
+    )

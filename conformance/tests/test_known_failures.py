@@ -1,0 +1,81 @@
+"""A known failure excuses its symptom, and a near miss of it is news: what else breaks there is no known bug.
+
+The symptom of each is seen on nodes that have the bug (`test_node_conformance`); here stand the near misses.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.known import KNOWN_FAILURES, against_the_list, known_failure
+
+PROFILE = "nacos-2.2.4"
+
+SYMPTOMS: dict[str, dict[str, object]] = {
+    "DISTRO-REVISION-001": {"round": "2", "verified_as": [1]},
+    "DISTRO-BATCH-002": {"revisions": [1, 1, 1]},
+    "DISTRO-BATCH-003": {"ports": [79], "error_code": 500},
+    "DISTRO-CONNECTION-001": {"held": True, "detections": 0},
+    "DISTRO-HOLDER-003": {"acknowledged": True, "sent": ["late"], "published": ["late"]},
+    "DISTRO-NATIVE-001": {"acknowledged": True, "sent": ["other"], "published": ["other"]},
+    "DISTRO-NATIVE-002": {"acknowledged": True, "published": None},
+    "DISTRO-REFUSAL-001": {"result_code": 200, "error_code": 500, "held": False},
+    "DISTRO-REFUSAL-002": {"result_code": 200, "error_code": 500, "held": False},
+    "DISTRO-REFUSAL-003": {"result_code": 200, "error_code": 500, "held": False},
+}
+
+NEAR_MISSES: list[tuple[str, dict[str, object], str]] = [
+    ("DISTRO-REVISION-001", {"round": None, "verified_as": []}, "the node lost the client"),
+    ("DISTRO-REVISION-001", {"round": "1", "verified_as": [1]}, "the second CHANGE was acknowledged and not applied"),
+    ("DISTRO-REVISION-001", {"round": "2", "verified_as": []}, "no revision is confirmed"),
+    ("DISTRO-BATCH-002", {"revisions": [1, None, None]}, "the node lost the client"),
+    ("DISTRO-BATCH-002", {"revisions": [1, 2, 2]}, "only the second batch is not counted"),
+    ("DISTRO-BATCH-002", {"revisions": [1, 0, 0]}, "the batch sets the revision back"),
+    ("DISTRO-BATCH-003", {"ports": [], "error_code": 500}, "the single instance went, and no batch came"),
+    ("DISTRO-BATCH-003", {"ports": [80], "error_code": 0}, "half of the batch is shown"),
+    ("DISTRO-BATCH-003", {"ports": [79], "error_code": 0}, "acknowledged without an exception"),
+    ("DISTRO-CONNECTION-001", {"held": True, "detections": 3}, "detected, not answered, and kept"),
+    ("DISTRO-HOLDER-003", {"acknowledged": True, "sent": ["late"], "published": ["old", "late"]}, "the old came back"),
+    ("DISTRO-HOLDER-003", {"acknowledged": False, "sent": ["late"], "published": ["late"]}, "refused and applied"),
+    ("DISTRO-NATIVE-001", {"acknowledged": True, "sent": ["other"], "published": None}, "the node lost the client"),
+    ("DISTRO-NATIVE-001", {"acknowledged": True, "sent": ["other"], "published": []}, "what it published is gone"),
+    ("DISTRO-NATIVE-002", {"acknowledged": True, "published": []}, "the client stays without what it published"),
+    ("DISTRO-NATIVE-002", {"acknowledged": False, "published": None}, "refused and applied"),
+    ("DISTRO-REFUSAL-001", {"result_code": 200, "error_code": 0, "held": False}, "nothing tells"),
+    ("DISTRO-REFUSAL-001", {"result_code": 200, "error_code": 500, "held": True}, "half of it was applied"),
+    ("DISTRO-REFUSAL-002", {"result_code": 200, "error_code": 0, "held": True}, "applied as if it were known"),
+    ("DISTRO-REFUSAL-003", {"result_code": 200, "error_code": 0, "held": True}, "applied as a CHANGE"),
+]
+
+
+def violation(requirement: str, observed: dict[str, object]) -> Finding:
+    return Finding(
+        about=requirement, by="node", judgement=Judgement.VIOLATES, message="expected something", observed=observed
+    )
+
+
+@pytest.mark.parametrize("requirement", SYMPTOMS)
+def test_the_symptom_is_excused_with_bug_and_link(requirement: str) -> None:
+    judged = against_the_list(violation(requirement, SYMPTOMS[requirement]), PROFILE, "nacos")
+    entry = known_failure(requirement, PROFILE, "nacos")
+    assert entry is not None
+    assert (judged.judgement, judged.known, judged.link) == (Judgement.KNOWN, entry.bug, entry.link)
+
+
+@pytest.mark.parametrize(("requirement", "observed", "what"), NEAR_MISSES, ids=lambda value: str(value)[:40])
+def test_a_near_miss_is_news(requirement: str, observed: dict[str, object], what: str) -> None:
+    judged = against_the_list(violation(requirement, observed), PROFILE, "nacos")
+    assert judged.judgement is Judgement.VIOLATES, what
+    assert "this is not B" in judged.message
+
+
+def test_a_violation_of_which_nothing_is_known_to_have_been_seen_is_news() -> None:
+    for entry in KNOWN_FAILURES:
+        assert against_the_list(violation(entry.requirement, {}), PROFILE, "nacos").violates, entry.requirement
+
+
+def test_every_entry_has_a_link_a_symptom_and_a_near_miss() -> None:
+    entries = {entry.requirement for entry in KNOWN_FAILURES}
+    assert entries == set(SYMPTOMS) == {requirement for requirement, _, _ in NEAR_MISSES}
+    assert all(entry.link.startswith("https://") for entry in KNOWN_FAILURES)
