@@ -3,7 +3,7 @@
 | folder | what lives there |
 |---|---|
 | `wire` | connections, Distro messages, links with faults, forwarders on real sockets |
-| `targets` | how a node under test is started: embedded, a real Nacos |
+| `targets` | how a node under test is started: embedded, a real Nacos, any process |
 | `node` | one node: the played peer and clients, and the run over all requirements |
 | `requirements` | what a node must do, one sentence and one check each |
 | `drivers` | clusters of every kind behind one contract: model, embedded, real, mixed; lockstep |
@@ -13,6 +13,7 @@
 | `sdks` | the official SDKs as black boxes on three nodes |
 | `simulation` | random timed runs of the model, written as traces |
 | `scenario` | the explorer for the command line; counterexamples as scenarios |
+| `plugin` | the pytest plugin: a cluster for tests, requirements as test items |
 | `waiting` | clocks, and the one way to wait |
 | `gate`, `report` | the pipeline and what it says |
 | `cli` | the command, one file a verb |

@@ -15,7 +15,7 @@ from distro_conformance.language.recording import record
 from distro_conformance.language.replay import Replay, replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
-from distro_conformance.verdict import Verdict
+from distro_conformance.verdict import TargetError, Verdict
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import read_ndjson
 
@@ -119,3 +119,78 @@ def test_a_change_that_never_arrives_is_recorded_to_the_end(tmp_path: Path) -> N
 
 def _events(directory: Path) -> list[Event]:
     return list(read_ndjson(directory / "run.ndjson").events)
+
+
+ONE_REQUEST = """
+nodes a b
+connect c1 a
+lose-reply a->b CHANGE c1      # it takes effect
+register c1 web 10.0.0.1:80 version=1
+advance 1.1s
+expect b has c1 web 10.0.0.1:80 version=1
+advance 10s
+duplicate a->b CHANGE
+register c1 web 10.0.0.1:80 version=2
+expect within 2s: b has c1 web 10.0.0.1:80 version=2
+hold a->b
+register c1 web 10.0.0.1:80 version=3
+advance 1.1s
+deliver a->b CHANGE c1         # the link stays held
+expect b has c1 web 10.0.0.1:80 version=3
+register c1 web 10.0.0.1:80 version=4
+advance 1.1s
+answer-late a->b CHANGE c1
+expect b has c1 web 10.0.0.1:80 version=4
+reply a->b CHANGE c1
+register c1 web 10.0.0.1:80 version=5
+advance 1.1s
+duplicate held a->b CHANGE c1  # a copy arrives, it waits on
+expect b has c1 web 10.0.0.1:80 version=5
+register c1 web 10.0.0.1:80 version=6
+advance 10ms
+release a->b
+advance 5s
+hold a->b
+register c1 web 10.0.0.1:80 version=7
+advance 1.1s
+swallow held a->b CHANGE c1    # acknowledged: only a verify repairs it
+release a->b
+advance 100ms
+expect b has c1 web 10.0.0.1:80 version=6
+expect within 12s: b has c1 web 10.0.0.1:80 version=7
+hold a->b
+register c1 web 10.0.0.1:80 version=8
+advance 1.1s
+drop held a->b CHANGE c1       # lost: sent again when its sender has given it up
+release a->b
+advance 100ms
+expect b has c1 web 10.0.0.1:80 version=7
+expect within 12s: b has c1 web 10.0.0.1:80 version=8
+"""
+
+OTHER_CLIENTS = """
+nodes a b c
+connect c1 a
+batch c1 web 10.0.0.1:80, 10.0.0.1:81 zone=x
+expect within 2s: query web at b shows 10.0.0.1:80 and 10.0.0.1:81 zone=x
+http register api 10.0.0.9:80 at b
+expect within 3s: query api everywhere shows 10.0.0.9:80
+http beat api 10.0.0.9:80 at c
+http deregister api 10.0.0.9:80 at a
+expect within 3s: query api everywhere shows nothing
+silent c1
+expect within 40s: query web everywhere shows nothing
+members c: a c
+expect within 5s: c counts a UP
+"""
+
+
+@pytest.mark.parametrize("text", [ONE_REQUEST, OTHER_CLIENTS], ids=["one request", "other clients"])
+def test_what_the_words_say_happens_on_nodes(text: str) -> None:
+    played = replay(parse(text), target="embedded")
+    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+
+
+def test_a_request_that_is_not_there_cannot_be_decided() -> None:
+    with pytest.raises(TargetError, match="'deliver a->b CHANGE': no such message waits on the link"):
+        replay(parse("nodes a b\nhold a->b\ndeliver a->b CHANGE"), target="embedded")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from distro_conformance.drivers.cluster import CannotError, Ends
 from distro_conformance.drivers.service_lists import projection
 from distro_model.actions import Action, Advance, Restart
-from distro_model.clock import observe, start
+from distro_model.clock import IllegalActionError, observe, start
 from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
@@ -31,7 +31,7 @@ class ModelClock:
 
 
 class ModelCluster:
-    """Raises UnknownMutantError when it starts; an action that a guard forbids raises IllegalActionError."""
+    """Raises UnknownMutantError when it starts; an action that a guard forbids raises CannotError."""
 
     incomparable = None
 
@@ -62,7 +62,10 @@ class ModelCluster:
         return self._states.guard(action)
 
     async def perform(self, action: Action) -> None:
-        self._states = self._states.after(action)
+        try:
+            self._states = self._states.after(action)
+        except IllegalActionError as error:
+            raise CannotError(str(error)) from error
         if isinstance(action, Restart):
             self._givers[action.node] = set()
         for outcome in self._states.outcomes:

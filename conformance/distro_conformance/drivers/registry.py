@@ -11,7 +11,9 @@ from distro_conformance.drivers.lockstep import LockstepCluster
 from distro_conformance.drivers.mixed import MixedCluster
 from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.nacos import NacosCluster
+from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.release import STRICT
+from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
@@ -19,12 +21,10 @@ from distro_traces.ndjson import Recorder
 
 FORMS: Mapping[str, str] = {
     "model": "no nodes, the model alone",
-    "embedded": "reference nodes in this process, in virtual time",
-    "nacos:VERSION": "real servers, fetched with Maven on first use: nacos:2.2.4",
-    "nacos:DIRECTORY": "real servers from a directory of jars, or from an unpacked distribution",
+    **NODE_FORMS,
     "mixed:VERSION": "one real server, the others reference nodes of its release",
 }
-"""What can be written, and what it is."""
+"""What can be written where several nodes are wanted, and what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,13 @@ def _mixed(rest: str, wishes: Wishes) -> Resolved:
     return Resolved(cluster, _own_profile(f"mixed:{rest}", cluster.profile, wishes))
 
 
+def _process(rest: str, wishes: Wishes) -> Resolved:
+    cluster = ProcessCluster(rest, wishes.recorder)
+    if wishes.mutant is not None or wishes.lease_ms is not None:
+        raise UsageError(f"the target process:{rest} has no mutants and takes no lease from a scenario")
+    return Resolved(cluster, wishes.profile or cluster.profile)
+
+
 def _no_argument(kind: str, rest: str) -> None:
     if rest:
         raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
@@ -117,4 +124,5 @@ _KINDS: Mapping[str, Callable[[str, Wishes], Resolved]] = {
     "embedded": _embedded,
     "nacos": _nacos,
     "mixed": _mixed,
+    "process": _process,
 }

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from distro_conformance.targets import leash
@@ -30,8 +30,10 @@ def find_java() -> str:
     return java
 
 
-async def start_leashed(command: Sequence[str], console: Path, cwd: Path) -> asyncio.subprocess.Process:
-    """Start a command that ends with us; its output goes to the file `console`."""
+async def start_leashed(
+    command: Sequence[str], console: Path, cwd: Path, environment: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
+    """Start a command that ends with us; its output goes to the file `console`. `environment` None: ours."""
     with console.open("wb") as output:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", _LEASH, str(os.getpid()), *command),
@@ -39,6 +41,7 @@ async def start_leashed(command: Sequence[str], console: Path, cwd: Path) -> asy
             stdout=output,
             stderr=output,
             cwd=cwd,
+            env=environment,
             start_new_session=True,
         )
 

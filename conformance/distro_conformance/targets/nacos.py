@@ -140,7 +140,7 @@ class NacosServer:
 
     async def get(self, path: str) -> str:
         """The body of the answer to an HTTP GET, empty when there is none (yet)."""
-        return await asyncio.to_thread(_get, f"http://{self.address}{path}")
+        return await asyncio.to_thread(get, f"http://{self.address}{path}") or ""
 
     def log(self, name: str) -> Path:
         """A log file by its short name, `protocol-distro` for instance (real-nacos.md section 7)."""
@@ -188,13 +188,13 @@ class NacosServer:
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 
-def _get(url: str) -> str:
-    """The body of an answer, empty when there is none (yet)."""
+def get(url: str) -> str | None:
+    """The body of a good answer; None when there is none (yet)."""
     try:
         with _direct.open(url, timeout=1.0) as answer:
             return str(answer.read().decode("utf-8", "replace"))
     except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
-        return ""
+        return None
 
 
 def _reason(log: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
+from distro_conformance.targets.process import ProcessTarget
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import UsageError
 
@@ -13,6 +14,8 @@ FORMS: Mapping[str, str] = {
     "embedded": "a reference node in this process, under virtual time",
     "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
     "nacos:DIRECTORY": "a real server from a directory of jars that Maven resolved",
+    "process:FILE.toml": "any server that takes a member list, started as the file says",
+    "process:COMMAND": "the same by a command that holds {port} and {members}",
 }
 """What can be written, and what it is."""
 
@@ -47,4 +50,14 @@ def _nacos(rest: str, profile: str | None, mutant: str | None) -> Target:
     return NacosTarget(rest, profile)
 
 
-_KINDS: dict[str, Callable[[str, str | None, str | None], Target]] = {"embedded": _embedded, "nacos": _nacos}
+def _process(rest: str, profile: str | None, mutant: str | None) -> Target:
+    if mutant is not None:
+        raise UsageError(f"the target process:{rest} has no mutants; they are built into the embedded node only")
+    return ProcessTarget(rest, profile)
+
+
+_KINDS: dict[str, Callable[[str, str | None, str | None], Target]] = {
+    "embedded": _embedded,
+    "nacos": _nacos,
+    "process": _process,
+}

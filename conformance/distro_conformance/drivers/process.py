@@ -1,0 +1,44 @@
+"""Servers started as processes, by a description or a command: whatever takes a member list. Time is real.
+
+Where the description says how a server is told an offset to its peers' ports (`{offset}`), each directed link is a
+forwarder of ours; otherwise no fault can be put on any link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Sequence
+
+from distro_conformance.drivers.nacos import RealTimeCluster, forward
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.process import HOST, ProcessServer, description_of
+from distro_conformance.wire.links import Link
+from distro_traces.ndjson import Recorder
+
+
+class ProcessCluster(RealTimeCluster):
+    """`text` is what stands after `process:`. Raises UsageError."""
+
+    def __init__(self, text: str, recorder: Recorder | None = None) -> None:
+        super().__init__(recorder)
+        self.kind = f"process:{text}"
+        self._described = description_of(text)
+        self.profile = self._described.profile
+        self._stack = contextlib.AsyncExitStack()
+
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        self.names = tuple(names)
+        ports = dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
+        members = [f"{HOST}:{port}" for port in ports.values()]
+        offsets: dict[str, int] = {}
+        if self._described.takes_offset:
+            self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(names, 2)}
+            offsets = await forward(self._stack, self.links, ports)
+        for name, port in ports.items():
+            self.servers[name] = ProcessServer(self._described, port, members, offsets.get(name))
+        await self._begin(profile)
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self._stack.aclose()

@@ -1,0 +1,234 @@
+"""Any server that takes a member list, started as a process: what its description file or command says.
+
+A description is a small TOML file. Its texts may hold `{port}`, `{sdk_port}`, `{cluster_port}`, `{address}`,
+`{members}` (all of them, with commas), `{home}` (a directory of its own, removed at the end) and `{offset}` (what the
+server adds to a peer's port when it connects to it: with it the kit can stand between the members).
+
+    command = ["java", "-jar", "server.jar", "--server.port={port}"]
+    member = ["--member", "{member}"]        # added to the command for each other member
+    profile = "nacos-2.2.4"                  # whose behaviour is expected; --profile wins
+    [environment]                            # beside that of the kit
+    [files]                                  # path below {home} = content; {member_lines} is one member a line
+    [ready]                                  # until then it counts as starting; default: its SDK port takes a client
+    line = "started"                         # on its standard output or error
+    http = "/health"                         # answers with status 200
+    seconds = 60
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distro_conformance.node.player import PlayedClient
+from distro_conformance.release import STRICT, release_of
+from distro_conformance.targets import jvm
+from distro_conformance.targets.nacos import get
+from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.waiting import RealClock, eventually
+
+HOST = "127.0.0.1"
+SUFFIX = ".toml"
+_TABLES = ("environment", "files", "ready")
+_KEYS = {"command": list, "member": list, "profile": str, **dict.fromkeys(_TABLES, dict)}
+_READY_KEYS = {"line": str, "http": str, "seconds": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """How a server is started. `directory` is where its command runs."""
+
+    command: tuple[str, ...]
+    directory: Path
+    member: tuple[str, ...] = ()
+    profile: str = STRICT
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    ready_line: str | None = None
+    ready_http: str | None = None
+    ready_seconds: int = 60
+
+    @property
+    def takes_offset(self) -> bool:
+        """Whether it can be told to look for its peers at our links."""
+        texts = (*self.command, *self.member, *self.environment.values(), *self.files.values())
+        return any("{offset}" in text for text in texts)
+
+
+def description_of(text: str) -> Description:
+    """What stands after `process:`, a description file or a command. Raises UsageError."""
+    if not text.strip():
+        raise UsageError(f"process: needs a description, process:FILE{SUFFIX}, or a command with {{port}} in it")
+    if not text.endswith(SUFFIX):
+        return _checked(Description(tuple(shlex.split(text)), Path.cwd()), text)
+    path = Path(text)
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the description {path}: {error}") from error
+    _refuse_unknown(found, _KEYS, path, "")
+    ready = found.get("ready", {})
+    _refuse_unknown(ready, _READY_KEYS, path, "ready.")
+    described = Description(
+        tuple(map(str, found.get("command", ()))),
+        path.resolve().parent,
+        tuple(map(str, found.get("member", ()))),
+        found.get("profile", STRICT),
+        {key: str(value) for key, value in found.get("environment", {}).items()},
+        {key: str(value) for key, value in found.get("files", {}).items()},
+        ready.get("line"),
+        ready.get("http"),
+        ready.get("seconds", 60),
+    )
+    return _checked(described, str(path))
+
+
+def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, type], path: Path, prefix: str) -> None:
+    for key, value in found.items():
+        if key not in known:
+            raise UsageError(f"{path}: there is no key '{prefix}{key}'; keys are {', '.join(known)}")
+        if not isinstance(value, known[key]):
+            raise UsageError(f"{path}: '{prefix}{key}' is a {known[key].__name__}, not {value!r}")
+
+
+def _checked(described: Description, name: str) -> Description:
+    if not described.command or not any("{port}" in text for text in (*described.command, *described.files.values())):
+        raise UsageError(f"{name}: the command (or a file) has to say {{port}}, where the server shall listen")
+    release_of(described.profile)
+    return described
+
+
+class ProcessServer:
+    """One server process at a base port. `start` and `stop` may alternate; `close` removes its home."""
+
+    def __init__(self, described: Description, port: int, members: Sequence[str], offset: int | None = None) -> None:
+        self.address = f"{HOST}:{port}"
+        self._described, self._port, self._offset = described, port, offset
+        self._members = tuple(members)
+        self._home = Path(tempfile.mkdtemp(prefix=f"distrocheck-process-{port}-"))
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
+        """Returns when it is ready. Raises TargetError with what it wrote last."""
+        require_free(self._port)
+        self._write_files()
+        described = self._described
+        others = [member for member in self._members if member != self.address]
+        command = [self._filled(text) for text in described.command]
+        command += [self._filled(text).replace("{member}", other) for other in others for text in described.member]
+        program = described.directory / command[0]
+        if not shutil.which(command[0]) and not program.is_file():
+            raise TargetError(f"there is no program '{command[0]}' to start, neither in the path nor as {program}")
+        environment = {**os.environ, **{key: self._filled(text) for key, text in described.environment.items()}}
+        self._process = await jvm.start_leashed(command, self._console, described.directory, environment)
+
+        async def ready() -> bool | None:
+            if self.pid is None:
+                raise self._failed("ended while it was starting")
+            return await self._is_ready() or None
+
+        if await eventually(ready, RealClock(), described.ready_seconds * 1000, step_ms=50) is None:
+            await self.stop()
+            raise self._failed(f"is not ready after {described.ready_seconds} s")
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            await jvm.stop(self._process)
+            self._process = None
+
+    async def close(self) -> None:
+        await self.stop()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        """Into the files that name them; whether the server watches them is its own matter."""
+        self._members = tuple(addresses)
+        self._write_files()
+
+    async def members(self) -> Mapping[str, str]:
+        """All as UP: only the protocol tells, and a server need not have an API for it."""
+        return dict.fromkeys(self._members, "UP")
+
+    async def _is_ready(self) -> bool:
+        described = self._described
+        if described.ready_line is not None:
+            return described.ready_line in self._console.read_text("utf-8", "replace")
+        if described.ready_http is not None:
+            return await asyncio.to_thread(get, f"http://{self.address}{described.ready_http}") is not None
+        try:
+            await (await PlayedClient.connect(with_offset(self.address, SDK_OFFSET))).close()
+        except TargetError:
+            return False
+        return True
+
+    def _write_files(self) -> None:
+        for name, text in self._described.files.items():
+            path = self._home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self._filled(text), encoding="utf-8")
+
+    def _filled(self, text: str) -> str:
+        values = {
+            "port": self._port,
+            "sdk_port": self._port + SDK_OFFSET,
+            "cluster_port": self._port + CLUSTER_OFFSET,
+            "address": self.address,
+            "members": ",".join(self._members),
+            "member_lines": "".join(f"{member}\n" for member in self._members),
+            "home": self._home,
+            "offset": CLUSTER_OFFSET if self._offset is None else self._offset,
+        }
+        for name, value in values.items():
+            text = text.replace(f"{{{name}}}", str(value))
+        return text
+
+    @property
+    def _console(self) -> Path:
+        return self._home / "console.txt"
+
+    def _failed(self, what: str) -> TargetError:
+        said = " ".join(self._console.read_text("utf-8", "replace").split())[-400:]
+        return TargetError(f"{self._described.command[0]} at {self.address} {what}: {said or 'it wrote nothing'}")
+
+
+class ProcessTarget:
+    """`process:FILE.toml` or `process:COMMAND` as the node under test."""
+
+    kind = "process"
+
+    def __init__(self, text: str, profile: str | None) -> None:
+        self.spec = f"process:{text}"
+        self._described = description_of(text)
+        self.profile = profile or self._described.profile
+        self.clock = RealClock()
+        (self._port,) = free_base_ports()
+        self._server: ProcessServer | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self._port}"
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
+        on_progress(f"starting {self._described.command[0]} at {self.address}")
+        self._server = ProcessServer(self._described, self._port, sorted((self.address, *other_members)))
+        await self._server.start()
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+            self._server = None

@@ -1,0 +1,115 @@
+"""Any server as a process: what its description may say, and the page "Test your own server", done as it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import parse, read
+from distro_conformance.node.run import run_node_conformance
+from distro_conformance.targets.process import description_of
+from distro_conformance.verdict import TargetError, UsageError, Verdict
+
+ROOT = Path(__file__).parents[2]
+SERVE = ROOT / "docs" / "examples" / "serve.toml"
+TOY = ROOT / "docs" / "examples" / "toy-server"
+
+
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("command = ['x']", "has to say {port}"),
+        ("comand = ['x', '{port}']", "there is no key 'comand'; keys are command, member, profile"),
+        ("command = 'x {port}'", "'command' is a list, not 'x {port}'"),
+        (
+            "command = ['x', '{port}']\n[ready]\nlines = 'up'",
+            "there is no key 'ready.lines'; keys are line, http, seconds",
+        ),
+        ("command = ['x', '{port}']\nprofile = '2.2.4'", "no profile '2.2.4'"),
+        ("command = [", "cannot read the description"),
+    ],
+)
+def test_a_description_that_is_none_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        description_of(str(path))
+    assert complaint in str(refused.value)
+
+
+def test_what_stands_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
+    assert description_of("./toy {port} 'a b'").command == ("./toy", "{port}", "a b")
+    for text, complaint in (("", "needs a description"), ("./toy", "has to say {port}"), ("no.toml", "cannot read")):
+        with pytest.raises(UsageError, match=complaint):
+            description_of(text)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("no-such-program {port}", "there is no program 'no-such-program' to start"),
+        ("sh -c 'echo out of order; exit 3' {port}", "ended while it was starting: out of order"),
+    ],
+)
+def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> None:
+    with pytest.raises(TargetError, match=complaint):
+        run_node_conformance(f"process:{command}", requirement_ids=["DISTRO-SYNC-001"])
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_our_own_node_conforms_as_a_process_too() -> None:
+    report = run_node_conformance(f"process:{SERVE}", requirement_ids=["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
+    assert report.verdict is Verdict.CONFORMS
+    assert report.profile == "nacos-2.2.4"
+
+
+@pytest.mark.wire
+@pytest.mark.slow
+@pytest.mark.usefixtures("_installed")
+def test_processes_are_paused_and_killed() -> None:
+    played = replay(read(ROOT / "docs" / "examples" / "killed-and-paused.scenario"), target=f"process:{SERVE}")
+    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_without_an_offset_no_fault_can_be_put_on_a_link() -> None:
+    played = replay(parse("nodes a b\ncut a->b"), target=f"process:{SERVE}")
+    assert played.verdict is Verdict.INCONCLUSIVE
+    assert "no link of ours leads from a to b on process:" in played.steps[0].outcome
+
+
+@pytest.mark.wire
+@pytest.mark.slow
+def test_the_page_does_what_it_says(tmp_path: Path) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("there is no Go here")
+    toy = shutil.copytree(TOY, tmp_path / "toy-server")
+    built = subprocess.run(["go", "build", "-o", "toy", "."], cwd=toy, capture_output=True, text=True, check=False)
+    if built.returncode != 0 and "proxy" in built.stderr:
+        pytest.skip(f"the Go modules cannot be fetched: {built.stderr}")
+    assert built.returncode == 0, built.stderr
+    command = [sys.executable, "-c", "from distro_conformance.cli import main; main()", "test", "node"]
+    ran = subprocess.run(
+        [*command, "--target", "process:toy.toml", "--json"], cwd=toy, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1, ran.stderr
+    found = {row["id"]: row for row in json.loads(ran.stdout)["requirements"]}
+    assert found["DISTRO-SYNC-001"]["message"] == "expected the instance's metadata; seen: {}"
+    assert found["DISTRO-SYNC-002"]["message"].startswith("expected a DELETE of ")
+    assert found["DISTRO-HOLDER-001"]["verdict"] == "violates"
+    assert found["DISTRO-IPPORT-001"]["verdict"] not in ("conforms", "violates"), "it has no HTTP API"
