@@ -28,6 +28,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "explore": ("explore", "Search all that can happen in a bounded cluster of the model."),
             "simulate": ("simulate", "Run the model at random through time, as long as you like, into traces."),
             "check": ("check", "Evaluate the invariants over recorded traces."),
+            "validate": ("validating", "Hold every row of a trace against the model."),
             "audit": ("auditing", "Ask live members what they hold, and name the clients about which they differ."),
             "compact": ("compacting", "Write recordings as Parquet by run, sorted and packed, with a manifest."),
             "query": ("querying", "Ask traces and violations in SQL."),

@@ -1,0 +1,159 @@
+"""How fast a trace is held against the model, and how many altered traces are found out.
+
+    python bench/validate.py --json [--quick]
+
+Traces come from the simulator, with all faults. Each alteration changes one row and renumbers the rows, so that no gap
+gives it away: a value altered, a row dropped, moved within its node, doubled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from distro_conformance.simulation.faults import faults_named
+from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_model.profiles import profile_named
+from distro_spark.validation.validate import validate
+from distro_traces.event import Event, Kind, Outcome
+from distro_traces.header import Header
+from distro_traces.ndjson import TraceFile
+from distro_traces.reading import read_run
+
+PROFILE = "nacos-2.2.4"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="within a minute")
+    parser.add_argument("--alterations", type=int, help="of each kind; default 1000, quick 100")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        large = _made(Path(directory, "large"), duration_s=1_000 if options.quick else 20_000, clients=10, seed=1)
+        small = [_made(Path(directory, f"small-{n}"), duration_s=60, clients=3, seed=n) for n in range(5)]
+    judged = validate(large.header, large.events, profile_named(PROFILE))
+    assert judged.accepted, judged.rejection
+    figures: dict[str, float] = {
+        "events": judged.events,
+        "seconds": round(judged.seconds, 3),
+        "events_per_s": round(judged.events / judged.seconds),
+    }
+    half = validate(large.header, _first_half(large.events), profile_named(PROFILE))
+    ratios = {"cost_per_event_whole_over_half": (judged.seconds / judged.events) / (half.seconds / half.events)}
+    each = options.alterations or (100 if options.quick else 1_000)
+    for name, alter in ALTERATIONS.items():
+        found, missed = _tried(name, alter, small, each)
+        figures[f"{name}_rejected"] = found
+        figures[f"{name}_tried"] = each
+        ratios[f"{name}_rejected"] = found / each
+        if not options.json:
+            print(f"{name}: {found} of {each}; not found out: {dict(missed.most_common(6))}")
+    print(json.dumps({"bench": "validate", "figures": figures, "ratios": {k: round(v, 3) for k, v in ratios.items()}}))
+
+
+def _made(out: Path, *, duration_s: float, clients: int, seed: int) -> TraceFile:
+    simulate(
+        SimulationOptions(
+            out=out,
+            nodes=3,
+            clients=clients,
+            duration_s=duration_s,
+            seed=seed,
+            faults=faults_named("all"),
+            profile=PROFILE,
+            mutant=None,
+        ),
+        lambda _: None,
+    )
+    run = sorted(out.glob("run=*"))[0]
+    return read_run(run)
+
+
+def _first_half(events: Sequence[Event]) -> list[Event]:
+    last_ms = max(event.at_ms for event in events) // 2
+    return [event for event in events if event.at_ms <= last_ms]
+
+
+Alter = Callable[[random.Random, list[Event], int], list[Event] | None]
+
+
+def _tried(name: str, alter: Alter, traces: Sequence[TraceFile], times: int) -> tuple[int, Counter[str]]:
+    """How many alterations were rejected, and of the others the kinds of row that were altered."""
+    choose = random.Random(name)
+    found, missed, done = 0, Counter[str](), 0
+    while done < times:
+        trace = choose.choice(traces)
+        at = choose.randrange(len(trace.events))
+        kind = trace.events[at].kind
+        if kind in (Kind.CHECKPOINT, Kind.RUN_STARTED):
+            continue  # not steps of a cluster
+        altered = alter(choose, list(trace.events), at)
+        if altered is None:
+            continue
+        done += 1
+        rows = list(_renumbered(trace.header, altered))
+        if validate(trace.header, rows, profile_named(PROFILE), shorten=False).accepted:
+            missed[f"{kind} {trace.events[at].operation or ''}".strip()] += 1
+        else:
+            found += 1
+    return found, missed
+
+
+def _renumbered(header: Header, events: Sequence[Event]) -> Iterator[Event]:
+    numbers = dict.fromkeys(header.nodes, 0)
+    for event in events:
+        numbers[event.node] += 1
+        yield replace(event, seq=numbers[event.node])
+
+
+def _dropped(_: random.Random, events: list[Event], at: int) -> list[Event]:
+    return events[:at] + events[at + 1 :]
+
+
+def _doubled(_: random.Random, events: list[Event], at: int) -> list[Event]:
+    return [*events[: at + 1], events[at], *events[at + 1 :]]
+
+
+def _moved(choose: random.Random, events: list[Event], at: int) -> list[Event] | None:
+    """To another place among the rows of its node."""
+    node = events[at].node
+    places = [place for place, event in enumerate(events) if event.node == node and abs(place - at) > 1]
+    event = events.pop(at)
+    events.insert(choose.choice(places), event)
+    return events
+
+
+def _altered(choose: random.Random, events: list[Event], at: int) -> list[Event] | None:
+    """One value another one of its kind."""
+    event = events[at]
+    names = [name for name in _VALUES if getattr(event, name) is not None]
+    if not names:
+        return None
+    name = choose.choice(names)
+    events[at] = replace(event, **{name: _another(choose, getattr(event, name))})
+    return events
+
+
+_VALUES = ("client", "revision", "digest", "outcome", "owned", "message")
+
+
+def _another(choose: random.Random, value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, Outcome):
+        return choose.choice([outcome for outcome in Outcome if outcome is not value])
+    return value + 1 if isinstance(value, int) else f"{value}x"
+
+
+ALTERATIONS: dict[str, Alter] = {"altered": _altered, "dropped": _dropped, "moved": _moved, "doubled": _doubled}
+
+if __name__ == "__main__":
+    main()

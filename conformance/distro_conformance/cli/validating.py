@@ -1,0 +1,87 @@
+"""`distrocheck validate TRACE`: one trace against the model, with the reason of a rejection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.paths import readable
+from distro_conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from distro_spark.validation.verdict import Rejection
+    from distro_traces.event import Event
+
+
+@app.command()
+def validate(
+    trace: Annotated[Path, typer.Argument(help="A trace (NDJSON or Parquet), or a directory.")],
+    run: Annotated[str | None, typer.Option(help="Which run, where there are several.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Whose behaviour is expected; else that of the trace.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Hold every row of a trace against the model: accepted, or the first row that no transition explains."""
+    from distro_model.profiles import profile_named
+    from distro_spark.validation.validate import validate as run_validation
+    from distro_traces.reading import read_run
+
+    found = read_run(readable(trace, "trace"), run)
+    rules = profile_named(profile or found.header.profile)
+    with progress() as on_progress:
+        on_progress(f"{len(found.events)} rows")
+        judged = run_validation(found.header, found.events, rules)
+    verdict = Verdict.CONFORMS if judged.accepted else Verdict.VIOLATES
+    if judged.accepted and (judged.undecided or found.rejected or found.cut):
+        verdict = Verdict.INCONCLUSIVE
+    if json:
+        document = {
+            "accepted": judged.accepted,
+            "events": judged.events,
+            "undecided": judged.undecided,
+            "seconds": round(judged.seconds, 3),
+            "rejection": None if judged.rejection is None else _document(judged.rejection),
+            "verdict": verdict,
+            "run": found.header.run,
+            "profile": rules.name,
+        }
+        print_json("validate", document)
+    else:
+        _print(judged.rejection)
+        row(
+            verdict,
+            f"{judged.events} rows of {found.header.run}, {judged.undecided} not decided, {judged.seconds:.1f} s",
+        )
+    raise typer.Exit(verdict.exit_code)
+
+
+def _print(rejection: Rejection | None) -> None:
+    if rejection is None:
+        return
+    from distro_traces.exports.causal import describe
+
+    say(f"no transition is this row: {_place(rejection.event)}: {describe(rejection.event)}")
+    for candidate in rejection.candidates:
+        say(f"  {candidate}")
+    say(f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:")
+    for event in rejection.minimal:
+        say(f"  {_place(event)}: {describe(event)}")
+
+
+def _place(event: Event) -> str:
+    return f"{event.node} row {event.seq} at {event.at_ms} ms"
+
+
+def _document(rejection: Rejection) -> dict[str, Any]:
+    return {
+        "event": rejection.event.to_json(),
+        "candidates": [
+            {"transition": each.transition, "guard": each.guard, "expected": each.expected, "seen": each.seen}
+            for each in rejection.candidates
+        ],
+        "minimal": [event.to_json() for event in rejection.minimal],
+    }

@@ -1,0 +1,348 @@
+"""One client through a trace: the set of states in which each node may hold it, given its rows so far.
+
+A request that arrives is a step of the model (`distro_model.step`); the rows about state and the answer that follow
+keep those outcomes that agree, and none left is a rejection. Content travels as a digest, which is all that the rules
+need: a client publishes one thing, named by its digest. What a node holds is unknown until its start or a row tells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from distro_model.events import (
+    ClientConnected,
+    ClientDisconnected,
+    InstanceDeregistered,
+    InstanceRegistered,
+    LeaseCheckDue,
+    Reply,
+    RequestReceived,
+)
+from distro_model.events import Event as Input
+from distro_model.messages import Change, Content, Delete, Request, Verify
+from distro_model.node import NodeState, fresh_node
+from distro_model.profile import Profile
+from distro_model.step import step
+from distro_spark.validation.cluster import ClusterRows
+from distro_spark.validation.verdict import Candidate, Rejection, rejected
+from distro_traces.content import digest
+from distro_traces.event import Event, Kind, Outcome
+
+NOTHING_PUBLISHED = digest(())
+_SERVICE = "content"
+_LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
+
+_View = tuple[bool, int, str] | None  # native, revision, digest
+_States = frozenset[NodeState]
+
+
+@dataclass(slots=True)
+class _Handled:
+    """A request at its receiver: before, and what each possible state made of it with which answer."""
+
+    before: _States
+    outcomes: frozenset[tuple[NodeState, str]]
+    changed: bool
+    shown: bool = False
+
+
+@dataclass(slots=True)
+class _Holder:
+    """One node, as far as this client goes. `states` is None while nothing is known."""
+
+    life: int
+    states: _States | None
+    handled: dict[str, _Handled] = field(default_factory=dict)
+
+
+class ClientRows:
+    """The rows of one client, in causal order."""
+
+    def __init__(self, client: str, profile: Profile, cluster: ClusterRows, clock: str) -> None:
+        self._client, self._profile, self._cluster = client, profile, cluster
+        self._slack_ms = _LEASE_SLACK_MS[clock]
+        self._holders: dict[str, _Holder] = {}
+        self._held: defaultdict[str, set[tuple[int, str]]] = defaultdict(set)  # ever, by node: what snapshots may give
+        self.undecided = 0
+
+    def take(self, event: Event) -> Rejection | None:
+        """Why no transition is this row, or None."""
+        if "#" in self._client or not self._cluster.observed.state_of(event.node):
+            self.undecided += 1  # ip:port clients live by beats and hashes, of which there are no rows
+            return None
+        holder = self._holder(event)
+        rejection = self._judge(event, holder)
+        if rejection is None or self._cluster.observed.lossless:
+            return rejection
+        return self._learn(event, holder)  # a row may be missing that would explain this one
+
+    def _judge(self, event: Event, holder: _Holder) -> Rejection | None:
+        if event.kind in _OWN and holder.states is not None:
+            return self._own(event, holder, holder.states)
+        match event.kind:
+            case Kind.REQUEST_SENT:
+                return self._sent(event, holder)
+            case Kind.REQUEST_RECEIVED:
+                self._received(event, holder)
+            case Kind.REPLICA_APPLIED | Kind.REPLICA_REMOVED:
+                return self._copied(event, holder)
+            case Kind.REPLY_SENT:
+                return self._answered(event, holder)
+            case Kind.OBSERVED:
+                return self._observed(event, holder)
+        return None
+
+    def _holder(self, event: Event) -> _Holder:
+        life = self._cluster.lives[event.node]
+        holder = self._holders.get(event.node)
+        if holder is None or holder.life != life:
+            states = None
+            if event.node in self._cluster.started_ms:
+                node = fresh_node(event.node, (), self._cluster.started_ms[event.node])
+                states = frozenset((node.changed(loaded=True),))
+            holder = self._holders[event.node] = _Holder(life, states)
+        return holder
+
+    def _own(self, event: Event, holder: _Holder, states: _States) -> Rejection | None:
+        """What its own connection made of a client."""
+        transition, inputs = _own_inputs(event, self._client)
+        is_there = any(self._view(state) for state in states)
+        if event.kind is Kind.CLIENT_DISCONNECTED and not is_there:
+            return rejected(event, transition, "the client is held until then", "nothing", "disconnected")
+        after = frozenset(self._after(state, one).node for state in states for one in inputs)
+        return self._keep(event, holder, after, transition)
+
+    def _sent(self, event: Event, holder: _Holder) -> Rejection | None:
+        if holder.states is None:
+            self.undecided += 1
+            return None
+        views = {self._view(state) for state in holder.states}
+        if event.operation == "DELETE":
+            fits, guard = None in views, "the client is gone here"
+        elif event.operation == "VERIFY":
+            fits = any(view and view[0] and self._revision_fits(event, view[1]) for view in views)
+            guard = "it is the owner, and this its revision"
+        else:
+            fits = any(
+                view and view[0] and self._revision_fits(event, view[1]) and event.digest in (None, view[2])
+                for view in views
+            )
+            guard = "it is the owner, and sends what it holds"
+        return None if fits else rejected(event, f"send {event.operation}", guard, _shown(views), _of_row(event))
+
+    def _received(self, event: Event, holder: _Holder) -> None:
+        request = _request(event, self._client)
+        if request is None or holder.states is None or event.message is None:
+            self.undecided += 1
+            return
+        received = RequestReceived(event.at_ms, event.peer or "", request)
+        outcomes, changed = set(), False
+        for state in holder.states:
+            after = self._after(state, received)
+            answer = next((output.answer.result.value for output in after.outputs if isinstance(output, Reply)), "")
+            outcomes.add((after.node, answer))
+            changed = changed or self._view(after.node) != self._view(state)
+        holder.handled[event.message] = _Handled(holder.states, frozenset(outcomes), changed)
+        self._set(event.node, holder, frozenset(node for node, _ in outcomes))
+
+    def _copied(self, event: Event, holder: _Holder) -> Rejection | None:
+        handled = self._cause(event, holder)
+        if handled is not None:
+            if handled.shown:
+                return rejected(
+                    event, "apply a request", "its effect is reported once", "reported before", _of_row(event)
+                )
+            handled.shown = True
+            is_told = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
+            if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_told:
+                return rejected(event, "apply a request", "it removes something", "nothing", "removed")
+            return self._keep(event, holder, frozenset(node for node, _ in handled.outcomes), "apply a request")
+        if holder.states is None:
+            return self._learn(event, holder)
+        if event.kind is Kind.REPLICA_REMOVED and event.message is None:
+            if all(self._view(state) is None for state in holder.states):
+                return rejected(event, "end a lease", "the client is held until then", "nothing", "removed")
+            due = LeaseCheckDue(event.at_ms + self._slack_ms)
+            return self._keep(event, holder, frozenset(self._after(s, due).node for s in holder.states), "end a lease")
+        giver = self._giver(event)
+        if giver is not None:
+            return self._loaded(event, holder, holder.states, giver)
+        return rejected(event, "apply a request", "a request for it was received here", "none", _of_row(event))
+
+    def _cause(self, event: Event, holder: _Holder) -> _Handled | None:
+        """The request that the row reports. A node that reports itself does not say which: then the latest unshown."""
+        if event.message is not None:
+            return holder.handled.get(event.message)
+        return next((each for each in reversed(holder.handled.values()) if each.changed and not each.shown), None)
+
+    def _giver(self, event: Event) -> str | None:
+        """Whose snapshot the row may be of."""
+        if event.message is None:
+            return self._cluster.givers.get(event.node)
+        call = self._cluster.calls.get(event.message)
+        sent = None if call is None else call.sent
+        return sent.peer if sent is not None and sent.operation == "SNAPSHOT" else None
+
+    def _loaded(self, event: Event, holder: _Holder, states: _States, giver: str) -> Rejection | None:
+        given = (event.revision or 0, event.digest or NOTHING_PUBLISHED)
+        held = self._held[giver]
+        if self._cluster.observed.state_of(giver) and given[1] not in {content for _, content in held}:
+            shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
+            return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, _of_row(event))
+        copies = [Change(self._client, revision, _content(given[1])) for revision in {given[0], *(r for r, _ in held)}]
+        after = frozenset(
+            self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
+        )
+        return self._keep(event, holder, after | states, "load a snapshot")
+
+    def _answered(self, event: Event, holder: _Holder) -> Rejection | None:
+        handled = holder.handled.get(event.message or "")
+        if handled is None:
+            self.undecided += 1
+            return None
+        del holder.handled[event.message or ""]
+        if event.outcome is Outcome.ERROR:  # refused before a handler saw it
+            self._set(event.node, holder, handled.before)
+            return None
+        answers = {answer for _, answer in handled.outcomes}
+        if event.outcome is not None and event.outcome.value not in answers:
+            return rejected(event, "answer", "it is what the model answers", ", ".join(sorted(answers)), event.outcome)
+        if handled.changed and not handled.shown and self._cluster.observed.lossless:
+            made = _shown({self._view(node) for node, _ in handled.outcomes})
+            return rejected(event, "answer", "what a request made is reported before", made, "no row")
+        return None
+
+    def _observed(self, event: Event, holder: _Holder) -> Rejection | None:
+        if holder.states is None:
+            return self._learn(event, holder)
+        return self._keep(event, holder, holder.states, "read")
+
+    def _learn(self, event: Event, holder: _Holder) -> Rejection | None:
+        """From a row that is the first about its node, or whose predecessors may be missing."""
+        self.undecided += 1
+        holder.states = None
+        if event.digest is None or event.revision is None or event.owned is None:
+            return None
+        node = fresh_node(event.node, (), 0).changed(loaded=True)
+        copy = Change(self._client, event.revision, _content(event.digest))
+        after = self._after(node, RequestReceived(event.at_ms, "", copy)).node
+        if event.owned:
+            connected = self._after(node, ClientConnected(event.at_ms, self._client)).node
+            clients = (replace(c, revision=copy.revision, content=copy.content) for c in connected.clients)
+            after = connected.changed(clients=tuple(clients))
+        self._set(event.node, holder, frozenset((after,)))
+        return None
+
+    def _keep(self, event: Event, holder: _Holder, after: Iterable[NodeState], transition: str) -> Rejection | None:
+        """Of the possible states those that the row agrees with."""
+        after = tuple(after)
+        kept = frozenset(state for state in after if self._agrees(event, self._view(state)))
+        if kept:
+            self._set(event.node, holder, kept)
+            return None
+        views = {self._view(state) for state in after}
+        seen = _of_row(event)
+        candidates = [Candidate(transition, _false_guard(event, view), _shown({view}), seen) for view in views]
+        return Rejection(event, tuple(sorted(candidates, key=str)))
+
+    def _agrees(self, event: Event, view: _View) -> bool:
+        if event.digest is None:
+            return view is None
+        if view is None:
+            return False
+        native, revision, content = view
+        # A recorder of nodes that report themselves fills in whose the client was, also after that node's restart.
+        is_told = event.kind in _OWN or event.message is not None
+        return (
+            (not is_told or event.owned in (None, native))
+            and (event.revision is None or event.revision == revision)
+            and event.digest == content
+        )
+
+    def _revision_fits(self, event: Event, revision: int) -> bool:
+        return event.revision is None or not self._profile.revisions_travel or event.revision == revision
+
+    def _after(self, state: NodeState, event: Input) -> _Step:
+        after = step(state, event, self._profile)
+        return _Step(after.node.changed(tasks=()) if after.node.tasks else after.node, after.outputs)
+
+    def _set(self, node: str, holder: _Holder, states: _States) -> None:
+        holder.states = states
+        for state in states:
+            held = state.client(self._client)
+            if held is not None:
+                self._held[node].add((held.revision, _digest(held.content)))
+
+    def _view(self, state: NodeState) -> _View:
+        held = state.client(self._client)
+        return None if held is None else (held.native, held.revision, _digest(held.content))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    node: NodeState
+    outputs: tuple[object, ...]
+
+
+_OWN = frozenset({Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED})
+
+
+def _own_inputs(event: Event, client: str) -> tuple[str, tuple[Input, ...]]:
+    if event.kind is Kind.CLIENT_CONNECTED:
+        return "connect", (ClientConnected(event.at_ms, client),)
+    if event.kind is Kind.CLIENT_DISCONNECTED:
+        return "disconnect", (ClientDisconnected(event.at_ms, client),)
+    if event.digest in (None, NOTHING_PUBLISHED):
+        return "deregister", (InstanceDeregistered(event.at_ms, client, _SERVICE),)
+    return "register", (InstanceRegistered(event.at_ms, client, _SERVICE, event.digest or ""),)
+
+
+def _request(event: Event, client: str) -> Request | None:
+    match event.operation:
+        case "CHANGE" | "ADD" if event.digest is not None and event.revision is not None:
+            return Change(client, event.revision, _content(event.digest))
+        case "DELETE":
+            return Delete(client)
+        case "VERIFY" if event.revision is not None:
+            return Verify(client, event.revision)
+    return None
+
+
+def _content(content: str) -> Content:
+    return () if content == NOTHING_PUBLISHED else ((_SERVICE, content),)
+
+
+def _digest(content: Content) -> str:
+    return content[0][1] if content else NOTHING_PUBLISHED
+
+
+def _false_guard(event: Event, view: _View) -> str:
+    """The first thing in which the model's state and the row differ, as a sentence."""
+    if event.digest is None:
+        return "the client is gone then"
+    if view is None:
+        return "the client is held then"
+    if event.owned not in (None, view[0]):
+        return "it is native" if event.owned else "it is a copy"
+    if event.digest != view[2]:
+        return "this is its content"
+    return "this is its revision"
+
+
+def _shown(views: Iterable[_View]) -> str:
+    return " or ".join(sorted(_of_view(view) for view in views))
+
+
+def _of_view(view: _View) -> str:
+    if view is None:
+        return "nothing"
+    return f"{'native' if view[0] else 'a copy'}, revision {view[1]}, {view[2]}"
+
+
+def _of_row(event: Event) -> str:
+    if event.digest is None and event.revision is None:
+        return "nothing"
+    native = {True: "native, ", False: "a copy, ", None: ""}[event.owned]
+    return f"{native}revision {event.revision}, {event.digest}"

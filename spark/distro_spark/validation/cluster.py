@@ -1,0 +1,178 @@
+"""What the clients of a trace share: lives of nodes, faults of links, calls on their way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from distro_spark.validation.verdict import Rejection, rejected
+from distro_traces.event import Event, Kind, Outcome
+from distro_traces.header import Header
+
+_OWN_MESSAGE = ("operation", "client", "revision", "digest")
+_ENDED_BY_NETWORK = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.ERROR})
+_ENDS_WITHIN_MS = {"SNAPSHOT": 60_000}
+CALL_ENDS_WITHIN_MS = 10_000
+"""Every call of a server has a time limit of a third to a half of this (wire-protocol.md sections 6.2, 6.8)."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One message id. `received` and `answers` count what the target's end shows."""
+
+    sent: Event | None = None
+    received: int = 0
+    answers: list[Outcome | None] = field(default_factory=list)
+    ended: bool = False
+
+
+class ClusterRows:
+    """Takes the rows in causal order, before the slices do."""
+
+    def __init__(self, header: Header) -> None:
+        self.observed = header.observed
+        self._is_virtual = header.clock == "virtual"
+        self.calls: dict[str, Call] = {}
+        self.lives: defaultdict[str, int] = defaultdict(int)  # how often a node was started or stopped
+        self.down: set[str] = set()
+        self.started_ms: dict[str, int] = {}
+        self.givers: dict[str, str] = {}  # node: whom it asked for a snapshot last
+        self._faults: defaultdict[frozenset[str], set[str]] = defaultdict(set)  # by link, its first words
+        self._latest_ms: dict[str, int] = {}
+        self._stopped_at: dict[str, int] = {}
+
+    def take(self, event: Event) -> Rejection | None:
+        """What is wrong with a row wherever it came from, or None."""
+        match event.kind:
+            case Kind.NODE_STARTED | Kind.NODE_STOPPED:
+                self._life(event)
+                return None
+            case Kind.LINK_FAULT:
+                word = (event.detail or "").partition(" ")[0]
+                self._faults[frozenset((event.node, event.peer or ""))].add(word)
+                return None
+        if self._is_virtual:
+            latest_ms = self._latest_ms.get(event.node, event.at_ms)
+            if event.at_ms < latest_ms:
+                return rejected(event, "any", "virtual time does not go back", f"{latest_ms} ms", f"{event.at_ms} ms")
+            self._latest_ms[event.node] = event.at_ms
+        if event.node in self.down and event.kind is not Kind.REPLY_RECEIVED:
+            return rejected(event, "any", "the node is up", f"{event.node} down", event.kind.value)
+        if event.message is None or event.kind not in _ENDS:
+            return None
+        call = self.calls.setdefault(event.message, Call())
+        return _ENDS[event.kind](self, event, call)
+
+    def _life(self, event: Event) -> None:
+        self.lives[event.node] += 1
+        if event.kind is Kind.NODE_STARTED:
+            self.down.discard(event.node)
+            self.started_ms[event.node] = event.at_ms
+        else:
+            self.down.add(event.node)
+            self._stopped_at[event.node] = event.at_ms
+
+    def _sent(self, event: Event, call: Call) -> Rejection | None:
+        if call.sent is not None:
+            return rejected(event, "send", "a message is sent once", _call(call.sent), _call(event))
+        call.sent = event
+        if event.operation == "SNAPSHOT" and event.peer is not None:
+            self.givers[event.node] = event.peer
+        return None
+
+    def _received(self, event: Event, call: Call) -> Rejection | None:
+        call.received += 1
+        if not self.observed.sending(event.peer or "", event.node):
+            return None
+        if call.sent is None:
+            return self._missing(rejected(event, "receive", "it was sent", "no such message", _call(event)))
+        if _content(call.sent) != _content(event) or (call.sent.node, call.sent.peer) != (event.peer, event.node):
+            return rejected(event, "receive", "it arrives as it was sent", _call(call.sent), _call(event))
+        if call.received > 1 and not self._has_fault(event, "duplicate"):
+            return rejected(event, "receive", "it arrives once", "received before", _call(event))
+        return None
+
+    def _answered(self, event: Event, call: Call) -> Rejection | None:
+        call.answers.append(event.outcome)
+        if len(call.answers) > call.received:
+            received, answers = f"{call.received} received", f"{len(call.answers)} answers"
+            return self._missing(rejected(event, "answer", "it was received", received, answers))
+        return self._same_subject(event, call)
+
+    def _ended(self, event: Event, call: Call) -> Rejection | None:
+        if call.sent is None or call.ended:
+            return self._missing(rejected(event, "hear the answer", "the call is open", "no open call", _call(event)))
+        call.ended = True
+        if call.sent.node != event.node:
+            return rejected(event, "hear the answer", "the caller hears it", call.sent.node, event.node)
+        if event.outcome in call.answers or not self._both_ends(event) or self._may_end(event, call):
+            return self._same_subject(event, call)
+        answered = ", ".join(str(answer) for answer in call.answers) or "no answer"
+        return self._missing(
+            rejected(event, "hear the answer", "it is what was answered", answered, str(event.outcome))
+        )
+
+    def _missing(self, rejection: Rejection) -> Rejection | None:
+        """A rejection for want of a row, where rows may be missing."""
+        return rejection if self.observed.lossless else None
+
+    def _same_subject(self, event: Event, call: Call) -> Rejection | None:
+        sent = call.sent
+        if sent is not None and (sent.operation, sent.client) != (event.operation, event.client):
+            return rejected(event, event.kind.value, "it is about what was asked", _call(sent), _call(event))
+        return None
+
+    def _may_end(self, event: Event, call: Call) -> bool:
+        """It ends otherwise than it was answered: the network did that, or a link of ours."""
+        if event.outcome in _ENDED_BY_NETWORK:
+            is_restarted = any(self.lives[node] > 1 for node in (event.node, event.peer or ""))
+            return not call.answers or is_restarted or bool(self._faults.get(_link(event)))
+        is_swallowed = call.received == 0 and self._has_fault(event, "swallow")
+        return is_swallowed or self._has_fault(event, "answer", "lose", "duplicate", "reply")
+
+    def _has_fault(self, event: Event, *words: str) -> bool:
+        """A fault whose name begins so was put on the link of the row."""
+        return any(fault.startswith(words) for fault in self._faults.get(_link(event), ()))
+
+    def _both_ends(self, event: Event) -> bool:
+        peer = event.peer or ""
+        return self.observed.sending(event.node, peer) and self.observed.receiving(event.node, peer)
+
+    def finish(self, last_ms: int) -> Rejection | None:
+        """A call that never ends, although its node lived on and time enough has passed."""
+        if not self.observed.lossless:
+            return None
+        for call in self.calls.values():
+            sent = call.sent
+            if sent is None:
+                continue
+            if last_ms - sent.at_ms < _ENDS_WITHIN_MS.get(sent.operation or "", CALL_ENDS_WITHIN_MS):
+                continue
+            if not call.ended and self._stopped_at.get(sent.node, -1) < sent.at_ms:
+                return rejected(sent, "send", "every call ends", f"an end by {last_ms} ms", "none")
+            target = sent.peer or ""
+            if call.received > len(call.answers) and self._stopped_at.get(target, -1) < sent.at_ms:
+                return rejected(sent, "send", "what is received is answered", f"{call.received} answers", "fewer")
+        return None
+
+
+def _link(event: Event) -> frozenset[str]:
+    return frozenset((event.node, event.peer or ""))
+
+
+def _content(event: Event) -> tuple[object, ...]:
+    return tuple(getattr(event, name) for name in _OWN_MESSAGE)
+
+
+def _call(event: Event) -> str:
+    parts = (event.operation, event.client, event.revision, event.digest, event.outcome)
+    ends = f"{event.node} and {event.peer}"
+    return " ".join(str(part) for part in parts if part is not None) + f" between {ends}"
+
+
+_ENDS = {
+    Kind.REQUEST_SENT: ClusterRows._sent,
+    Kind.REQUEST_RECEIVED: ClusterRows._received,
+    Kind.REPLY_SENT: ClusterRows._answered,
+    Kind.REPLY_RECEIVED: ClusterRows._ended,
+}

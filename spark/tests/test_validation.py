@@ -1,0 +1,178 @@
+"""A trace against the model: what its rules made is accepted, one wrong row is found, with guard and minimal trace.
+
+The traces are written by hand here, and recorded by `simulate`; `bench/validate.py` alters them by the thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from distro_conformance.simulation.faults import faults_named
+from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_model.profiles import profile_named
+from distro_spark.validation.minimal import minimal
+from distro_spark.validation.validate import Validated, validate
+from distro_traces.content import digest
+from distro_traces.event import Event, Kind, Outcome
+from distro_traces.ndjson import Recorder, TraceFile, read_ndjson
+from distro_traces.observed import Observed
+from distro_traces.reading import read_run
+
+NOTHING = digest(())
+Change = Callable[[Event], Event | None]
+
+
+def recorded(directory: Path, observed: Observed | None = None) -> TraceFile:
+    """c1 registers at a; b hears of it, verifies, and removes it when it ends."""
+    options = {} if observed is None else {"observed": observed}
+    with Recorder(directory, "r", profile="strict", target="test", nodes=["a", "b"], **options) as recorder:  # type: ignore[arg-type]
+
+        def call(at_ms: int, message: str, operation: str, effect: Kind | None, **content: object) -> None:
+            asked = {"message": message, "operation": operation, "client": "c1"}
+            recorder.record("a", Kind.REQUEST_SENT, at_ms=at_ms, peer="b", **asked, **content)  # type: ignore[arg-type]
+            recorder.record("b", Kind.REQUEST_RECEIVED, at_ms=at_ms, peer="a", **asked, **content)  # type: ignore[arg-type]
+            if effect is Kind.REPLICA_APPLIED:
+                recorder.record("b", effect, at_ms=at_ms, client="c1", owned=False, message=message, **content)  # type: ignore[arg-type]
+            elif effect is not None:
+                recorder.record("b", effect, at_ms=at_ms, client="c1", message=message)
+            recorder.record("b", Kind.REPLY_SENT, at_ms=at_ms, peer="a", outcome=Outcome.SUCCESS, **asked)  # type: ignore[arg-type]
+            recorder.record("a", Kind.REPLY_RECEIVED, at_ms=at_ms, peer="b", outcome=Outcome.SUCCESS, **asked)  # type: ignore[arg-type]
+
+        for node in "ab":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b")
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=10, client="c1", owned=True, revision=0, digest=NOTHING)
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=20, client="c1", owned=True, revision=1, digest="d1")
+        call(1_000, "m1", "CHANGE", Kind.REPLICA_APPLIED, revision=1, digest="d1")
+        call(5_000, "m2", "VERIFY", None, revision=1)
+        recorder.record("a", Kind.CLIENT_DISCONNECTED, at_ms=6_000, client="c1", owned=True)
+        call(7_000, "m3", "DELETE", Kind.REPLICA_REMOVED)
+    return read_ndjson(recorder.path)
+
+
+def judged(trace: TraceFile, change: Change = lambda event: event) -> Validated:
+    """The trace with each row changed, or left out and the rest renumbered."""
+    numbers: dict[str, int] = {}
+    rows = []
+    for event in map(change, trace.events):
+        if event is not None:
+            numbers[event.node] = numbers.get(event.node, 0) + 1
+            rows.append(replace(event, seq=numbers[event.node]))
+    return validate(trace.header, rows, profile_named("strict"))
+
+
+def at(kind: Kind, operation: str | None, change: Change) -> Change:
+    """Only the rows of that kind and operation."""
+    return lambda event: change(event) if (event.kind, event.operation) == (kind, operation) else event
+
+
+def test_what_the_rules_allow_is_accepted_whole(tmp_path: Path) -> None:
+    result = judged(recorded(tmp_path))
+    assert (result.accepted, result.undecided, result.events) == (True, 0, 19)
+
+
+DROP: Change = lambda _: None  # noqa: E731
+FAIL: Change = lambda event: replace(event, outcome=Outcome.FAIL)  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("change", "transition", "guard"),
+    [
+        (at(Kind.REPLICA_APPLIED, None, lambda e: replace(e, revision=2)), "apply a request", "this is its revision"),
+        (at(Kind.REPLICA_APPLIED, None, lambda e: replace(e, digest="d2")), "apply a request", "this is its content"),
+        (at(Kind.REPLICA_APPLIED, None, lambda e: replace(e, owned=True)), "apply a request", "it is native"),
+        (at(Kind.REPLICA_APPLIED, None, DROP), "answer", "what a request made is reported before"),
+        (at(Kind.REPLICA_REMOVED, None, DROP), "answer", "what a request made is reported before"),
+        (at(Kind.CLIENT_CHANGED, None, lambda e: replace(e, revision=2)), "register", "this is its revision"),
+        (at(Kind.CLIENT_CHANGED, None, DROP), "send CHANGE", "it is the owner, and sends what it holds"),
+        (at(Kind.CLIENT_DISCONNECTED, None, DROP), "send DELETE", "the client is gone here"),
+        (at(Kind.REPLY_SENT, "VERIFY", FAIL), "answer", "it is what the model answers"),
+        (at(Kind.REPLY_RECEIVED, "CHANGE", FAIL), "hear the answer", "it is what was answered"),
+        (at(Kind.REQUEST_SENT, "VERIFY", DROP), "receive", "it was sent"),
+        (at(Kind.REQUEST_RECEIVED, "CHANGE", lambda e: replace(e, revision=3)), "receive", "it arrives as it was sent"),
+        (at(Kind.REQUEST_RECEIVED, "DELETE", DROP), "apply a request", "a request for it was received here"),
+    ],
+)  # fmt: skip
+def test_one_wrong_row_is_found_with_the_guard_that_was_false(
+    tmp_path: Path, change: Change, transition: str, guard: str
+) -> None:
+    result = judged(recorded(tmp_path), change)
+    assert result.rejection is not None
+    assert (transition, guard) in result.rejection.guards
+
+
+def test_a_gap_in_the_numbers_is_a_missing_row(tmp_path: Path) -> None:
+    trace = recorded(tmp_path)
+    result = validate(trace.header, trace.events[:2] + trace.events[3:], profile_named("strict"))
+    assert result.rejection is not None
+    assert result.rejection.guards == {("any", "rows have no gap")}
+
+
+def test_no_row_of_the_minimal_trace_can_be_left_out(tmp_path: Path) -> None:
+    trace = recorded(tmp_path)
+    wrong = at(Kind.REPLY_SENT, "VERIFY", FAIL)
+    found = judged(trace, wrong).rejection
+    assert found is not None
+    assert [(event.kind, event.message) for event in found.minimal] == [
+        (Kind.REPLICA_APPLIED, "m1"),
+        (Kind.REQUEST_SENT, "m2"),
+        (Kind.REQUEST_RECEIVED, "m2"),
+        (Kind.REPLY_SENT, "m2"),
+    ]
+
+
+def test_delta_debugging_ends_at_what_is_needed() -> None:
+    rows = [Event(run="r", node="a", seq=n, at_ms=0, kind=Kind.CHECKPOINT) for n in range(1, 40)]
+
+    def still(part: Sequence[Event]) -> bool:
+        return {3, 17, 38} <= {event.seq for event in part}
+
+    assert [event.seq for event in minimal(rows, still)] == [3, 17, 38]
+
+
+def test_what_was_not_observed_is_not_decided_and_not_rejected(tmp_path: Path) -> None:
+    messages_only = recorded(tmp_path / "messages", Observed(reported=()))
+    calls = replace(messages_only, events=tuple(e for e in messages_only.events if e.message or e.client is None))
+    result = judged(calls, at(Kind.REPLY_SENT, "VERIFY", FAIL))
+    assert result.rejection is None or result.rejection.guards == {("hear the answer", "it is what was answered")}
+    lossy = recorded(tmp_path / "lossy", Observed(lossless=False))
+    result = judged(lossy, at(Kind.REPLICA_APPLIED, None, lambda e: replace(e, revision=2)))
+    assert (result.accepted, result.undecided > 0) == (True, True)
+
+
+@pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "strict"])
+def test_simulated_runs_with_all_faults_are_accepted(tmp_path: Path, profile: str) -> None:
+    trace = simulated(tmp_path, profile, None)
+    result = validate(trace.header, trace.events, profile_named(profile))
+    assert (result.rejection, result.undecided) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "guard"),
+    [
+        ("B02", ("answer", "it is what the model answers")),
+        ("B07", ("apply a request", "it is native")),
+        ("B10", ("apply a request", "this is its revision")),
+    ],
+)
+def test_a_run_of_a_mutant_is_rejected_at_its_first_wrong_row(
+    tmp_path: Path, mutant: str, guard: tuple[str, str]
+) -> None:
+    trace = simulated(tmp_path, "strict", mutant)
+    rejection = validate(trace.header, trace.events, profile_named("strict")).rejection
+    assert rejection is not None
+    assert rejection.guards == {guard}
+    assert len(rejection.minimal) <= 5
+
+
+def simulated(out: Path, profile: str, mutant: str | None) -> TraceFile:
+    simulate(
+        SimulationOptions(
+            out=out, clients=4, duration_s=120, seed=5, faults=faults_named("all"), profile=profile, mutant=mutant
+        ),
+        lambda *_: None,
+    )
+    return read_run(sorted(out.glob("run=*"))[0])
