@@ -68,30 +68,36 @@ class Node:
         self._distro = self.parts.begin()
 
     async def stop(self) -> None:
-        """Answer what is under way, close every connection and end.
+        """Say that the node does not serve, let what is under way end, close every connection, and end.
 
         Peers are told nothing about our clients, as real servers do not, unless the options say `drains_on_stop`.
         """
-        if self.config.options.drains_on_stop and self._distro is not None:
+        drains = self.config.options.drains_on_stop and self._distro is not None
+        if not drains:
+            self.parts.core.watch.close()
+            self.parts.remote.connections.keeps_clients = True
+        await self.parts.remote.health.set_serving(False)
+        await self._stop_servers(STOP_GRACE_S)
+        if drains and self._distro is not None:
             await self._drain(self._distro)
-        await self._end(STOP_GRACE_S)
+        await self._end()
 
     async def crash(self) -> None:
         """End at once: nothing more is said or observed, all memory is gone."""
-        await self._end(None)
+        await self._end()
+
+    async def _stop_servers(self, grace_s: float | None) -> None:
+        await asyncio.gather(*(server.stop(grace_s) for server in self._servers))
 
     async def _drain(self, distro: DistroProtocol) -> None:
-        """Let nobody in, disconnect everybody, and tell the other members; what they answer is not waited for long."""
-        await self.parts.remote.health.set_serving(False)
-        await asyncio.gather(*(server.stop(STOP_GRACE_S) for server in self._servers))
+        """Everybody is gone: tell the other members. What they answer is not waited for long."""
         flushed = self.parts.core.clock.spawn(distro.flush(), f"last syncs of {self.address}")
         await asyncio.wait({flushed}, timeout=DRAIN_TIMEOUT_S)
 
-    async def _end(self, grace_s: float | None) -> None:
+    async def _end(self) -> None:
         self.parts.core.watch.close()
         await self.parts.core.clock.end()
-        servers = (server.stop(grace_s) for server in self._servers)
-        await asyncio.gather(*servers, self.parts.membership.close(), self.parts.naming.close())
+        await asyncio.gather(self._stop_servers(None), self.parts.membership.close(), self.parts.naming.close())
 
     # While it lives
 

@@ -9,7 +9,16 @@ import asyncio
 from collections.abc import Awaitable, Coroutine
 from typing import Any
 
-from distro_impl.clocks.clock import Clock, Counted, Parking, RepeatingTimer, T, TimerCallback, TimerHandle
+from distro_impl.clocks.clock import (
+    Clock,
+    Counted,
+    Parking,
+    RepeatingTimer,
+    T,
+    TimerCallback,
+    TimerHandle,
+    as_coroutine,
+)
 
 
 class Lifetime:
@@ -36,7 +45,7 @@ class Lifetime:
         return self._clock.unique_ms()
 
     def call_at(self, when_ms: int, callback: TimerCallback, name: str) -> TimerHandle:
-        timer = _OwnTimer(self, callback)
+        timer = _OwnTimer(self, callback, name)
         if self.over:
             return timer
         timer.handle = self._clock.call_at(when_ms, timer.fire, name)
@@ -76,15 +85,18 @@ class Lifetime:
 
 
 class _OwnTimer:
-    __slots__ = ("_callback", "_lifetime", "handle")
+    __slots__ = ("_callback", "_lifetime", "_name", "handle")
 
-    def __init__(self, lifetime: Lifetime, callback: TimerCallback) -> None:
-        self._lifetime, self._callback = lifetime, callback
+    def __init__(self, lifetime: Lifetime, callback: TimerCallback, name: str) -> None:
+        self._lifetime, self._callback, self._name = lifetime, callback, name
         self.handle: TimerHandle | None = None
 
-    def fire(self) -> Awaitable[None] | None:
+    def fire(self) -> None:
+        """What the callback begins is work of this lifetime as well, and ends with it."""
         self._lifetime._timers.discard(self)
-        return None if self._lifetime.over else self._callback()
+        begun = None if self._lifetime.over else self._callback()
+        if begun is not None:
+            self._lifetime.spawn(as_coroutine(begun), self._name)
 
     def cancel(self) -> None:
         self._lifetime._timers.discard(self)

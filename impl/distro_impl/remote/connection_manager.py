@@ -54,6 +54,8 @@ class ConnectionManager:
     ) -> None:
         self._clock, self._profile, self._connected, self._disconnected = clock, profile, connected, disconnected
         self.limits = limits
+        self.keeps_clients = False
+        """Whether the end of a connection has no consequences any more: the node itself is about to end."""
         self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream
         self._transports: dict[PeerKey, _Transport] = {}
         self._connections: dict[str, Connection] = {}
@@ -126,7 +128,8 @@ class ConnectionManager:
             return
         self._sdks.remove(connection.meta)
         connection.close()
-        self._disconnected(connection)
+        if not self.keeps_clients:
+            self._disconnected(connection)
 
     # Pushing
 
