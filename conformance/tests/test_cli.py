@@ -77,7 +77,7 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("explore", "--nodes", "0"), "bounds: at least one node"),
         (("explore", "--changes", "many"), "Invalid value for '--changes'"),
         (("replay", "missing.scenario"), "cannot read the scenario missing.scenario"),
-        (("replay", str(B02), "--target", "moon"), "cannot be replayed on 'moon'"),
+        (("replay", str(B02), "--target", "moon"), "no cluster 'moon'; known: model, embedded"),
         (("simulate", "--faults", "rain"), "there is no fault 'rain'; faults are drop, swallow"),
         (("simulate", "--nodes", "27"), "a simulation has 1 to 26 nodes, not 27"),
         (("simulate", "--nodes", "1", "--faults", "crash"), "faults need 2 nodes at least"),

@@ -129,6 +129,24 @@ def test_what_the_target_shows_once_of_twice_is_told_and_is_no_verdict() -> None
     assert confirmed(reports[0], report(ours, ours, "t", PROFILE, whole=False)).verdict is Verdict.CONFORMS
 
 
+def test_only_the_real_server_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours differs the first time it is asked, and never again: one race of ours is a verdict."""
+    played_on: list[str] = []
+
+    async def play_once(nodes: Any, scripts: Any, _: Any) -> Log:
+        (kind,) = {node.kind for node in nodes.values()}
+        played_on.append(kind)
+        races = kind == "embedded" and played_on.count("embedded") == 1
+        return {script.id: [Exchange("a step", "late" if races else "in time")] for script in scripts}
+
+    monkeypatch.setattr(differential_run, "play", play_once)
+    monkeypatch.setattr(differential_run, "DEVIATIONS", ())
+    found = run_differential(f"nacos:{RELEASE}", script_ids=["distro-sync"])
+    assert found.verdict is Verdict.VIOLATES
+    assert played_on == ["embedded", "nacos", "nacos"]
+    assert found.played_again == ("distro-sync",)
+
+
 def test_the_registry_of_deviations_is_in_order() -> None:
     assert len({each.id for each in DEVIATIONS}) == len(DEVIATIONS)
     for deviation in DEVIATIONS:

@@ -22,7 +22,7 @@ PAGE_BYTES_MAX = 500_000
 
 
 def gate(out: Path, **options: str) -> Report:
-    return run_gate(GateOptions(budget=TINY, out=out, **options), lambda: local_session(small=True))
+    return run_gate(GateOptions(budget=TINY, seed=0, out=out, **options), lambda: local_session(small=True))
 
 
 @pytest.mark.spark

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.recording import journal
-from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal, probe
+from distro_conformance.recording.journal import READINGS_MAX, TraceJournal
+from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import Connection
 from distro_conformance.wire.links import Carried
 from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
@@ -87,7 +88,6 @@ def test_an_acknowledged_delete_removes(real: Recording) -> None:
     real.call("CHANGE", FIRST)
     real.call("DELETE")
     assert real.states[-1] == ("b", Kind.REPLICA_REMOVED, None, None)
-    assert real.journal.views("b") == {"b": {}}
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,9 @@ def test_only_news_leaves_out_what_the_trace_already_says(real: Recording) -> No
 def test_a_restarted_node_holds_nothing(real: Recording) -> None:
     real.journal.observed("b", [FIRST])
     real.journal.node_stopped("b", "crash")
-    assert real.journal.views("b") == {"b": {}}
-
-
-def test_a_client_without_instances_is_in_no_view(real: Recording) -> None:
-    real.journal.client_connected("a", CLIENT, 0, NOTHING_PUBLISHED)
-    assert real.journal.views("a") == {"a": {}}
+    before = real.states
+    real.journal.observed("b", [], only_news=True)
+    assert real.states == before, "that it holds nothing is no news"
 
 
 def test_a_reading_that_a_change_overtook_is_made_again(real: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,5 +154,18 @@ def test_a_reading_that_a_change_overtook_is_made_again(real: Recording, monkeyp
         return (reading,)
 
     monkeypatch.setattr(journal, "read_state", overtaken)
-    asyncio.run(probe(real.journal, "b", None))  # type: ignore[arg-type]
+    asyncio.run(real.journal.probe("b", None))  # type: ignore[arg-type]
     assert [digest for *_, digest in real.states] == [SECOND.digest, SECOND.digest]
+
+
+def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(
+    real: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def always_overtaken(_: Connection) -> tuple[Replica, ...]:
+        real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
+        return (FIRST,)
+
+    monkeypatch.setattr(journal, "read_state", always_overtaken)
+    with pytest.raises(TargetError, match=f"b cannot be read: what it holds changed during each of {READINGS_MAX}"):
+        asyncio.run(real.journal.probe("b", None))  # type: ignore[arg-type]
+    assert FIRST.digest not in [digest for *_, digest in real.states]

@@ -37,5 +37,8 @@ def differential(
         for deviation_id, times in sorted(Counter(deviation.id for deviation, _ in report.explained).items()):
             say(f"    {deviation_id:<26} {times} differences")
         counts = f"{report.exchanges} exchanges, {len(report.unexplained)} differences unexplained"
+        if report.played_again:
+            once = f"{len(report.unrepeated)} differences in one of two runs"
+            say(f"    played again on {target}: {len(report.played_again)} scripts, {once}")
         row(report.verdict, f"{target}, profile {report.profile}: {counts}, {report.seconds:.1f} s")
     raise typer.Exit(report.verdict.exit_code)

@@ -9,12 +9,14 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
+    DatabaseOption,
     JsonOption,
     MutantOption,
     OutOption,
     RequirementOption,
     SeedOption,
     TransportOption,
+    chosen_seed,
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside, schema, stage_ended
 from distro_conformance.cli.paths import writable_directory
@@ -32,7 +34,8 @@ def gate(
     profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
-    seed: SeedOption = 0,
+    seed: SeedOption = None,
+    database: DatabaseOption = None,
     transport: TransportOption = None,
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
@@ -40,6 +43,8 @@ def gate(
     """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
     chosen_budget = budget_named(budget)
     writable_directory(out)
+    if database:
+        writable_directory(database, "--database")
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
     from distro_conformance.gate.run import run_gate, scope_of_gate
@@ -49,13 +54,14 @@ def gate(
         target=target,
         profile=profile,
         budget=chosen_budget,
-        seed=seed,
+        seed=chosen_seed(seed),
+        database=database,
         out=out,
         requirements=requirement,
         mutant=mutant,
         transport=transport,
     )
-    say_aside(scope_of_gate(options))
+    say_aside(f"{scope_of_gate(options)}; seed {options.seed}")
     with progress() as on_progress:
         report = run_gate(options, lambda: local_session(small=True), on_progress, _tell_stage)
     page = write_report(report, out, schema=schema("gate"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +16,27 @@ OptionalProfileOption = Annotated[
     str | None, typer.Option(help="Wins over the scenario's own; strict when neither says.")
 ]
 MutantOption = Annotated[str | None, typer.Option(help="A named change to switch on; see 'list mutants'.")]
-SeedOption = Annotated[int, typer.Option(help="Seed and commit reproduce a run on embedded nodes.")]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(show_default="fresh each run, printed", help="Seed and commit reproduce a run on embedded nodes."),
+]
+DatabaseOption = Annotated[
+    Path | None, typer.Option(help="Where failing scenarios are kept from run to run; they are replayed first.")
+]
 TransportOption = Annotated[
     Carrier | None, typer.Option(help="What embedded nodes speak over. Default: most runs in memory, some over gRPC.")
 ]
 OutOption = Annotated[Path, typer.Option(help="Directory for what the run writes.")]
 
 DEFAULT_OUT = Path("distrocheck-out")
+_SEEDS = 1_000_000
+
+
+def chosen_seed(seed: int | None) -> int:
+    """Another one each time unless it is given: walks that always begin alike always miss the same."""
+    return secrets.randbelow(_SEEDS) if seed is None else seed
+
+
 RequirementOption = Annotated[
     list[str] | None, typer.Option("--requirement", help="Only this one; may be given several times.")
 ]

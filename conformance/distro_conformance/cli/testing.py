@@ -11,14 +11,16 @@ import typer
 from distro_conformance.cli import test
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
+    DatabaseOption,
     JsonOption,
     MutantOption,
     OutOption,
     RequirementOption,
     SeedOption,
     TransportOption,
+    chosen_seed,
 )
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_directory
 from distro_conformance.findings import headline
 from distro_conformance.findings.walks import finding_of_walks
@@ -81,7 +83,8 @@ def cluster(
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
-    seed: SeedOption = 0,
+    seed: SeedOption = None,
+    database: DatabaseOption = None,
     transport: TransportOption = None,
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     out: OutOption = DEFAULT_OUT,
@@ -96,6 +99,10 @@ def cluster(
             f"'test cluster' drives embedded nodes; play a scenario: distrocheck replay FILE --target {target}"
         )
     writable_directory(out)
+    if database:
+        writable_directory(database, "--database")
+    seed = chosen_seed(seed)
+    say_aside(f"seed {seed}")
     with progress() as on_progress:
         if tours:
             from distro_conformance.walks.tours import TourOptions, tour

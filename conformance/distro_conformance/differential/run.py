@@ -41,7 +41,8 @@ _SIDE_BY_SIDE = 8
 class DifferentialReport:
     """`explained` are the differences that a deviation covers, `unused` the deviations that cover none any more.
 
-    `unrepeated` are those that the target showed in one of two runs only: told, and no verdict.
+    `unrepeated` are those that the target showed in one of two runs only: told, and no verdict; `played_again` the
+    scripts of which there are two.
     """
 
     target: str
@@ -52,6 +53,7 @@ class DifferentialReport:
     unused: tuple[Deviation, ...]
     seconds: float
     unrepeated: tuple[Difference, ...] = ()
+    played_again: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -65,7 +67,8 @@ class DifferentialReport:
             "profile": self.profile,
             "exchanges": self.exchanges,
             "differences": [difference.to_json() for difference in self.unexplained],
-            "unrepeated": [difference.to_json() for difference in self.unrepeated],
+            "unrepeated": [{**difference.to_json(), "seen": 1, "of": 2} for difference in self.unrepeated],
+            "played_again": list(self.played_again),
             "deviations": [{"id": name, "differences": times} for name, times in sorted(explained.items())],
             "unused": [deviation.id for deviation in self.unused],
             "seconds": round(self.seconds, 3),
@@ -82,9 +85,9 @@ def run_differential(
 ) -> DifferentialReport:
     """Play the scripts (default: all) on the target and on a reference node of the profile, default the target's own.
 
-    Where the two differ, the scripts in question are played once more on both: which pushes a server merges depends on
-    when its threads run, and on a busy machine they run late. Raises UsageError for unknown names and TargetError when
-    the target cannot be started.
+    Where the two differ, the scripts in question are played once more on the real server: which pushes it merges
+    depends on when its threads run, and on a busy machine they run late. Ours is never played again, since that would
+    hide its races. Raises UsageError for unknown names and TargetError when the target cannot be started.
     """
     begun = time.monotonic()
     real = resolve_target(target)
@@ -95,19 +98,16 @@ def run_differential(
     if not scripts:
         raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
-    async def both(played: Sequence[Script], theirs: Nodes) -> tuple[Log, Log]:
-        ours = await play(reference_nodes(own, mutant), played, on_progress)
-        return await play(theirs, played, on_progress), ours
-
     async def run() -> DifferentialReport:
-        theirs, ours = await both(scripts, nodes)
+        ours = await play(reference_nodes(own, mutant), scripts, on_progress)
+        theirs = await play(nodes, scripts, on_progress)
         found = report(theirs, ours, target, real.profile, whole=script_ids is None)
         doubtful = [each for each in scripts if each.id in {difference.script for difference in found.unexplained}]
-        if not doubtful:
+        if not doubtful or isinstance(real, EmbeddedTarget):
             return found
-        again = await both(doubtful, _nodes_of(resolve_target(target), own))
-        theirs, ours = {**theirs, **again[0]}, {**ours, **again[1]}
-        return confirmed(found, report(theirs, ours, target, real.profile, whole=script_ids is None))
+        again = await play(_nodes_of(resolve_target(target), own), doubtful, on_progress)
+        second = report({**theirs, **again}, ours, target, real.profile, whole=script_ids is None)
+        return replace(confirmed(found, second), played_again=tuple(each.id for each in doubtful))
 
     return replace(asyncio.run(run()), profile=own, seconds=time.monotonic() - begun)
 

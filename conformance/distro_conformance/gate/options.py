@@ -58,7 +58,8 @@ class GateOptions:
     target: str = "embedded"
     profile: str | None = None
     budget: Budget
-    seed: int = 0
+    seed: int
+    database: Path | None = None
     out: Path
     requirements: Sequence[str] | None = None
     mutant: str | None = None

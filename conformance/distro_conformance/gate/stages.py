@@ -104,6 +104,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
             mutant=options.mutant,
             seconds=options.budget.lockstep_seconds,
             seed=options.seed,
+            database=options.database,
             record_into=options.out / "traces",
             transport=options.transport,
         ),

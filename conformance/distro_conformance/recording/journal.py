@@ -135,13 +135,19 @@ class TraceJournal:
                 self._state(node, Kind.OBSERVED, client, None)
 
     async def probe(self, node: str, connection: Connection, *, only_news: bool = False) -> None:
-        """Read a node and write what it holds. A reading during which its state moved may be older: not written."""
+        """Read a node and write what it holds. A reading during which its state moved may be older: not written.
+
+        Raises TargetError after so many of those: what the node holds here was not found out.
+        """
         for _ in range(READINGS_MAX):
             before = self._state_rows[node]
             replicas = await read_state(connection)
             if self._state_rows[node] == before:
                 self.observed(node, replicas, only_news=only_news)
                 return
+        raise TargetError(
+            f"{node} cannot be read: what it holds changed during each of {READINGS_MAX} readings; let it come to rest"
+        )
 
     def _named(self, replicas: Sequence[Replica]) -> tuple[Replica, ...]:
         return tuple(replace(replica, client=self.client_name(replica.client) or "") for replica in replicas)

@@ -23,6 +23,7 @@ from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import Scenario, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.beginnings import beginning_with
+from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, Machine, machine
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
@@ -50,6 +51,8 @@ class HuntOptions:
     record_into: Path | None = None
     rare_starts: bool = True
     """Every third run goes on from a state to which random runs seldom come."""
+    database: Path | None = None
+    """Where failures are kept; they are replayed first."""
     transport: Carrier | None = None
     """None: most rounds of runs in memory, some over gRPC."""
 
@@ -129,6 +132,9 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
             return None
         return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs), wire=tally.wire)
 
+    if kept := _kept(options, began_s):
+        seconds = time.monotonic() - began_s
+        return Hunt(options, kept.steps, 1, steps_over(tally.steps_over), seconds, kept)
     beginnings = _beginnings(options)
 
     def machine_class() -> Machine:
@@ -141,8 +147,20 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         _round(hypothesis.seed(seed)(machine_class()), options, tally)
         if tally.failing or tally.is_enough(options) or time.monotonic() - began_s > options.seconds:
             break
-    seconds = time.monotonic() - began_s
-    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, _failure(options, tally))
+    seconds, failure = time.monotonic() - began_s, _failure(options, tally)
+    if failure and options.database:
+        keep(options.database, failure.scenario, f"lockstep-{options.mutant or options.profile}-{options.seed}")
+    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure)
+
+
+def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
+    """The first of the kept failures that fails again."""
+    if options.database is None:
+        return None
+    for scenario, message in broken_again(options.database, options.profile, options.mutant):
+        steps = len(scenario.lines)
+        return FoundFailure(scenario, message, steps, steps, time.monotonic() - began_s)
+    return None
 
 
 def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:

@@ -1,0 +1,40 @@
+"""Failures that the user keeps from run to run (`--database DIR`): replayed before anything new is searched for.
+
+They are scenarios, one file each, so that one can read, edit and delete them, and a change of the machine that drew
+them does not make them worthless. A file counts for the profile and the mutant that it names; one that holds again
+stays, as a test that costs a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import Scenario, read
+from distro_conformance.verdict import Verdict
+
+SUFFIX = ".scenario"
+DEFAULT_PROFILE = "strict"
+
+
+def broken_again(directory: Path, profile: str, mutant: str | None) -> Iterator[tuple[Scenario, str]]:
+    """Those of the kept failures that still fail, with what is wrong. Raises ScenarioError for a file that is none."""
+    for file in sorted(directory.glob(f"*{SUFFIX}")):
+        scenario = read(file)
+        if (scenario.profile or DEFAULT_PROFILE, scenario.mutant) != (profile, mutant):
+            continue
+        found = replay(scenario, target="embedded", profile=profile, mutant=mutant)
+        if found.verdict is Verdict.VIOLATES:
+            last = found.steps[-1]
+            yield (
+                scenario,
+                f"{file.name} fails again: line {last.line} '{last.text}' at {last.at_ms} ms: {last.outcome}",
+            )
+
+
+def keep(directory: Path, scenario: Scenario, name: str) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}{SUFFIX}"
+    path.write_text(scenario.render(), encoding="utf-8")
+    return path

@@ -1,0 +1,46 @@
+"""What the CI of this repository lets pass: `.ci/run` with programs in place of the long ones that it starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def ci_run(directory: Path, *, maven: int, gate: int) -> subprocess.CompletedProcess[str]:
+    """The script where `make` succeeds, the jars are asked for with the exit code `maven`, and the gate ends with
+    `gate`."""
+    (directory / ".ci").mkdir()
+    (directory / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", directory / ".ci" / "run")
+    programs = {".venv/bin/python": maven, ".venv/bin/distrocheck": gate, "bin/make": 0, "bin/chromium": 0}
+    (directory / "bin").mkdir()
+    for name, code in programs.items():
+        (directory / name).write_text(f'#!/bin/sh\necho "$0 $*" >> {directory}/called\nexit {code}\n')
+        (directory / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["bash", str(directory / ".ci" / "run")], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_only_that_maven_cannot_resolve_the_jars_excuses_the_real_server(tmp_path: Path) -> None:
+    ran = ci_run(tmp_path, maven=4, gate=1)
+    assert ran.returncode == 0, ran.stderr
+    assert "NOT JUDGED, Maven cannot resolve its jars here" in ran.stdout
+    assert "gate --target nacos" not in (tmp_path / "called").read_text()
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 4, 70])
+def test_with_the_jars_at_hand_whatever_is_not_a_pass_is_red(tmp_path: Path, code: int) -> None:
+    assert ci_run(tmp_path, maven=0, gate=code).returncode == code
+
+
+def test_a_pass_is_a_pass(tmp_path: Path) -> None:
+    assert ci_run(tmp_path, maven=0, gate=0).returncode == 0
+    assert "fetch_release.py 2.2.4" in (tmp_path / "called").read_text()
