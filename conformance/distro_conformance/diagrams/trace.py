@@ -23,28 +23,39 @@ Reference = tuple[str, int]
 
 
 def sequence_of_client(
-    events: Iterable[Event], client: str, bad: Reference | None = None, *, names: Mapping[str, str] | None = None
+    events: Iterable[Event],
+    client: str | None,
+    bad: Reference | None = None,
+    *,
+    names: Mapping[str, str] | None = None,
 ) -> Sequence:
-    """`bad` None: the last items. `names` shortens the addresses of nodes."""
-    rows = causal_order(event for event in events if event.client == client or event.kind in _ENVIRONMENT)
+    """`client` None: of all clients. `bad` None: the last items. `names` shortens the addresses of nodes."""
+    rows = causal_order(event for event in events if event.client == client or _is_for_all(event, client))
     ends: dict[str | None, Event] = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED}
     arrived = {event.message for event in rows if event.kind is Kind.REQUEST_RECEIVED}
     shown = names or {}
     items: list[Item] = []
     at_bad: int | None = None
     for event in rows:
-        item = _item(event, ends, arrived, shown, is_bad=(event.node, event.seq) == bad)
+        item = _item(event, client, ends, arrived, shown, is_bad=(event.node, event.seq) == bad)
         if item is not None:
             items.append(item)
             at_bad = len(items) - 1 if item.bad else at_bad
     lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
     middle = len(items) if at_bad is None else at_bad
     first = max(0, middle - BEFORE)
-    return Sequence(tuple(lifelines), tuple(items[first : middle + AFTER]), f"What happened to {client}")
+    return Sequence(
+        tuple(lifelines), tuple(items[first : middle + AFTER]), f"What happened to {client or 'the clients'}"
+    )
+
+
+def _is_for_all(event: Event, client: str | None) -> bool:
+    return event.kind in _ENVIRONMENT or (client is None and event.client is not None)
 
 
 def _item(
     event: Event,
+    client: str | None,
     ends: Mapping[str | None, Event],
     arrived: Iterable[str | None],
     names: Mapping[str, str],
@@ -59,18 +70,19 @@ def _item(
             return None
         revision = "" if event.revision is None else f" revision {event.revision}"
         reply = f"{node} hears {outcome}" if outcome else "no reply"
-        text = f"{event.operation}{revision}, {event.at_ms} ms"
+        about = "" if client is not None else f" {event.client}"
+        text = f"{event.operation}{about}{revision}, {event.at_ms} ms"
         return Message(node, names.get(event.peer, event.peer), text, _fate(event, outcome, arrived), reply, is_bad)
     if event.kind in _ENVIRONMENT:
         ends_of_link = f" to {names.get(event.peer, event.peer)}" if event.peer else ""
         return Fault(f"{node}: {event.kind.value.replace('_', ' ')} {event.detail or ''}{ends_of_link}", is_bad)
     if event.kind in STATE_KINDS or is_bad:
-        return Note(node, _state(event), is_bad)
+        return Note(node, _state(event, client), is_bad)
     return None
 
 
-def _state(event: Event) -> str:
-    text = describe(event).replace(f" {event.client}", "", 1)
+def _state(event: Event, client: str | None) -> str:
+    text = describe(event).replace(f" {client}", "", 1)
     return text if event.digest is None else text.replace(event.digest, event.digest[:DIGEST_LETTERS])
 
 

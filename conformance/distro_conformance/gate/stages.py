@@ -25,6 +25,7 @@ from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_spark.check import check
 from distro_spark.result import CheckResult
+from distro_traces import ndjson
 from distro_traces.compact import by_run, compact
 
 REAL_CLUSTER_RUN = "real-cluster"
@@ -119,13 +120,21 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model part"
         text = result.failure.scenario.render()
-        failures = (
-            Failure("The nodes left the model", text, f"distrocheck replay {scenario}", f"python -m pytest {pytest}"),
-        )
+        recording = _record(result.failure.scenario, profile, scenario)
+        replayed = f"distrocheck replay {scenario}"
+        failures = (Failure("The nodes left the model", text, replayed, f"python -m pytest {pytest}", recording),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
     return StageResult(stage, (finding_of_hunt(result),), failures)
+
+
+def _record(scenario: Scenario, profile: str, saved: Path) -> str:
+    """The failing run once more, recorded for its picture; the path of the recording."""
+    path = saved.with_suffix(ndjson.SUFFIX)
+    path.unlink(missing_ok=True)
+    record(scenario, target="embedded", profile=profile, directory=path.parent, run=path.stem)
+    return str(path)
 
 
 def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:

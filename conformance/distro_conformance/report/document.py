@@ -46,6 +46,8 @@ class Failure:
     scenario: str
     replay: str
     pytest: str
+    recording: str = ""
+    """The trace of it, where it was run on nodes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from distro_conformance.report.document import Report
 from distro_conformance.report.junit import junit_xml
+from distro_conformance.report.page import area_of, on_each_target, page_of, remember, sentence
 from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
@@ -30,14 +31,15 @@ def write_report(report: Report, directory: Path, *, schema: str) -> Path:
     _write(directory / "junit.xml", junit_xml(report))
     _write(directory / "report.sarif", sarif_text(report))
     _write(directory / "summary.md", summary)
-    _write(page, _render("report.html.j2", report))
+    _write(page, _render("report.html.j2", report, page=page_of(report, directory)))
+    remember(report, directory)
     if step_summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(step_summary).open("a", encoding="utf-8") as file:
             file.write(summary)
     return page
 
 
-def _render(template: str, report: Report) -> str:
+def _render(template: str, report: Report, **more: object) -> str:
     environment = Environment(
         loader=PackageLoader("distro_conformance.report"),
         autoescape=select_autoescape(["html.j2"]),
@@ -46,8 +48,8 @@ def _render(template: str, report: Report) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["cell"] = _cell
-    return environment.get_template(template).render(report=report, rows_max=ROWS_ON_A_PAGE_MAX)
+    environment.filters.update(cell=_cell, area=area_of, sentence=sentence, targets=on_each_target)
+    return environment.get_template(template).render(report=report, rows_max=ROWS_ON_A_PAGE_MAX, **more)
 
 
 def _cell(value: Any) -> str:

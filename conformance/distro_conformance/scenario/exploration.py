@@ -163,7 +163,7 @@ def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> 
         by=BY,
         judgement=Judgement.CONFORMS,
         text=PROPERTIES[result.name].sentence,
-        message="reached" if result.witness else "holds in every reachable state",
+        message="reached" if result.witness else "holds in every state within the bounds",
         again=_command(profile, mutant, bounds, result.name),
         details={"kind": result.kind, "bounds": str(bounds)},
     )
