@@ -133,12 +133,18 @@ def test_delta_debugging_ends_at_what_is_needed() -> None:
     assert [event.seq for event in minimal(rows, still)] == [3, 17, 38]
 
 
-def test_what_was_not_observed_is_not_decided_and_not_rejected(tmp_path: Path) -> None:
-    messages_only = recorded(tmp_path / "messages", Observed(reported=()))
-    calls = replace(messages_only, events=tuple(e for e in messages_only.events if e.message or e.client is None))
-    result = judged(calls, at(Kind.REPLY_SENT, "VERIFY", FAIL))
-    assert result.rejection is None or result.rejection.guards == {("hear the answer", "it is what was answered")}
-    lossy = recorded(tmp_path / "lossy", Observed(lossless=False))
+def test_of_a_node_that_nobody_looked_at_the_answers_are_judged_by_what_it_received(tmp_path: Path) -> None:
+    whole = recorded(tmp_path, Observed(reported=()))
+    calls = replace(whole, events=tuple(event for event in whole.events if event.operation or event.client is None))
+    result = judged(calls)
+    assert (result.rejection, result.undecided > 0) == (None, True)
+    rejection = judged(calls, at(Kind.REPLY_SENT, "VERIFY", FAIL)).rejection
+    assert rejection is not None
+    assert rejection.guards == {("answer", "it is what the model answers")}
+
+
+def test_where_rows_may_be_missing_a_state_that_does_not_fit_is_not_decided(tmp_path: Path) -> None:
+    lossy = recorded(tmp_path, Observed(lossless=False))
     result = judged(lossy, at(Kind.REPLICA_APPLIED, None, lambda e: replace(e, revision=2)))
     assert (result.accepted, result.undecided > 0) == (True, True)
 

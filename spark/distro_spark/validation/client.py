@@ -52,7 +52,7 @@ class _Handled:
 class _Holder:
     """One node, as far as this client goes. `states` is None while nothing is known."""
 
-    life: int
+    life: tuple[int, int]
     states: _States | None
     handled: dict[str, _Handled] = field(default_factory=dict)
 
@@ -69,14 +69,41 @@ class ClientRows:
 
     def take(self, event: Event) -> Rejection | None:
         """Why no transition is this row, or None."""
-        if "#" in self._client or not self._cluster.observed.state_of(event.node):
+        if "#" in self._client:
             self.undecided += 1  # ip:port clients live by beats and hashes, of which there are no rows
             return None
         holder = self._holder(event)
+        if not self._cluster.shows_state(event.node):
+            return self._heard_only(event, holder)
         rejection = self._judge(event, holder)
         if rejection is None or self._cluster.observed.lossless:
             return rejection
         return self._learn(event, holder)  # a row may be missing that would explain this one
+
+    def _heard_only(self, event: Event, holder: _Holder) -> Rejection | None:
+        """A node whose state nobody looked at: its answers follow from the requests that it was seen to receive."""
+        if event.kind is Kind.REQUEST_RECEIVED and holder.states is not None:
+            leases_end = LeaseCheckDue(event.at_ms + self._slack_ms)
+            holder.states |= {self._after(state, leases_end).node for state in holder.states}
+            self._received(event, holder)
+        elif event.kind is Kind.REPLY_SENT and event.message in holder.handled:
+            return self._answered(event, holder)
+        else:
+            self.undecided += 1
+            if event.kind is Kind.REPLY_SENT and event.outcome is Outcome.SUCCESS and holder.states is None:
+                holder.states = self._told_by_verify(event)
+        return None
+
+    def _told_by_verify(self, event: Event) -> _States | None:
+        """A verify that passes says which revision is held, where the release tests that."""
+        sent = self._cluster.calls[event.message or ""].sent
+        if sent is None or sent.operation != "VERIFY" or sent.revision is None:
+            return None
+        node, verify = fresh_node(event.node, (), 0).changed(loaded=True), Verify(self._client, sent.revision)
+        copies = [Change(self._client, revision, ()) for revision in (sent.revision, sent.revision + 1)]
+        held = [self._after(node, RequestReceived(event.at_ms, "", copy)).node for copy in copies]
+        answers = [_answer(self._after(each, RequestReceived(event.at_ms, "", verify))) for each in held]
+        return frozenset(held[:1]) if answers == [Outcome.SUCCESS, Outcome.FAIL] else None
 
     def _judge(self, event: Event, holder: _Holder) -> Rejection | None:
         if event.kind in _OWN and holder.states is not None:
@@ -95,11 +122,11 @@ class ClientRows:
         return None
 
     def _holder(self, event: Event) -> _Holder:
-        life = self._cluster.lives[event.node]
+        life = self._cluster.life(event.node)
         holder = self._holders.get(event.node)
         if holder is None or holder.life != life:
             states = None
-            if event.node in self._cluster.started_ms:
+            if self._cluster.is_empty_at_first(event.node):
                 node = fresh_node(event.node, (), self._cluster.started_ms[event.node])
                 states = frozenset((node.changed(loaded=True),))
             holder = self._holders[event.node] = _Holder(life, states)
@@ -141,8 +168,7 @@ class ClientRows:
         outcomes, changed = set(), False
         for state in holder.states:
             after = self._after(state, received)
-            answer = next((output.answer.result.value for output in after.outputs if isinstance(output, Reply)), "")
-            outcomes.add((after.node, answer))
+            outcomes.add((after.node, _answer(after)))
             changed = changed or self._view(after.node) != self._view(state)
         holder.handled[event.message] = _Handled(holder.states, frozenset(outcomes), changed)
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
@@ -188,7 +214,7 @@ class ClientRows:
     def _loaded(self, event: Event, holder: _Holder, states: _States, giver: str) -> Rejection | None:
         given = (event.revision or 0, event.digest or NOTHING_PUBLISHED)
         held = self._held[giver]
-        if self._cluster.observed.state_of(giver) and given[1] not in {content for _, content in held}:
+        if self._cluster.shows_state(giver) and given[1] not in {content for _, content in held}:
             shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
             return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, _of_row(event))
         copies = [Change(self._client, revision, _content(given[1])) for revision in {given[0], *(r for r, _ in held)}]
@@ -209,7 +235,11 @@ class ClientRows:
         answers = {answer for _, answer in handled.outcomes}
         if event.outcome is not None and event.outcome.value not in answers:
             return rejected(event, "answer", "it is what the model answers", ", ".join(sorted(answers)), event.outcome)
-        if handled.changed and not handled.shown and self._cluster.observed.lossless:
+        kept = frozenset(node for node, answer in handled.outcomes if answer == event.outcome)
+        if kept and holder.states is not None and holder.states & kept:
+            holder.states &= kept
+        is_told = self._cluster.observed.lossless and self._cluster.shows_state(event.node)
+        if handled.changed and not handled.shown and is_told:
             made = _shown({self._view(node) for node, _ in handled.outcomes})
             return rejected(event, "answer", "what a request made is reported before", made, "no row")
         return None
@@ -284,6 +314,10 @@ class ClientRows:
 class _Step:
     node: NodeState
     outputs: tuple[object, ...]
+
+
+def _answer(after: _Step) -> str:
+    return next((output.answer.result.value for output in after.outputs if isinstance(output, Reply)), "")
 
 
 _OWN = frozenset({Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 
 from distro_spark.validation.verdict import Rejection, rejected
 from distro_traces.event import Event, Kind, Outcome
@@ -31,6 +32,9 @@ class ClusterRows:
 
     def __init__(self, header: Header) -> None:
         self.observed = header.observed
+        self.shows_state = cache(header.observed.state_of)  # asked for every row
+        self._shows_sending = cache(header.observed.sending)
+        self._shows_receiving = cache(header.observed.receiving)
         self._is_virtual = header.clock == "virtual"
         self.calls: dict[str, Call] = {}
         self.lives: defaultdict[str, int] = defaultdict(int)  # how often a node was started or stopped
@@ -39,6 +43,7 @@ class ClusterRows:
         self.givers: dict[str, str] = {}  # node: whom it asked for a snapshot last
         self._faults: defaultdict[frozenset[str], set[str]] = defaultdict(set)  # by link, its first words
         self._latest_ms: dict[str, int] = {}
+        self._loads: defaultdict[str, int] = defaultdict(int)  # snapshots that a node took while nobody looked at it
         self._stopped_at: dict[str, int] = {}
 
     def take(self, event: Event) -> Rejection | None:
@@ -63,10 +68,19 @@ class ClusterRows:
         call = self.calls.setdefault(event.message, Call())
         return _ENDS[event.kind](self, event, call)
 
+    def life(self, node: str) -> tuple[int, int]:
+        """Changes when whatever was known of the node's state is no longer so."""
+        return self.lives[node], self._loads[node]
+
+    def is_empty_at_first(self, node: str) -> bool:
+        """The node was seen to start, and nothing came to it since that nobody saw."""
+        return node in self.started_ms and not self._loads[node]
+
     def _life(self, event: Event) -> None:
         self.lives[event.node] += 1
         if event.kind is Kind.NODE_STARTED:
             self.down.discard(event.node)
+            self._loads[event.node] = 0
             self.started_ms[event.node] = event.at_ms
         else:
             self.down.add(event.node)
@@ -82,7 +96,7 @@ class ClusterRows:
 
     def _received(self, event: Event, call: Call) -> Rejection | None:
         call.received += 1
-        if not self.observed.sending(event.peer or "", event.node):
+        if not self._shows_sending(event.peer or "", event.node):
             return None
         if call.sent is None:
             return self._missing(rejected(event, "receive", "it was sent", "no such message", _call(event)))
@@ -103,6 +117,9 @@ class ClusterRows:
         if call.sent is None or call.ended:
             return self._missing(rejected(event, "hear the answer", "the call is open", "no open call", _call(event)))
         call.ended = True
+        is_load = event.operation == "SNAPSHOT" and event.outcome is Outcome.SUCCESS
+        if is_load and not self.shows_state(event.node):
+            self._loads[event.node] += 1
         if call.sent.node != event.node:
             return rejected(event, "hear the answer", "the caller hears it", call.sent.node, event.node)
         if event.outcome in call.answers or not self._both_ends(event) or self._may_end(event, call):
@@ -136,7 +153,7 @@ class ClusterRows:
 
     def _both_ends(self, event: Event) -> bool:
         peer = event.peer or ""
-        return self.observed.sending(event.node, peer) and self.observed.receiving(event.node, peer)
+        return self._shows_sending(event.node, peer) and self._shows_receiving(event.node, peer)
 
     def finish(self, last_ms: int) -> Rejection | None:
         """A call that never ends, although its node lived on and time enough has passed."""
