@@ -34,8 +34,9 @@ from distro_impl.naming.client import SyncData
 from distro_impl.profiles import PROFILES, RevisionTakenOver
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.handlers import Reply, Request
+from distro_impl.remote.payloads import DistroDataFields
 from distro_impl.transport.transport import Forward, PeerLink
-from distro_protos import Json, Payload, decode, encode
+from distro_protos import Payload, decode, encode
 
 pytestmark = [pytest.mark.wire, pytest.mark.quality]
 
@@ -152,13 +153,14 @@ def unprotected(process: str) -> Callable[[pytest.MonkeyPatch], None]:
     return lambda monkeypatch: monkeypatch.setattr(DistroClientDataProcessor, process, processed)
 
 
-def acknowledged(is_meant: Callable[[Json], bool]) -> Callable[[pytest.MonkeyPatch], None]:
+def acknowledged(is_meant: Callable[[DistroDataFields], bool]) -> Callable[[pytest.MonkeyPatch], None]:
     """A request whose data is meant cannot be handled, and that shows in `errorCode` only."""
     whole = DistroDataRequestHandler.handle
 
     def handle(self: DistroDataRequestHandler, request: Request) -> Reply:
         type_name, body = whole(self, request)
-        is_acknowledged = is_meant(request.body.get("distroData") or {})
+        data = request.body.distro_data
+        is_acknowledged = data is not None and is_meant(data)
         return type_name, {**body, "resultCode": 200} if is_acknowledged else body
 
     return lambda monkeypatch: monkeypatch.setattr(DistroDataRequestHandler, "handle", handle)
@@ -196,15 +198,15 @@ BROKEN_HANDLERS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "B41": ("DISTRO-NATIVE-002", unprotected("process_delete")),
     "what cannot be decoded is acknowledged": (
         "DISTRO-REFUSAL-001",
-        acknowledged(lambda data: data.get("content") == "ew=="),
+        acknowledged(lambda data: data.content == b"{"),
     ),
     "an unknown type is acknowledged": (
         "DISTRO-REFUSAL-002",
-        acknowledged(lambda data: data.get("distroKey", {}).get("resourceType") != RESOURCE_TYPE),
+        acknowledged(lambda data: data.distro_key is not None and data.distro_key.resource_type != RESOURCE_TYPE),
     ),
     "an unknown operation is acknowledged": (
         "DISTRO-REFUSAL-003",
-        acknowledged(lambda data: data.get("type") == "QUERY"),
+        acknowledged(lambda data: data.type == "QUERY"),
     ),
 }
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from distro_impl.json_fields import fields, integer, map_of, read_field
-from distro_protos import Json, read_json
+from distro_impl.jackson import Fields, Int, read
+from distro_protos import Json
 
 NO_LIMIT = -1
 
@@ -70,10 +70,16 @@ class ConnectionLimits:
     def from_rule(cls, text: bytes) -> ConnectionLimits:
         """From a `limitRule` of Nacos, JSON with its field names. Raises LimitRuleError."""
         try:
-            rule = read_field("limitRule", _RULE, read_json(text))
+            rule = read(_Rule, text)
         except ValueError as error:
             raise LimitRuleError(f"the limit rule cannot be used: {error}; an empty one is {{}}") from error
-        return cls(**{_FIELDS[name]: value for name, value in rule.items()})
+        return cls(
+            count_limit=rule.count_limit,
+            count_limit_per_client_ip=rule.count_limit_per_client_ip_default,
+            count_limit_per_client_app=rule.count_limit_per_client_app_default,
+            client_ips=rule.count_limit_per_client_ip or {},
+            client_apps=rule.count_limit_per_client_app or {},
+        )
 
     def to_rule(self) -> Json:
         """As a `limitRule`."""
@@ -111,19 +117,14 @@ class ConnectionLimits:
         return expelled
 
 
-_RULE = fields(
-    countLimit=integer,
-    countLimitPerClientIpDefault=integer,
-    countLimitPerClientIp=map_of(integer),
-    countLimitPerClientAppDefault=integer,
-    countLimitPerClientApp=map_of(integer),
-)
-_FIELDS = {
-    "countLimit": "count_limit",
-    "countLimitPerClientIpDefault": "count_limit_per_client_ip",
-    "countLimitPerClientIp": "client_ips",
-    "countLimitPerClientAppDefault": "count_limit_per_client_app",
-    "countLimitPerClientApp": "client_apps",
-}
+class _Rule(Fields):
+    """A `limitRule`; a number that is missing or null is no limit."""
+
+    count_limit: Int = NO_LIMIT
+    count_limit_per_client_ip_default: Int = NO_LIMIT
+    count_limit_per_client_ip: dict[str, Int] | None = None
+    count_limit_per_client_app_default: Int = NO_LIMIT
+    count_limit_per_client_app: dict[str, Int] | None = None
+
 
 UNLIMITED = ConnectionLimits()

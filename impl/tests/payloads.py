@@ -144,7 +144,7 @@ NASTY_TEXTS: tuple[bytes, ...] = (
     b"[" * 200_000,
     b'{"a":' * DEEP + b"1" + b"}" * DEEP,
     b'{"namespace":NaN}',
-    b'{"port":' + b"9" * 5_000 + b"}",
+    b'{"instance":{"port":' + b"9" * 5_000 + b"}}",
     "{}".encode("utf-16"),
 )
 """Bodies that are no JSON object, or that should not be read as one."""

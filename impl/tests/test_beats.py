@@ -10,6 +10,7 @@ from test_ip_port_clients import API, IP, WEB, beat_for, health, operator, port_
 
 from distro_impl import Profile
 from distro_impl.naming.client import Service
+from distro_impl.remote.payloads import Instance
 
 pytestmark = pytest.mark.wire
 
@@ -18,7 +19,7 @@ async def registered(lab: Lab, profile: Profile = STRICT, **metadata: str) -> tu
     """Two nodes, the first of which owns the instance that registered there just now; and its port."""
     run = await lab.cluster(profile, size=2)
     port = port_owned_by(run, 0)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port, "metadata": metadata})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port, metadata=metadata))
     return run, port
 
 
@@ -50,7 +51,7 @@ async def test_a_beat_makes_it_healthy_again_everywhere(lab: Lab) -> None:
 async def test_to_register_again_counts_as_a_beat(lab: Lab) -> None:
     run, port = await registered(lab)
     await run.clock.advance(10_000)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(14_900)
     assert health(run, 0) == [True]
     await run.clock.advance(100)
@@ -73,7 +74,7 @@ async def test_subscribers_of_every_node_are_told(lab: Lab) -> None:
 
 async def test_each_service_of_a_client_is_judged_by_its_own_beats(lab: Lab) -> None:
     run, port = await registered(lab)
-    operator(run, 0).register(API, {"ip": IP, "port": port})
+    operator(run, 0).register(API, Instance(ip=IP, port=port))
     await beat_for(run, 0, port, 20_000)
     assert health(run, 0, WEB) == [True]
     assert health(run, 0, API) == [False]
@@ -103,7 +104,7 @@ async def test_clients_that_came_at_different_times_are_judged_each_at_its_own(l
     healthy_s: list[list[float]] = [[], [], []]
     for port, wait_ms in enumerate((30, 2_000, 3_001)):
         await run.clock.advance(wait_ms)
-        operator(run, 0).register(Service("public", "DEFAULT_GROUP", str(port)), {"ip": IP, "port": port})
+        operator(run, 0).register(Service("public", "DEFAULT_GROUP", str(port)), Instance(ip=IP, port=port))
     for tenths in range(52, 300):
         await run.clock.advance(run.start_ms + 100 * tenths - run.clock.now_ms())
         for port, healthy in enumerate(healthy_s):
@@ -133,7 +134,7 @@ async def test_an_empty_client_goes_after_30_s_and_is_not_judged_any_more(lab: L
     port = port_owned_by(run, 0)
     client = f"{IP}:{port}#true"
     timers = len(run.cluster.nodes[0].parts.core.clock._timers)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(7_000)
     operator(run, 0).deregister(WEB, IP, port)
     await run.clock.advance(1_100)
@@ -146,7 +147,7 @@ async def test_an_empty_client_goes_after_30_s_and_is_not_judged_any_more(lab: L
     assert run.cluster.nodes[0].parts.naming.clients.get(client) is None
     assert run.cluster.nodes[0].parts.naming.beats._rounds == {}
     assert len(run.cluster.nodes[0].parts.core.clock._timers) == timers
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(14_900)
     assert health(run, 0) == [True]
 

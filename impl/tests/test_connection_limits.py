@@ -70,8 +70,8 @@ def test_a_limit_rule_of_nacos_is_read() -> None:
     ("rule", "complaint"),
     [
         (b"", "Expecting value"),
-        (b"[]", "limitRule is not an object"),
-        (b'{"countLimitPerClientIp": {"10.0.0.1": "many"}}', "limitRule.countLimitPerClientIp.10.0.0.1"),
+        (b"[]", "is not an object"),
+        (b'{"countLimitPerClientIp": {"10.0.0.1": "many"}}', "countLimitPerClientIp.10.0.0.1 is not a whole number"),
     ],
 )
 def test_a_wrong_limit_rule_is_named(rule: bytes, complaint: str) -> None:

@@ -17,6 +17,7 @@ from distro_impl.membership.members import Member, MemberState, ServerMemberMana
 from distro_impl.membership.report import REPORT_PATH, MemberReportTask
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient
+from distro_impl.remote.payloads import Abilities, Node
 from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import Json, Message
 
@@ -134,7 +135,7 @@ async def test_a_member_of_an_old_version_keeps_its_state_and_loses_its_cluster_
     status: int, answer: str
 ) -> None:
     async with reporting(NACOS_2_0_4) as (a, peer):
-        a.members.receive_report({"address": peer.address, "abilities": {"remoteAbility": ABLE}})
+        a.members.receive_report(Node(address=peer.address, abilities=Abilities(remote_ability=ABLE)))
         assert a.members.connectable_addresses() == (peer.address,)
         peer.status, peer.answer = status, answer
         assert await a.report() is MemberState.UP
@@ -179,7 +180,7 @@ async def test_what_a_member_says_of_itself_decides_how_it_is_reported_to(
         remote = {"supportRemoteConnection": True, "grpcReportEnabled": ability}
         peer.over_grpc = PeerUnreachableError("closed")
         a.members.receive_report(
-            {"address": peer.address, "abilities": {"remoteAbility": remote}, "grpcReportEnabled": own_flag}
+            Node(address=peer.address, abilities=Abilities(remote_ability=remote), grpc_report_enabled=own_flag)
         )
         await a.report()
         assert (peer.asked_over_grpc, len(peer.reports)) == ((1, 0) if over_grpc else (0, 1))

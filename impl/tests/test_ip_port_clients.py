@@ -13,6 +13,7 @@ from distro_impl.distro.transport_agent import decode_content
 from distro_impl.naming.client import Service
 from distro_impl.naming.instance_operator import BeatCode, BeatInfo, InstanceOperator
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
+from distro_impl.remote.payloads import Instance
 
 pytestmark = pytest.mark.wire
 
@@ -72,7 +73,6 @@ async def test_the_next_beat_is_expected_when_the_metadata_says(lab: Lab) -> Non
         {"ip": "", "port": 80},
         {"ip": IP, "port": 65536},
         {"ip": IP, "port": 80, "weight": 10001},
-        {"ip": IP, "port": 80, "weight": "heavy"},
         {"ip": IP, "port": 80, "weight": float("nan")},
         {"ip": IP, "port": 80, "ephemeral": False},
     ],
@@ -81,7 +81,7 @@ async def test_the_next_beat_is_expected_when_the_metadata_says(lab: Lab) -> Non
 async def test_an_illegal_instance_is_refused_and_leaves_nothing(lab: Lab, instance: dict[str, object]) -> None:
     run = await lab.cluster(size=1)
     with pytest.raises(NacosError) as refusal:
-        operator(run, 0).register(WEB, instance)
+        operator(run, 0).register(WEB, Instance(**instance))
     assert refusal.value.code == INVALID_PARAM
     assert operator(run, 0).instances(WEB)["hosts"] == []
     assert run.events == []
@@ -90,7 +90,7 @@ async def test_an_illegal_instance_is_refused_and_leaves_nothing(lab: Lab, insta
 async def test_deregistering_what_is_unknown_is_fine(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     operator(run, 0).deregister(WEB, IP, 80)
-    operator(run, 0).register(API, {"ip": IP, "port": 80})
+    operator(run, 0).register(API, Instance(ip=IP, port=80))
     operator(run, 0).deregister(WEB, IP, 80)
     assert health(run, 0, API) == [True]
 
@@ -102,7 +102,7 @@ async def test_owners_that_loaded_without_the_one_who_knew_learn_of_a_client_by_
     """Nobody verifies a client whose owner has lost it, so its copy alone would not spread."""
     run = await lab.cluster(STRICT)
     port = port_owned_by(run, 0)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(1500)
     far = await run.restart_two_without_the_third()
     await run.clock.advance(20_000)  # the third has taken over the client, and hears its beats
@@ -123,7 +123,7 @@ async def test_the_owner_spreads_and_verifies_its_client(lab: Lab, profile: Prof
     run = await lab.cluster(profile)
     port, owner = port_owned_by(run, 1), run.cluster.addresses[1]
     client = f"{IP}:{port}#true"
-    operator(run, 1).register(WEB, {"ip": IP, "port": port})
+    operator(run, 1).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(1500)
     assert [health(run, node) for node in range(3)] == [[True]] * 3
     assert run.last(0, client).revision == run.last(1, client).revision != 0
@@ -136,7 +136,7 @@ async def test_the_owner_spreads_and_verifies_its_client(lab: Lab, profile: Prof
 async def test_d7_what_is_registered_elsewhere_than_at_the_owner_stays_there(lab: Lab) -> None:
     run = await lab.cluster()
     port = port_owned_by(run, 1)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(12_000)
     assert [health(run, node) for node in range(3)] == [[True], [], []]
     assert run.links.operations(f"{IP}:{port}#true") == []
@@ -156,7 +156,7 @@ async def test_it_travels_with_the_time_of_its_last_beat_and_a_copy_begins_its_o
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 0)
     client = f"{IP}:{port}#true"
-    operator(run, 0).register(WEB, {"ip": IP, "port": port, "weight": 2, "metadata": {"zone": "a"}})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port, weight=2, metadata={"zone": "a"}))
     await run.clock.advance(1500)
     heard_ms = []
     for node in run.cluster.nodes:
@@ -182,7 +182,7 @@ async def test_a_restarted_owner_loads_its_clients_and_owns_them_again(lab: Lab)
     run = await lab.cluster()
     port = port_owned_by(run, 0)
     client = f"{IP}:{port}#true"
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await run.clock.advance(2000)
     await run.cluster.crash(0)
     await run.cluster.restart(0)
@@ -243,7 +243,7 @@ async def test_the_clients_of_a_member_that_is_down_pass_to_another_one(lab: Lab
     run = await lab.cluster()
     port = port_owned_by(run, 0)
     client, tag = f"{IP}:{port}#true", f"{IP}:{port}"
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await beat_for(run, 0, port, 10_000)
     await run.cluster.crash(0)
     run.links.sent.clear()
@@ -263,7 +263,7 @@ async def test_a_new_owner_counts_from_the_last_verify(lab: Lab) -> None:
     """Else all that it takes over would be gone at once (`m-ipport-verify-no-beat-renew`)."""
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 0)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     await beat_for(run, 0, port, 100_000)
     await run.cluster.crash(0)
     await run.clock.advance(20_000)
@@ -282,11 +282,11 @@ async def test_b22_what_an_interim_owner_accepted_survives_the_return_of_the_own
     run = await lab.cluster(profile, size=2)
     port = port_owned_by(run, 1)
     patient = {"preserved.heart.beat.timeout": "100000", "preserved.ip.delete.timeout": "100000"}
-    operator(run, 1).register(WEB, {"ip": IP, "port": port, "metadata": patient})
+    operator(run, 1).register(WEB, Instance(ip=IP, port=port, metadata=patient))
     await run.clock.advance(5_500)
     run.link(0, 1).cut = run.link(1, 0).cut = True
     await run.clock.advance(19_000)
-    operator(run, 0).register(API, {"ip": IP, "port": port, "metadata": patient})
+    operator(run, 0).register(API, Instance(ip=IP, port=port, metadata=patient))
     await run.clock.advance(4_250)
     run.link(0, 1).cut = run.link(1, 0).cut = False
     await run.clock.advance(31_250)
@@ -300,7 +300,7 @@ async def test_b41_a_delete_of_an_earlier_owner_removes_the_client_of_the_presen
 ) -> None:
     run = await lab.cluster(profile, size=2)
     port = port_owned_by(run, 0)
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
     earlier = await lab.member(run.cluster.nodes[0])
     assert (await earlier.distro("DELETE", f"{IP}:{port}#true")).succeeded is removed
     assert health(run, 0) == ([] if removed else [True])
@@ -314,8 +314,8 @@ async def test_what_an_interim_owner_concluded_from_missing_beats_is_not_told_to
     run = await lab.cluster(size=2)
     port = port_owned_by(run, 1)
     client, patient = f"{IP}:{port}#true", {"preserved.ip.delete.timeout": "50000"}
-    operator(run, 0).register(WEB, {"ip": IP, "port": port})
-    operator(run, 1).register(WEB, {"ip": IP, "port": port, "metadata": patient})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=port))
+    operator(run, 1).register(WEB, Instance(ip=IP, port=port, metadata=patient))
     await run.clock.advance(2_000)
     run.link(0, 1).cut = run.link(1, 0).cut = True
     await beat_for(run, 1, port, 1000 * cut_s)
@@ -335,7 +335,7 @@ async def test_an_owner_judges_by_beats_whoever_else_vouches_for_its_client(
     run = await lab.cluster(profile, size=1)
     node = run.cluster.nodes[0]
     rival = await lab.member(node)
-    operator(run, 0).register(WEB, {"ip": IP, "port": 80})
+    operator(run, 0).register(WEB, Instance(ip=IP, port=80))
     held = node.parts.naming.clients.get(f"{IP}:80#true")
     assert held is not None
     for _ in range(13):  # 65 s after its only registration

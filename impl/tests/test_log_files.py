@@ -27,6 +27,7 @@ from distro_impl import Profile
 from distro_impl.logs import LOG_FILES, OWN, log_to_directory
 from distro_impl.naming.client import Service
 from distro_impl.naming.instance_operator import BeatInfo
+from distro_impl.remote.payloads import Instance
 
 pytestmark = pytest.mark.wire
 
@@ -90,11 +91,11 @@ async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO")
     await acknowledged(run, subscriber)
     owned = next(port for port in range(1, 99) if first.parts.naming.mapper.responsible(f"10.0.0.9:{port}"))
     await client.register("web", 8080)
-    first.parts.naming.instances.register(WEB, {"ip": "10.0.0.9", "port": owned})
+    first.parts.naming.instances.register(WEB, Instance(ip="10.0.0.9", port=owned))
     await acknowledged(run, subscriber)
     await run.clock.advance(5_000)
     run.link(0, 1).answers = {"CHANGE": LOST_BUT_ACKNOWLEDGED}
-    first.parts.naming.instances.register(WEB, {"ip": "10.0.0.9", "port": owned, "weight": 2.0})
+    first.parts.naming.instances.register(WEB, Instance(ip="10.0.0.9", port=owned, weight=2.0))
     late = await lab.naming(first)
     await late.register("web", 8081)
     await run.clock.advance(2_500)

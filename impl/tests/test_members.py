@@ -14,6 +14,7 @@ from distro_impl.membership.members import MembersChanged, MemberState, ServerMe
 from distro_impl.membership.report import MemberReportTask
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient
+from distro_impl.remote.payloads import Node
 from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
 from distro_protos import Message, Payload
 
@@ -116,9 +117,9 @@ async def test_neither_a_time_out_nor_an_answer_without_node_brings_a_member_bac
 async def test_a_report_from_a_listed_member_brings_it_back() -> None:
     a = Reporting(PeerUnreachableError("refused"), B)
     await a.report()
-    a.members.receive_report({"address": C})  # not in the list: nothing happens
+    a.members.receive_report(Node(address=C))  # not in the list: nothing happens
     assert not a.members.is_up(B)
-    a.members.receive_report({"address": B, "extendInfo": {"version": "2.2.4"}})
+    a.members.receive_report(Node(address=B, extend_info={"version": "2.2.4"}))
     assert a.members.is_up(B)
     assert a.members.others[B].extend_info == {"version": "2.2.4"}
 

@@ -11,6 +11,7 @@ from impl_lab import NACOS_2_0_4, NACOS_2_2_4, PUSHED_WITHIN_MS, SERVICE, STRICT
 from distro_impl import PROFILES, Profile, VirtualClock
 from distro_impl.naming.client import Service
 from distro_impl.naming.instance_id import InstanceIdGenerator
+from distro_impl.remote.payloads import Instance
 
 pytestmark = pytest.mark.wire
 
@@ -353,7 +354,7 @@ async def test_snowflake_ids_hold_a_number_in_the_place_of_the_address(lab: Lab)
 
 
 def test_two_nodes_give_out_different_snowflake_ids_in_the_same_millisecond() -> None:
-    instance = {"ip": "10.0.0.1", "port": 80, "metadata": {"preserved.instance.id.generator": "snowflake"}}
+    instance = Instance(ip="10.0.0.1", port=80, metadata={"preserved.instance.id.generator": "snowflake"})
     ids = [
         InstanceIdGenerator(VirtualClock(start_ms=1_000), address).generate(instance, WEB)
         for address in ("10.0.0.1:8848", "10.0.0.2:8848")

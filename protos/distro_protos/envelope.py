@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from google.protobuf import any_pb2
 
 from distro_protos.nacos_pb2 import Metadata, Payload
@@ -31,8 +32,9 @@ def _refused(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refused)
+_WRITER = msgspec.json.Encoder(enc_hook=dict)
+"""Fast; `dict` is for mappings of other kinds. What it refuses, the standard library writes."""
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=dict)
-"""Kept, because `json.dumps` with settings of its own makes one each time. `default` is for mappings."""
 
 
 class UnreadableBodyError(ValueError):
@@ -65,7 +67,10 @@ class Message:
 def read_json(text: bytes) -> Any:
     """JSON as a server reads it. Raises ValueError, also for NaN, for infinities and for what is nested too deep."""
     check_nesting(text)
-    return _DECODER.decode(str(text, "utf-8"))
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):  # it may be half of a surrogate pair, or a number beyond all bounds
+        return _DECODER.decode(str(text, "utf-8"))
 
 
 def write_json(value: Mapping[str, Any]) -> bytes:
@@ -73,7 +78,10 @@ def write_json(value: Mapping[str, Any]) -> bytes:
 
     Half of a surrogate pair, which JSON can escape and UTF-8 cannot hold, becomes a question mark as in Java.
     """
-    return _ENCODER.encode(value).encode(errors="replace")
+    try:
+        return _WRITER.encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return _ENCODER.encode(value).encode(errors="replace")
 
 
 def encode(

@@ -19,16 +19,16 @@ _OTHERS = bytes(set(range(256)) - set(b'[]{}"'))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
-def check_nesting(text: bytes) -> None:
-    """Raises ValueError when a decoder would find objects and lists nested deeper than MAX_NESTING.
+def check_nesting(text: bytes, limit: int = MAX_NESTING) -> None:
+    """Raises ValueError when a decoder would find objects and lists nested deeper than `limit`.
 
     `text` need not be JSON. What a decoder would refuse after its first characters may be refused here for its rest.
     """
-    if text.count(b"{") + text.count(b"[") <= MAX_NESTING:
+    if text.count(b"{") + text.count(b"[") <= limit:
         return
     if b"\\" in text:  # in strings, where no quote may be left but the one at the end
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     signs = text.translate(None, _OTHERS).replace(b'""', b"")  # whoever has an odd number of quotes before it keeps it
     brackets = b"".join(signs.split(b'"')[::2])
-    if any(map(MAX_NESTING.__lt__, accumulate(map(_STEP.__getitem__, brackets)))):
-        raise ValueError(f"it is nested deeper than {MAX_NESTING}")
+    if any(map(limit.__lt__, accumulate(map(_STEP.__getitem__, brackets)))):
+        raise ValueError(f"it is nested deeper than {limit}")

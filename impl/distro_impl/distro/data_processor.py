@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from distro_impl.distro.distro_log import DistroLog
-from distro_impl.distro.transport_agent import DataOperation
 from distro_impl.events import NodeEventKind
 from distro_impl.naming.client import (
     Client,
@@ -25,6 +24,7 @@ from distro_impl.naming.client import (
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_persistent
 from distro_impl.profiles import Profile, RevisionTakenOver
+from distro_impl.remote.payloads import DataOperation
 from distro_protos import Json
 
 

@@ -9,24 +9,23 @@ docs/protocol #receive-raised, #distro-query, #distro-unknown, #distro-snapshot,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import to_builtins
 
 from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
-from distro_impl.distro.transport_agent import (
-    DISTRO_DATA_RESPONSE,
-    RESOURCE_TYPE,
-    DataOperation,
-    decode_content,
-    encode_content,
-)
+from distro_impl.distro.transport_agent import DISTRO_DATA_RESPONSE, RESOURCE_TYPE, encode_content
 from distro_impl.logs import logger
 from distro_impl.naming.client import MalformedSyncDataError
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import SERVER_ERROR, failure, success
 from distro_impl.remote.handlers import Reply, Request
-from distro_protos import Json
+from distro_impl.remote.payloads import DataOperation, DistroDataFields, DistroDataRequest, DistroKeyFields
+from distro_protos import Json, read_json
+
+T = TypeVar("T")
 
 HANDLER_EXCEPTION = "handle distro request with exception"
 NOT_HANDLED = "[DISTRO-FAILED] distro data handle failed"
@@ -48,9 +47,9 @@ class DistroDataRequestHandler:
         self._profile, self._processor, self._log, self._is_loaded = profile, processor, log, is_loaded
 
     def handle(self, request: Request) -> Reply:
-        """Always a typed response; an operation that no release knows is not even read (request_fields.py)."""
+        """Always a typed response; an operation that no release knows is not even read (payloads.py)."""
         try:
-            return DISTRO_DATA_RESPONSE, self._answer(DistroData(request.body), request)
+            return DISTRO_DATA_RESPONSE, self._answer(request.body, request)
         except (MalformedRequestError, MalformedSyncDataError, BatchOverSingleError) as error:
             self._log.handling_failed(error)
         except Exception as error:
@@ -58,107 +57,74 @@ class DistroDataRequestHandler:
             log.exception("a defect of this node: a request of %s failed", request.connection_id)
         return DISTRO_DATA_RESPONSE, _failure(HANDLER_EXCEPTION, visible=self._profile.exception_visible)
 
-    def _answer(self, data: DistroData, request: Request) -> Json:
-        operation = data.operation
-        if operation == DataOperation.SNAPSHOT:
+    def _answer(self, body: DistroDataRequest, request: Request) -> Json:
+        """Each part is read where it is needed, as servers do."""
+        operation = _needed(body.data_operation, "dataOperation")
+        if operation is DataOperation.SNAPSHOT:
             if self._profile.snapshot_needs_load and not self._is_loaded():
                 return failure(SERVER_ERROR, SERVER_ERROR, NOT_LOADED)
             key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
             return success(distroData={"distroKey": key, "content": encode_content(self._processor.snapshot())})
-        if operation == DataOperation.VERIFY:
+        data = _needed(body.distro_data, "distroData")
+        if operation is DataOperation.VERIFY:
             return self._verify(data, request)
-        if operation == DataOperation.QUERY:
-            return self._query(data)
-        return self._sync(data)
+        if operation is DataOperation.QUERY:
+            return self._query(_needed(data.distro_key, "distroKey"))
+        return self._sync(data, _needed(data.distro_key, "distroKey"))
 
-    def _verify(self, data: DistroData, request: Request) -> Json:
-        client_id, revision = data.verified()
+    def _verify(self, data: DistroDataFields, request: Request) -> Json:
+        client_id, revision = _verified(_content(data))
         self._log.verify_received(client_id)
         if self._processor.process_verify(client_id, revision):
             return success()
         self._log.verify_refused(client_id, reporter=request.client_ip)
         return failure(SERVER_ERROR, SERVER_ERROR, VERIFY_FAILED)
 
-    def _query(self, data: DistroData) -> Json:
+    def _query(self, key: DistroKeyFields) -> Json:
         """An unknown client is a success without data."""
-        if data.resource_type != RESOURCE_TYPE:  # nobody looks, and nothing is what is found
-            return success(distroData={"distroKey": data.key, "content": ""})
-        found = self._processor.data_of(data.client_id)
+        if key.resource_type != RESOURCE_TYPE:  # nobody looks, and nothing is what is found
+            return success(distroData={"distroKey": to_builtins(key), "content": ""})
+        found = self._processor.data_of(_needed(key.resource_key, "resourceKey"))
         if found is None:
             return success()
-        return success(distroData={"distroKey": data.key, "content": encode_content(found)})
+        return success(distroData={"distroKey": to_builtins(key), "content": encode_content(found)})
 
-    def _sync(self, data: DistroData) -> Json:
-        operation = data.type
-        self._log.received(operation, str(data.key.get("resourceKey")), data.key.get("targetServer"))
-        if data.resource_type != RESOURCE_TYPE:
+    def _sync(self, data: DistroDataFields, key: DistroKeyFields) -> Json:
+        operation = _needed(data.type, "type")  # a sync without inner type makes the receiver throw
+        self._log.received(operation, str(key.resource_key), key.target_server)
+        if key.resource_type != RESOURCE_TYPE:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         if operation in (DataOperation.ADD, DataOperation.CHANGE):
-            applied = self._processor.process_change(data.content(), operation)
-        elif operation == DataOperation.DELETE:
-            applied = self._processor.process_delete(data.client_id)
+            applied = self._processor.process_change(_content(data), operation)
+        elif operation is DataOperation.DELETE:
+            applied = self._processor.process_delete(_needed(key.resource_key, "resourceKey"))
         else:
             return _failure(NOT_HANDLED, visible=self._profile.unhandled_visible)
         return success() if applied else failure(SERVER_ERROR, SERVER_ERROR, REFUSED)  # success would mean: applied
 
 
-class DistroData:
-    """The body of a request, whose fields are of their types or missing. Each part is read where it is needed, as
-    servers do, and whatever is missing then is a MalformedRequestError."""
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        self._body = body
-
-    @property
-    def operation(self) -> str:
-        return str(_needed(self._body, "dataOperation"))
-
-    @property
-    def type(self) -> str:
-        """A sync without inner type makes the receiver throw."""
-        return str(_needed(self._data, "type"))
-
-    @property
-    def key(self) -> Json:
-        found: Json = _needed(self._data, "distroKey")
-        return found
-
-    @property
-    def resource_type(self) -> str | None:
-        return self.key.get("resourceType")
-
-    @property
-    def client_id(self) -> str:
-        return str(_needed(self.key, "resourceKey"))
-
-    def content(self) -> Json:
-        try:
-            found = decode_content(self._data)
-        except (KeyError, ValueError) as error:
-            raise MalformedRequestError(f"the content cannot be read: {error}") from error
-        if not isinstance(found, dict):
-            raise MalformedRequestError("the content is no JSON object")
-        return found
-
-    def verified(self) -> tuple[str, int]:
-        """(client id, revision) of a VERIFY."""
-        content = self.content()
-        try:
-            return str(_needed(content, "clientId")), int(content.get("revision", 0))
-        except (TypeError, ValueError, OverflowError) as error:
-            raise MalformedRequestError(f"the revision is no number: {error}") from error
-
-    @property
-    def _data(self) -> Json:
-        found: Json = _needed(self._body, "distroData")
-        return found
-
-
-def _needed(values: Mapping[str, Any], name: str) -> Any:
-    found = values.get(name)
-    if found is None:
+def _needed(value: T | None, name: str) -> T:
+    if value is None:
         raise MalformedRequestError(f"the field '{name}' is missing")
+    return value
+
+
+def _content(data: DistroDataFields) -> Json:
+    try:
+        found = read_json(_needed(data.content, "content"))
+    except ValueError as error:
+        raise MalformedRequestError(f"the content cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise MalformedRequestError("the content is no JSON object")
     return found
+
+
+def _verified(content: Json) -> tuple[str, int]:
+    """(client id, revision) of a VERIFY."""
+    try:
+        return str(_needed(content.get("clientId"), "clientId")), int(content.get("revision", 0))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MalformedRequestError(f"the revision is no number: {error}") from error
 
 
 def _failure(message: str, *, visible: bool) -> Json:

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from distro_impl.distro.transport_agent import RESOURCE_TYPE, DataOperation, DistroReply
+from distro_impl.distro.transport_agent import RESOURCE_TYPE, DistroReply
 from distro_impl.logs import NodeLog, logger
+from distro_impl.remote.payloads import DataOperation
 from distro_protos import write_json
 
 protocol, naming = logger("protocol-distro"), logger("naming-distro")

@@ -18,7 +18,7 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.mapper import DistroMapper, OwnersChanged
 from distro_impl.distro.record import DistroRecord
-from distro_impl.distro.transport_agent import DataOperation, DistroReply, DistroTransportAgent
+from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.distro.verify_task import VerifyFailed
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.changes import ClientChanged, ClientRemoved
@@ -26,6 +26,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
+from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 

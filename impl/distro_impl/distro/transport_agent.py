@@ -15,21 +15,13 @@ from typing import Any
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.profiles import Profile
+from distro_impl.remote.payloads import DataOperation
 from distro_impl.remote.peer_connection import PeerUnreachableError
 from distro_protos import Json, Message, UnreadableBodyError, read_json, write_json
 
 DISTRO_DATA = "DistroDataRequest"
 DISTRO_DATA_RESPONSE = "DistroDataResponse"
 RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
-
-
-class DataOperation(StrEnum):
-    ADD = "ADD"
-    CHANGE = "CHANGE"
-    DELETE = "DELETE"
-    VERIFY = "VERIFY"
-    SNAPSHOT = "SNAPSHOT"
-    QUERY = "QUERY"
 
 
 class DistroReply(StrEnum):
@@ -108,5 +100,5 @@ def encode_content(data: Mapping[str, Any]) -> str:
 
 
 def decode_content(distro_data: Mapping[str, Any]) -> Any:
-    """The inner JSON of a `distroData` object. Raises KeyError or ValueError (also for missing padding)."""
+    """The inner JSON of a `distroData` object in a reply. Raises KeyError or ValueError (also for missing padding)."""
     return read_json(base64.b64decode(distro_data["content"], validate=True))

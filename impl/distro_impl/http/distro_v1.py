@@ -15,7 +15,7 @@ from aiohttp import web
 
 from distro_impl.http.body import read_json_body
 from distro_impl.http.replies import text
-from distro_impl.json_fields import anything
+from distro_impl.jackson import convert
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
 from distro_protos import Json
@@ -84,7 +84,7 @@ def distro_v1_routes(profile: Profile, store: DataStore) -> Iterable[web.RouteDe
 
 async def _object(request: web.Request) -> Json:
     try:
-        body = anything(await read_json_body(request))
+        body = convert(dict[str, Any], await read_json_body(request))
     except ValueError:
         body = None
     if not isinstance(body, dict):

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.parameters import GROUP_SEPARATOR, UNGROUPED, Parameters, read_parameters
@@ -35,36 +36,35 @@ class InstanceOperations:
     def register(self, parameters: Parameters, *, has_id: bool = True) -> None:
         service = parameters.service()
         instance = parameters.instance(service)
-        self._operator.register(service, instance if has_id else {**instance, "instanceId": None}, has_id=has_id)
+        self._operator.register(service, instance if has_id else replace(instance, instance_id=None), has_id=has_id)
 
     def deregister(self, parameters: Parameters) -> None:
         """What is not there is gone already; so is every persistent instance, since this node keeps none."""
         service = parameters.service()
-        instance = parameters.instance(service)
-        if instance["ephemeral"]:
-            self._operator.deregister(service, instance["ip"], instance["port"])
+        if parameters.instance(service).ephemeral:
+            self._operator.deregister(service, *parameters.address())
 
     def update(self, parameters: Parameters) -> None:
         """A real server keeps weight, enabled and metadata that were updated by raft, apart from the instance.
 
         Without raft this node changes the instance itself, which only an HTTP client's own registration can be.
         """
-        service = parameters.service()
+        service, (ip, port) = parameters.service(), parameters.address()
         instance = parameters.instance(service)
         if not self._clients.is_known(service):
             raise ApiError(
                 ErrorCode.INSTANCE_ERROR,
                 f"service not found, namespace: {service.namespace}, service: {service.grouped_name}",
             )
-        client = self._clients.get(ip_port_client_id(instance["ip"], instance["port"]))
+        client = self._clients.get(ip_port_client_id(ip, port))
         if client is None or service not in client.publishers:
             raise NacosError(
                 SERVER_ERROR,
-                f"the instance {instance['ip']}:{instance['port']} of {service.grouped_name} was not registered over "
+                f"the instance {ip}:{port} of {service.grouped_name} was not registered over "
                 "HTTP; its metadata would be kept by raft, which this node does not have",
             )
-        known = self._operator.instance(service, instance["ip"], instance["port"], instance["clusterName"]) or {}
-        self._operator.register(service, {**instance, "healthy": known.get("healthy", True)})
+        known = self._operator.instance(service, ip, port, parameters.cluster()) or {}
+        self._operator.register(service, replace(instance, healthy=known.get("healthy", True)))
 
     def beat(self, parameters: Parameters) -> Json:
         """A full beat names the instance itself, a light one by parameters."""

@@ -23,7 +23,8 @@ from distro_impl.naming.instance_operator import BeatInfo
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT
 from distro_impl.ports import MAX_PORT
 from distro_impl.remote.errors import INVALID_PARAM
-from distro_protos import Json, check_nesting, read_json
+from distro_impl.remote.payloads import Instance
+from distro_protos import check_nesting, read_json
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 10_000
@@ -104,20 +105,24 @@ class Parameters:
             raise FilterError(INVALID_PARAM, f"Param 'serviceName' is illegal: '{name}'")
         return Service(self.text("namespaceId", default=DEFAULT_NAMESPACE), group, plain)
 
-    def instance(self, service: Service) -> Json:
-        """The `Instance` object that a gRPC client would send. The id is always generated on HTTP (section 7.1)."""
-        ip, port, cluster = self.required("ip"), self.port(), self.cluster()
-        return {
-            "instanceId": f"{ip}#{port}#{cluster}#{service.grouped_name}",
-            "ip": ip,
-            "port": port,
-            "clusterName": cluster,
-            "weight": self.weight(),
-            "enabled": self.flag("enabled", "enable", default=True),
-            "healthy": self.flag("healthy", default=True),
-            "ephemeral": self.flag("ephemeral", default=True),
-            "metadata": metadata_of(self.text("metadata")),
-        }
+    def address(self) -> tuple[str, int]:
+        """Of the instance that the request is about."""
+        return self.required("ip"), self.port()
+
+    def instance(self, service: Service) -> Instance:
+        """What a gRPC client would send. The id is always generated on HTTP (section 7.1)."""
+        (ip, port), cluster = self.address(), self.cluster()
+        return Instance(
+            instance_id=f"{ip}#{port}#{cluster}#{service.grouped_name}",
+            ip=ip,
+            port=port,
+            cluster_name=cluster,
+            weight=self.weight(),
+            enabled=self.flag("enabled", "enable", default=True),
+            healthy=self.flag("healthy", default=True),
+            ephemeral=self.flag("ephemeral", default=True),
+            metadata=metadata_of(self.text("metadata")),
+        )
 
     def beat(self) -> BeatInfo | None:
         """The full beat in the parameter `beat`; None for a light one."""

@@ -65,10 +65,10 @@ class ServerLoader:
 
         def reload(request: Request) -> Reply:
             """Nothing is done where there are no more connections than are to stay."""
-            count = request.body.get("reloadCount", 0)
+            count = request.body.reload_count
             if self._connections.sdk_count <= count:
                 return "ServerReloadResponse", success(message="ignore")
-            self.reload_count(count, request.body.get("reloadServer"))
+            self.reload_count(count, request.body.reload_server)
             return "ServerReloadResponse", success(message="ok")
 
         return {LOADER_INFO: loader_info, RELOAD: reload}

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import to_builtins
+
 from distro_impl.config import NodeConfig
-from distro_impl.json_fields import FieldError, read_field
+from distro_impl.jackson import FieldError, convert
 from distro_impl.logs import logger
 from distro_impl.membership.cluster_log import ClusterLog
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
-from distro_impl.remote.request_fields import MEMBER
+from distro_impl.remote.payloads import Abilities, Node
 from distro_protos import Json
 
 BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
@@ -31,10 +33,10 @@ ILLEGAL_NODE = "Node information is illegal"
 log = logger(__name__)
 
 
-def read_member(node: object) -> Json | None:
+def read_member(node: object) -> Node | None:
     """What a member says of itself; None when it is no Member object."""
     try:
-        found: Json = read_field("node", MEMBER, node)
+        found: Node = convert(Node, node)
     except FieldError:
         return None
     return found
@@ -95,14 +97,14 @@ class Member:
             "failAccessCnt": self.fail_access_count,
         }
 
-    def take_over(self, node: Mapping[str, Any]) -> bool:
+    def take_over(self, node: Node) -> bool:
         """What the member said of itself; whether any of it counts as a change of the member.
 
         What it left out has the value that a reader without it has: no abilities, and no reports over gRPC.
         """
-        extend_info = dict(node.get("extendInfo") or {})
-        abilities = dict(node.get("abilities") or {})
-        grpc_report_enabled = bool(node.get("grpcReportEnabled", False))
+        extend_info = dict(node.extend_info or {})
+        abilities = _abilities(node.abilities)
+        grpc_report_enabled = node.grpc_report_enabled
         changed = (
             any(self.extend_info.get(key) != extend_info.get(key) for key in BASIC_KEYS)
             or self.abilities != abilities
@@ -125,11 +127,17 @@ class Member:
         return (self.abilities.get("remoteAbility") or {}).get(name, default)
 
 
-def is_legal(node: Mapping[str, Any]) -> bool:
+def is_legal(node: Node) -> bool:
     """Whether a report says who it is from (Member.check)."""
-    texts = (node.get("ip"), node.get("address"))
-    port = node.get("port", 0)
-    return all(isinstance(text, str) and text.strip() for text in texts) and isinstance(port, int) and port >= 0
+    return bool((node.ip or "").strip() and (node.address or "").strip()) and node.port >= 0
+
+
+def _abilities(told: Abilities | None) -> Json:
+    """Without what was not told."""
+    if told is None:
+        return {}
+    abilities: Json = to_builtins(told)
+    return {name: ability for name, ability in abilities.items() if ability is not None}
 
 
 def _own_abilities(profile: Profile) -> Json:
@@ -220,21 +228,21 @@ class ServerMemberManager:
         member = self.others.get(address)
         return member is not None and member.state is MemberState.DOWN
 
-    def receive_report(self, node: Mapping[str, Any]) -> bool:
+    def receive_report(self, node: Node) -> bool:
         """A member of the list that reports is UP; anybody else, False, is answered and otherwise ignored.
 
         Its count of failures stays, so that the next failing report of ours may find it DOWN at once: seen on 2.2.4
         (real-nacos.md section 3), against docs/protocol #member-report.
         """
-        member = self.others.get(node["address"])
+        member = self.others.get(node.address or "")
         if member is None:
-            self.log.reported_by_stranger(node["address"])
+            self.log.reported_by_stranger(node.address or "")
         else:
             changed = member.take_over(node)
             self._set_state(member, MemberState.UP, changed=changed)
         return member is not None
 
-    def report_succeeded(self, member: Member, node: Mapping[str, Any] | None) -> None:
+    def report_succeeded(self, member: Member, node: Node | None) -> None:
         """Our report was answered; `node` is what the member said of itself, None where the release says nothing."""
         changed = node is not None and member.take_over(node)
         member.fail_access_count = 0

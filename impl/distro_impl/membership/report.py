@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import aiohttp
 
@@ -21,6 +19,7 @@ from distro_impl.options import ServerIdentity
 from distro_impl.profiles import Profile, ReportTransport
 from distro_impl.remote.errors import NO_HANDLER
 from distro_impl.remote.http_client import HttpAnswer, HttpClient
+from distro_impl.remote.payloads import Node
 from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
 from distro_protos import UnreadableBodyError, read_json
 
@@ -120,7 +119,7 @@ def _is_refusal(error: Exception) -> bool:
     return isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno == errno.ECONNREFUSED
 
 
-def _read_answer(answer: HttpAnswer) -> tuple[int, Mapping[str, Any] | None]:
+def _read_answer(answer: HttpAnswer) -> tuple[int, Node | None]:
     """The code, and what the member says of itself, which up to 2.1.2 is nothing: `data` is then just "true"."""
     if answer.status != 200:
         return answer.status, None

@@ -17,7 +17,7 @@ def report_handlers(members: ServerMemberManager, profile: Profile) -> Mapping[s
 
     def member_report(request: Request) -> Reply:
         """The answer must carry our own member, or the sender does not count it."""
-        node = request.body.get("node")
+        node = request.body.node
         if node is None:
             raise NacosError(SERVER_ERROR, "the report is about no node")
         if not is_legal(node):

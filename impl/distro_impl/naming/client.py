@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from distro_impl.json_fields import JAVA_INT_MAX, JAVA_INT_MIN, anything, fields, flag, integer, map_of, text
+from distro_impl.jackson import JAVA_INT_MAX, JAVA_INT_MIN, Fields, Int, convert
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
@@ -182,54 +182,74 @@ class SyncData:
         return any(isinstance(published, PublishedBatch) for published in self.publishers.values())
 
 
+class _InstancePublishInfo(Fields):
+    ip: str
+    extend_datum: dict[str, Any]
+    port: Int = 0
+    healthy: bool = False
+    cluster: str | None = None
+
+    def read(self) -> PublishedInstance:
+        return PublishedInstance(self.ip, self.port, self.healthy, self.cluster or DEFAULT_CLUSTER, self.extend_datum)
+
+
+class _Batch(Fields):
+    instance_publish_infos: list[_InstancePublishInfo]
+
+
+class _Services(Fields):
+    namespaces: list[str]
+    group_names: list[str]
+    service_names: list[str]
+
+    def read(self) -> list[Service]:
+        """The lists are parallel."""
+        return list(map(Service, self.namespaces, self.group_names, self.service_names))
+
+
+class _Batches(_Services):
+    batch_instance_publish_infos: list[_Batch]
+
+
+class _Attributes(Fields):
+    client_attributes: dict[str, Any] | None = None
+
+
+class _ClientSyncData(_Services):
+    client_id: Any
+    attributes: _Attributes
+    instance_publish_infos: list[_InstancePublishInfo]
+    batch_instance_data: Any = None
+
+
 def read_sync_data(data: Mapping[str, Any], *, with_batches: bool = True) -> SyncData:
     """Read all of it before anything is applied. Raises MalformedSyncDataError."""
     try:
-        revision = (data["attributes"].get("clientAttributes") or {}).get("revision", 0)
-        if not isinstance(data["clientId"], str):
-            raise MalformedSyncDataError(f"clientId {data['clientId']!r} is not a string")
-        if len(data["clientId"]) > MAX_ID_LENGTH:
-            raise MalformedSyncDataError(f"clientId is longer than {MAX_ID_LENGTH}")
-        if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
-            raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
-        publishers: dict[Service, Published] = _read_batches(data.get("batchInstanceData")) if with_batches else {}
-        instances = map(_read_instance, data["instancePublishInfos"])
-        publishers.update(zip(_read_services(data), instances, strict=True))
-        return SyncData(data["clientId"], revision, publishers)
-    except MalformedSyncDataError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise MalformedSyncDataError(f"not a ClientSyncData object: {type(error).__name__} at {error}") from error
+        read: _ClientSyncData = convert(_ClientSyncData, data)
+        revision = (read.attributes.client_attributes or {}).get("revision", 0)
+        publishers: dict[Service, Published] = {}
+        if with_batches:
+            publishers.update(_read_batches(read.batch_instance_data))
+        instances = (info.read() for info in read.instance_publish_infos)
+        publishers.update(zip(read.read(), instances, strict=True))
+    except ValueError as error:
+        raise MalformedSyncDataError(f"not a ClientSyncData object: {error}") from error
+    if not isinstance(read.client_id, str):
+        raise MalformedSyncDataError(f"clientId {read.client_id!r} is not a string")
+    if len(read.client_id) > MAX_ID_LENGTH:
+        raise MalformedSyncDataError(f"clientId is longer than {MAX_ID_LENGTH}")
+    if not isinstance(revision, int) or not JAVA_INT_MIN <= revision <= JAVA_INT_MAX:
+        raise MalformedSyncDataError(f"revision {revision!r} is not a 32-bit integer")
+    return SyncData(read.client_id, revision, publishers)
 
 
-def _read_service(namespace: Any, group: Any, name: Any) -> Service:
-    return Service(text(namespace), text(group), text(name))
-
-
-def _read_services(lists: Mapping[str, Any]) -> list[Service]:
-    return list(map(_read_service, lists["namespaces"], lists["groupNames"], lists["serviceNames"]))
-
-
-def _read_batches(batches: Mapping[str, Any] | None) -> dict[Service, Published]:
+def _read_batches(data: Any) -> dict[Service, Published]:
     """Nothing, `{}` and empty lists all mean that there are none."""
-    if not batches or not batches.get("namespaces"):
+    if not data or (isinstance(data, dict) and not data.get("namespaces")):
         return {}
+    batches: _Batches = convert(_Batches, data)
     shells = (
-        PublishedBatch(tuple(map(_read_instance, shell["instancePublishInfos"])))
-        for shell in batches["batchInstancePublishInfos"]
+        PublishedBatch(tuple(info.read() for info in shell.instance_publish_infos))
+        for shell in batches.batch_instance_publish_infos
     )
-    return dict(zip(_read_services(batches), shells, strict=True))
-
-
-_INSTANCE_PUBLISH_INFO = fields(ip=text, port=integer, healthy=flag, cluster=text, extendDatum=map_of(anything))
-
-
-def _read_instance(element: Any) -> PublishedInstance:
-    info = _INSTANCE_PUBLISH_INFO(element)
-    return PublishedInstance(
-        info["ip"],
-        info.get("port", 0),
-        info.get("healthy", False),
-        info.get("cluster") or DEFAULT_CLUSTER,
-        info["extendDatum"],
-    )
+    return dict(zip(batches.read(), shells, strict=True))

@@ -8,12 +8,11 @@ place of the address. Source: docs/protocol #naming-names.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.client import Service
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
+from distro_impl.remote.payloads import Instance
 
 GENERATOR = "preserved.instance.id.generator"
 SIMPLE, SNOWFLAKE = "simple", "snowflake"
@@ -26,13 +25,13 @@ class InstanceIdGenerator:
         self._clock = clock
         self._worker = zlib.crc32(address.encode()) % (1 << WORKER_BITS)
 
-    def generate(self, instance: Mapping[str, Any], service: Service) -> str:
+    def generate(self, instance: Instance, service: Service) -> str:
         """Raises NacosError when the metadata name a generator that does not exist."""
-        kind = (instance.get("metadata") or {}).get(GENERATOR) or SIMPLE
-        cluster = instance.get("clusterName")
-        rest = f"{'null' if cluster is None else cluster}#{instance.get('serviceName') or service.grouped_name}"
+        kind = (instance.metadata or {}).get(GENERATOR) or SIMPLE
+        cluster = "null" if instance.cluster_name is None else instance.cluster_name
+        rest = f"{cluster}#{instance.service_name or service.grouped_name}"
         if kind == SIMPLE:
-            return f"{instance['ip']}#{instance.get('port', 0)}#{rest}"
+            return f"{instance.ip}#{instance.port or 0}#{rest}"
         if kind == SNOWFLAKE:
             return f"{self._number()}#{rest}"
         raise NacosError(SERVER_ERROR, f"The InstanceIdGenerator type is not found: {kind!r}, set as {GENERATOR}")

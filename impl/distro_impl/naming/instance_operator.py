@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+
+from msgspec.structs import replace
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.naming.beats import heart_beat_ms
@@ -33,6 +34,7 @@ from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.ports import MAX_PORT
 from distro_impl.profiles import Profile
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
+from distro_impl.remote.payloads import Instance
 from distro_protos import Json
 
 BEAT_INTERVAL = "preserved.heart.beat.interval"
@@ -73,8 +75,8 @@ class InstanceOperator:
         self._profile = profile
         self._switches = switches
 
-    def register(self, service: Service, instance: Mapping[str, Any], *, has_id: bool = True) -> None:
-        """`instance` has the fields of the JSON object `Instance`, as on gRPC. Raises NacosError(INVALID_PARAM)."""
+    def register(self, service: Service, instance: Instance, *, has_id: bool = True) -> None:
+        """Raises NacosError(INVALID_PARAM)."""
         published = self._published(service, instance, has_id=has_id)
         client = self._clients.ip_port_client_connected(ip_port_client_id(published.ip, published.port))
         self._clients.register(client, service, published)
@@ -122,12 +124,12 @@ class InstanceOperator:
                 return found
         return None
 
-    def _published(self, service: Service, instance: Mapping[str, Any], *, has_id: bool = True) -> PublishedInstance:
-        if not instance.get("ephemeral", True):
+    def _published(self, service: Service, instance: Instance, *, has_id: bool = True) -> PublishedInstance:
+        if not instance.ephemeral:
             raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
-        if "port" not in instance:
+        if instance.port is None:
             raise NacosError(INVALID_PARAM, "Param 'port' is required.")
-        with_cluster = {**instance, "clusterName": instance.get("clusterName") or DEFAULT_CLUSTER}
+        with_cluster = replace(instance, cluster_name=instance.cluster_name or DEFAULT_CLUSTER)
         try:
             if self._profile.instances_checked:
                 check_instance(with_cluster)
@@ -166,11 +168,7 @@ def _check_ranges(published: PublishedInstance) -> None:
         )
 
 
-def _instance_of(beat: BeatInfo) -> Json:
-    return {
-        "ip": beat.ip,
-        "port": beat.port,
-        "clusterName": beat.cluster,
-        "weight": beat.weight,
-        "metadata": beat.metadata,
-    }
+def _instance_of(beat: BeatInfo) -> Instance:
+    return Instance(
+        ip=beat.ip, port=beat.port, cluster_name=beat.cluster, weight=beat.weight, metadata=dict(beat.metadata)
+    )

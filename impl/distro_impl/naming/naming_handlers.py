@@ -7,7 +7,6 @@ reply. Source: docs/protocol #client-batch, #client-request, #client-unknown, #n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from distro_impl.naming.client import Client, Published, PublishedBatch, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
@@ -24,6 +23,15 @@ from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.profiles import MissingClient, Profile
 from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, failure, success
 from distro_impl.remote.handlers import Handler, Reply, Request, response_type
+from distro_impl.remote.payloads import (
+    BatchInstanceRequest,
+    Instance,
+    InstanceRequest,
+    NamingBody,
+    ServiceListRequest,
+    ServiceQueryRequest,
+    SubscribeServiceRequest,
+)
 
 REGISTER, DEREGISTER, BATCH_REGISTER = "registerInstance", "deregisterInstance", "batchRegisterInstance"
 
@@ -56,12 +64,12 @@ class NamingHandlers:
 
     def instance(self, request: Request) -> Reply:
         """Register or deregister. One entry per connection and service; deregistering ignores ip, port, cluster."""
-        service = _service(request.body)
-        instance, operation = request.body.get("instance"), request.body.get("type")
+        body: InstanceRequest = request.body
+        service, instance, operation = _service(body), body.instance, body.type
         if operation is None:
             raise NacosError(SERVER_ERROR, "Param 'type' is missing")
         if instance is None and operation == DEREGISTER and not self._profile.instances_checked:
-            instance = {}
+            instance = Instance()
         if instance is None:
             is_checked = operation == REGISTER and self._profile.parameters_checked
             raise NacosError(INVALID_PARAM if is_checked else SERVER_ERROR, "Instance can not be null.")
@@ -78,13 +86,13 @@ class NamingHandlers:
     def batch(self, request: Request) -> Reply:
         """Replaces whatever the connection has in the service; an empty batch is a batch. Its instances are not
         checked as a single one is."""
-        service = _service(request.body)
-        if request.body.get("type") != BATCH_REGISTER:
-            raise NacosError(INVALID_PARAM, f"Unsupported request type {request.body.get('type')}")
-        instances = request.body.get("instances")
-        if not isinstance(instances, list):
+        body: BatchInstanceRequest = request.body
+        service = _service(body)
+        if body.type != BATCH_REGISTER:
+            raise NacosError(INVALID_PARAM, f"Unsupported request type {body.type}")
+        if body.instances is None:
             raise NacosError(SERVER_ERROR, "Param 'instances' is missing")
-        published = PublishedBatch(tuple(self._published(service, instance, checked=False) for instance in instances))
+        published = PublishedBatch(tuple(self._published(service, each, checked=False) for each in body.instances))
         self._register(request, service, published, bumps_revision=self._profile.batch_bumps_revision)
         return "BatchInstanceResponse", success(type=BATCH_REGISTER)
 
@@ -92,11 +100,11 @@ class NamingHandlers:
         raise NacosError(INVALID_PARAM, f"{request.type}: {NOT_PERSISTENT}")
 
     def subscribe(self, request: Request) -> Reply:
-        service = _service(request.body)
-        clusters = request.body.get("clusters")
+        body: SubscribeServiceRequest = request.body
+        service, clusters = _service(body), body.clusters
         client = self._client(request)
         if client is not None:
-            if request.body.get("subscribe"):
+            if body.subscribe:
                 self._clients.subscribe(client, service, clusters or "")
             else:
                 self._clients.unsubscribe(client, service)
@@ -104,20 +112,17 @@ class NamingHandlers:
         return "SubscribeServiceResponse", success(message="success", serviceInfo=info)
 
     def query(self, request: Request) -> Reply:
-        info = self._storage.info(
-            _service(request.body),
-            clusters=request.body.get("cluster") or "",
-            healthy_only=bool(request.body.get("healthyOnly", False)),
-        )
+        body: ServiceQueryRequest = request.body
+        info = self._storage.info(_service(body), clusters=body.cluster or "", healthy_only=body.healthy_only)
         return "QueryServiceResponse", success(serviceInfo=info)
 
     def list_services(self, request: Request) -> Reply:
         """`count` is the total, `serviceNames` the page, plain names."""
-        body = request.body
-        if body.get("namespace") is None:
+        body: ServiceListRequest = request.body
+        if body.namespace is None:
             raise NacosError(SERVER_ERROR, "Param 'namespace' is missing")
-        names = self._clients.service_names(body.get("namespace"), body.get("groupName"))
-        page_no, page_size = int(body.get("pageNo", 0)), int(body.get("pageSize", 0))
+        names = self._clients.service_names(body.namespace, body.group_name)
+        page_no, page_size = body.page_no, body.page_size
         start = max(0, (page_no - 1) * page_size)
         if page_size < 0 and start < len(names):
             raise NacosError(SERVER_ERROR, f"fromIndex({start}) > toIndex({start + page_size})")
@@ -137,22 +142,20 @@ class NamingHandlers:
             raise NacosError(SERVER_ERROR, f"no client of connection {request.connection_id}")
         return client
 
-    def _published(self, service: Service, instance: Any, *, checked: bool = True) -> PublishedInstance:
-        if not isinstance(instance, Mapping):
-            raise NacosError(INVALID_PARAM, f"illegal instance: {instance!r} is not an object")
+    def _published(self, service: Service, instance: Instance, *, checked: bool = True) -> PublishedInstance:
         self._refuse_persistent(instance)
         try:
             if checked and self._profile.instances_checked:
                 check_instance(instance)
             if not self._profile.instance_id_generated:
-                return published_instance(instance, instance.get("instanceId"))
+                return published_instance(instance, instance.instance_id)
             return published_with_id(instance, service, self._ids)
         except IllegalInstanceError as error:
             raise NacosError(INVALID_PARAM, str(error)) from error
 
-    def _refuse_persistent(self, instance: Mapping[str, Any]) -> None:
+    def _refuse_persistent(self, instance: Instance) -> None:
         """A real server takes such an instance for an ephemeral one here, in silence; SDKs send them elsewhere."""
-        if not instance.get("ephemeral", True):
+        if not instance.ephemeral:
             raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
 
     def _register(self, request: Request, service: Service, published: Published, *, bumps_revision: bool) -> None:
@@ -180,15 +183,16 @@ def _checked(handler: Handler, answered_with: str) -> Handler:
     return handle
 
 
-def _service(body: Mapping[str, Any]) -> Service:
+def _service(body: NamingBody) -> Service:
     """An empty namespace is one of its own, not `public`: SDKs before 3.0 send it when none was configured.
 
     Up to 2.2.4 a blank name can be registered, and then no list of its group can be written any more. Here it is
     refused everywhere, in the words that a query gets.
     """
-    for key in ("groupName", "serviceName"):
-        if not (body.get(key) or "").strip():
+    group, name = body.group_name or "", body.service_name or ""
+    for key, value in (("groupName", group), ("serviceName", name)):
+        if not value.strip():
             raise NacosError(SERVER_ERROR, f"Param '{key}' is illegal, {key} is blank")
-    if body.get("namespace") is None:
+    if body.namespace is None:
         raise NacosError(SERVER_ERROR, "Param 'namespace' is illegal, it must be there")
-    return Service(body["namespace"], body["groupName"], body["serviceName"])
+    return Service(body.namespace, group, name)

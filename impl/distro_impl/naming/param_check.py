@@ -8,11 +8,18 @@ Source: docs/protocol #wire-errors, classes RemoteParamCheckFilter, DefaultParam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from distro_impl.ports import MAX_PORT
+from distro_impl.remote.payloads import (
+    BatchInstanceRequest,
+    Instance,
+    InstanceRequest,
+    NamingBody,
+    ServiceQueryRequest,
+    SubscribeServiceRequest,
+)
 
 MAX_METADATA_LENGTH = 1024
 
@@ -25,8 +32,8 @@ class Rule:
     max_length: int
     pattern: re.Pattern[str]
 
-    def complaint(self, value: object) -> str | None:
-        if not isinstance(value, str) or not value.strip():
+    def complaint(self, value: str | None) -> str | None:
+        if not value or not value.strip():
             return None
         if len(value) > self.max_length:
             return f"Param '{self.name}' is illegal, the param length should not exceed {self.max_length}."
@@ -42,39 +49,41 @@ CLUSTER = Rule("cluster", 64, re.compile(r"[0-9a-zA-Z_-]+"))
 IP = Rule("ip", 128, re.compile(r"[^\u4E00-\u9FA5\s]*"))
 
 
-def complaint_about(body: Mapping[str, Any]) -> str | None:
+def complaint_about(body: NamingBody) -> str | None:
     """The first thing that is wrong with the parameters of a naming request, or None."""
     return next((complaint for complaint in _complaints(body) if complaint), None)
 
 
-def _complaints(body: Mapping[str, Any]) -> Iterator[str | None]:
-    yield NAMESPACE.complaint(body.get("namespace"))
-    yield SERVICE.complaint(body.get("serviceName"))
-    yield GROUP.complaint(body.get("groupName"))
-    for clusters in (body.get("cluster"), body.get("clusters")):
-        if isinstance(clusters, str):
-            yield from map(CLUSTER.complaint, clusters.split(","))
-    yield _port_complaint(body.get("udpPort"))
-    yield from _instance_complaints(body.get("instance"))
-    instances = body.get("instances")
-    for instance in instances if isinstance(instances, list) else ():
-        yield from _instance_complaints(instance)
+def _complaints(body: NamingBody) -> Iterator[str | None]:
+    yield NAMESPACE.complaint(body.namespace)
+    yield SERVICE.complaint(body.service_name)
+    yield GROUP.complaint(body.group_name)
+    if isinstance(body, SubscribeServiceRequest):
+        yield _clusters_complaint(body.clusters)
+    elif isinstance(body, ServiceQueryRequest):
+        yield _clusters_complaint(body.cluster)
+        yield _port_complaint(body.udp_port)
+    elif isinstance(body, InstanceRequest):
+        yield None if body.instance is None else _instance_complaint(body.instance)
+    elif isinstance(body, BatchInstanceRequest):
+        yield from map(_instance_complaint, body.instances or ())
 
 
-def _instance_complaints(instance: object) -> Iterator[str | None]:
-    if not isinstance(instance, Mapping):
-        return
-    yield CLUSTER.complaint(instance.get("clusterName"))
-    yield IP.complaint(instance.get("ip"))
-    yield _port_complaint(instance.get("port"))
-    metadata = instance.get("metadata")
-    if isinstance(metadata, Mapping):
-        length = sum(len(text) for pair in metadata.items() for text in pair if isinstance(text, str) and text.strip())
-        if length > MAX_METADATA_LENGTH:
-            yield f"Param 'Metadata' is illegal, the param length should not exceed {MAX_METADATA_LENGTH}."
+def _clusters_complaint(clusters: str | None) -> str | None:
+    return next(filter(None, map(CLUSTER.complaint, (clusters or "").split(","))), None)
 
 
-def _port_complaint(port: object) -> str | None:
-    if isinstance(port, int) and not 0 <= port <= MAX_PORT:
+def _instance_complaint(instance: Instance) -> str | None:
+    complaint = CLUSTER.complaint(instance.cluster_name) or IP.complaint(instance.ip) or _port_complaint(instance.port)
+    if complaint or not instance.metadata:
+        return complaint
+    length = sum(len(text) for pair in instance.metadata.items() for text in pair if text.strip())
+    if length > MAX_METADATA_LENGTH:
+        return f"Param 'Metadata' is illegal, the param length should not exceed {MAX_METADATA_LENGTH}."
+    return None
+
+
+def _port_complaint(port: int | None) -> str | None:
+    if port is not None and not 0 <= port <= MAX_PORT:
         return f"Param 'port' is illegal, the value should be between 0 and {MAX_PORT}."
     return None

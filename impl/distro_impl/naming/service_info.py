@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from distro_impl.naming.client import DEFAULT_CLUSTER, MAX_ID_LENGTH, PublishedInstance, Service
 from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
+from distro_impl.remote.payloads import Instance
 from distro_protos import Json
 
 INSTANCE_ID, WEIGHT, ENABLED = "customInstanceId", "publishInstanceWeight", "publishInstanceEnable"
@@ -37,46 +37,44 @@ class IllegalInstanceError(ValueError):
     """An instance that cannot be published; the message says why."""
 
 
-def check_instance(instance: Mapping[str, Any]) -> None:
+def check_instance(instance: Instance) -> None:
     """NamingUtils.checkInstanceIsLegal. Raises IllegalInstanceError."""
-    times = heart_beat(instance.get("metadata") or {})
+    times = heart_beat(instance.metadata or {})
     if times["instanceHeartBeatInterval"] > min(times["instanceHeartBeatTimeOut"], times["ipDeleteTimeout"]):
         raise IllegalInstanceError(
             "Instance 'heart beat interval' must less than 'heart beat timeout' and 'ip delete timeout'."
         )
-    cluster = instance.get("clusterName")
+    cluster = instance.cluster_name
     if cluster and not CLUSTER_NAME.fullmatch(cluster):
         raise IllegalInstanceError(
             f"Instance 'clusterName' should be characters with only 0-9a-zA-Z-. (current: {cluster})"
         )
 
 
-def published_instance(instance: Mapping[str, Any], instance_id: str | None) -> PublishedInstance:
+def published_instance(instance: Instance, instance_id: str | None) -> PublishedInstance:
     """`Instance` of a register request -> what is kept. Raises IllegalInstanceError when a field is unusable."""
-    try:
-        ip, port, weight = str(instance["ip"]), int(instance.get("port", 0)), float(instance.get("weight", 1.0))
-        extend_datum: dict[str, Any] = dict(instance.get("metadata") or {})
-    except (KeyError, TypeError, ValueError) as error:
-        raise IllegalInstanceError(f"illegal instance: {type(error).__name__} at {error}") from error
+    ip = instance.ip
+    if ip is None:
+        raise IllegalInstanceError("illegal instance: it has no ip")
+    extend_datum: dict[str, Any] = dict(instance.metadata or {})
     if len(ip) > MAX_ID_LENGTH:
         raise IllegalInstanceError(f"illegal instance: its ip is longer than {MAX_ID_LENGTH}")
     if instance_id:
         extend_datum[INSTANCE_ID] = instance_id
+    weight = float(instance.weight)
     if weight != 1.0:
-        extend_datum[WEIGHT] = weight  # a float: an integer literal would poison the service on a real server (D9)
-    if not instance.get("enabled", True):
+        # A float: an integer literal would poison the service on a real server (D9).
+        extend_datum[WEIGHT] = weight
+    if not instance.enabled:
         extend_datum[ENABLED] = False
-    cluster = instance.get("clusterName") or DEFAULT_CLUSTER
-    return PublishedInstance(ip, port, bool(instance.get("healthy", True)), cluster, extend_datum)
+    cluster = instance.cluster_name or DEFAULT_CLUSTER
+    return PublishedInstance(ip, instance.port or 0, instance.healthy, cluster, extend_datum)
 
 
-def published_with_id(instance: Mapping[str, Any], service: Service, ids: InstanceIdGenerator) -> PublishedInstance:
+def published_with_id(instance: Instance, service: Service, ids: InstanceIdGenerator) -> PublishedInstance:
     """With the id that it brings, else with a generated one. Raises IllegalInstanceError and what `ids` raises."""
-    published = published_instance(instance, instance.get("instanceId"))
-    if INSTANCE_ID in published.extend_datum:
-        return published
-    with_id = {**published.extend_datum, INSTANCE_ID: ids.generate(instance, service)}
-    return replace(published, extend_datum=with_id)
+    has_id = instance.instance_id or INSTANCE_ID in (instance.metadata or {})
+    return published_instance(instance, instance.instance_id if has_id else ids.generate(instance, service))
 
 
 def weight_of(datum: Mapping[str, Any]) -> float:

@@ -8,12 +8,10 @@ stream).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.json_fields import FieldError
 from distro_impl.logs import logger
 from distro_impl.options import GrpcServerOptions
 from distro_impl.profiles import Profile
@@ -31,10 +29,10 @@ from distro_impl.remote.errors import (
     success,
 )
 from distro_impl.remote.handlers import Handler, Refusal, Reply, Request
-from distro_impl.remote.request_fields import read_body
+from distro_impl.remote.payloads import ConnectionSetupRequest, Response, read_body
 from distro_impl.transport.health import Health
 from distro_impl.transport.transport import InvalidRequestError, Server, ServerStream, Transport
-from distro_protos import Payload, UnreadableBodyError, decode, encode
+from distro_protos import Payload, encode
 
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
 
@@ -123,12 +121,11 @@ class RequestAcceptor:
         if connection is None:
             raise NacosError(UN_REGISTER, "Connection is unregistered.")
         try:
-            message = decode(payload)
-            body = read_body(type_name, message.body)
-        except (UnreadableBodyError, FieldError) as error:
-            raise NacosError(BAD_GATEWAY, str(error)) from error
+            body, headers = read_body(payload)
+        except ValueError as error:
+            raise NacosError(BAD_GATEWAY, f"the body of {type_name} is unreadable: {error}") from error
         connection.touch()
-        request = Request(type_name, body, connection_id, message.headers, connection.meta.client_ip)
+        request = Request(type_name, body, connection_id, headers, connection.meta.client_ip)
         try:
             return self._refusal(request) or handler(request)
         except NacosError as error:
@@ -159,18 +156,16 @@ class RequestAcceptor:
             log.warning("ignored on the stream of %s: no payload", connection_id)
             return
         try:
-            message = decode(payload)
-            body = read_body(message.type, message.body)
-        except (UnreadableBodyError, FieldError) as error:
-            log.warning("ignored on the stream of %s: %s", connection_id, error)
+            body, _ = read_body(payload)
+        except ValueError as error:
+            log.warning("ignored on the stream of %s: %s: %s", connection_id, payload.metadata.type, error)
             return
-        if message.type == "ConnectionSetupRequest":
+        if isinstance(body, ConnectionSetupRequest):
             await self._set_up(Connection(self._meta(peer, connection_id, body), self._clock, stream), body)
-        elif message.is_response:
-            succeeded = body.get("resultCode", SUCCESS) == SUCCESS
-            self._connections.acknowledge(connection_id, body.get("requestId"), succeeded)
+        elif isinstance(body, Response):
+            self._connections.acknowledge(connection_id, body.request_id, body.result_code == SUCCESS)
 
-    def _meta(self, peer: PeerKey, connection_id: str, body: Mapping[str, Any]) -> ConnectionMeta:
+    def _meta(self, peer: PeerKey, connection_id: str, body: ConnectionSetupRequest) -> ConnectionMeta:
         port, address = peer
         ip, remote_port = peer_address(address)
         return ConnectionMeta(
@@ -179,20 +174,20 @@ class RequestAcceptor:
             remote_port=remote_port,
             local_port=port,
             created_ms=self._clock.now_ms(),
-            version=body.get("clientVersion", ""),
-            tenant=body.get("tenant", ""),
-            labels=body.get("labels", {}),
-            abilities=body.get("abilityTable"),
+            version=body.client_version or "",
+            tenant=body.tenant or "",
+            labels=body.labels or {},
+            abilities=body.ability_table,
         )
 
-    async def _set_up(self, connection: Connection, body: Mapping[str, Any]) -> None:
+    async def _set_up(self, connection: Connection, body: ConnectionSetupRequest) -> None:
         """Source: section 2.3; null labels never get a connection registered upstream either (section 2.2)."""
-        if "labels" not in body:
+        if body.labels is None:
             return
         too_early = connection.meta.is_sdk and not self._is_started()
         if too_early or not self._connections.register(connection):
             await self._refuse(connection)
-        elif self._profile.ability_negotiation and "abilityTable" in body:
+        elif self._profile.ability_negotiation and body.ability_table is not None:
             connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES}))
 
     async def _refuse(self, connection: Connection) -> None:

@@ -15,7 +15,8 @@ class Request:
     """A unary request of a registered connection."""
 
     type: str
-    body: Mapping[str, Any]
+    body: Any
+    """The structure that the type has in payloads.py."""
     connection_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
     client_ip: str = ""

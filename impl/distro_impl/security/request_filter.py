@@ -41,5 +41,5 @@ class RemoteRequestAuthFilter:
         if access.caller is Caller.MEMBER:
             self._inner_api.check(request.headers, request.client_ip)
         elif self._tokens is not None and access.right is not None:
-            namespace = request.body.get("namespace") or DEFAULT_NAMESPACE
+            namespace = request.body.namespace or DEFAULT_NAMESPACE
             self._tokens.check(request.headers.get(ACCESS_TOKEN), access.right, namespace)
