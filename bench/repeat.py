@@ -1,0 +1,86 @@
+"""Whether one seed is one run: recorded lockstep in memory, each seed twice, at once, in two processes.
+
+    python bench/repeat.py --json [--quick | --seeds N] [--first SEED]
+
+The two processes differ in the seed of Python's hashes and share the machine with each other, and with whatever else
+runs there. Their recordings must be the same byte for byte; the exit code is 1 when they are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SEEDS, QUICK_SEEDS = 1_000, 40
+RUNS, STEPS = 2, 20
+"""For each seed. The first run of a search is the plainest that there is, so a second one is needed."""
+
+RECORD = """
+import sys
+from pathlib import Path
+from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.wire.transports import Carrier
+
+directory, first, seeds, runs, steps = Path(sys.argv[1]), *map(int, sys.argv[2:])
+done = 0
+for seed in range(first, first + seeds):
+    found = hunt(
+        HuntOptions(
+            seed=seed, runs_max=runs, steps_per_run=steps, rare_starts=False, transport=Carrier.MEMORY,
+            record_into=directory,
+        )
+    )
+    assert found.failure is None, found.failure
+    done += found.steps
+print(done)
+"""
+
+
+def recorded(directory: Path, first: int, seeds: int, hash_seed: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RECORD, str(directory), str(first), str(seeds), str(RUNS), str(STEPS)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
+    parser.add_argument("--quick", action="store_true", help="end within a minute")
+    parser.add_argument("--seeds", type=int, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    arguments = parser.parse_args()
+    seeds = arguments.seeds or (QUICK_SEEDS if arguments.quick else SEEDS)
+    with tempfile.TemporaryDirectory() as scratch:
+        first, second = Path(scratch, "first"), Path(scratch, "second")
+        began = time.monotonic()
+        running = [
+            recorded(directory, arguments.first, seeds, hashes) for directory, hashes in ((first, "1"), (second, "2"))
+        ]
+        steps = [int(process.communicate()[0]) for process in running]
+        seconds = time.monotonic() - began
+        once, again = files(first), files(second)
+    different = [name for name in once.keys() | again.keys() if once.get(name) != again.get(name)]
+    figures = {
+        "seeds": seeds,
+        "recordings": len(once),
+        "steps": steps[0],
+        "bytes": sum(map(len, once.values())),
+        "different": len(different),
+        "seconds": round(seconds, 1),
+    }
+    print(json.dumps({"bench": "repeat", "figures": figures, "ratios": {}}, indent=2))
+    sys.exit(1 if different or not once else 0)
+
+
+if __name__ == "__main__":
+    main()
