@@ -2,9 +2,9 @@
 
     python bench/lockstep.py --json [--quick]
 
-A step is one action of the Hypothesis machine: done on three nodes over real gRPC under virtual time, read back with a
-SNAPSHOT from each node that can have changed, and compared with the model. Starting the nodes of each run and the calm
-end are included.
+A step is one action of the Hypothesis machine: done on three nodes under virtual time, in memory or over real gRPC,
+read back with a SNAPSHOT from each node that can have changed, and compared with the model. Starting the nodes of each
+run and the calm end are included. `steps_per_cpu_s` is per second of this process on a core, whatever else runs there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import distro_conformance  # noqa: F401
 import grpc.aio
 
 from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.wire.transports import Carrier
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload, encode
 
 ROUNDS = 3
@@ -58,11 +59,13 @@ async def _echo(request: Payload, _: grpc.aio.ServicerContext[Payload, Payload])
     return request
 
 
-def lockstep_steps_per_s(options: HuntOptions) -> float:
+def lockstep_steps_per_s(options: HuntOptions) -> tuple[float, float]:
+    """Of time, and of time on a core."""
+    began_s = time.process_time()
     result = hunt(options)
     if result.failure:
         sys.exit(f"the nodes left the model, nothing was measured: {result.failure.message}")
-    return result.steps / result.seconds
+    return result.steps / result.seconds, result.steps / (time.process_time() - began_s)
 
 
 def main() -> None:
@@ -71,22 +74,29 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="end within a minute")
     parser.add_argument("--runs", type=int, help="end each measurement after so many runs")
     arguments = parser.parse_args()
-    seconds = 4.0 if arguments.quick else 15.0
-    plain, recorded, echo = [], [], []
+    seconds = 3.0 if arguments.quick else 12.0
+    memory, recorded, over_grpc, echo = [], [], [], []
     for seed in range(ROUNDS):
         echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
-        options = HuntOptions(seconds=seconds, seed=seed, runs_max=arguments.runs, rare_starts=False)
-        plain.append(lockstep_steps_per_s(options))
+        options = HuntOptions(
+            seconds=seconds, seed=seed, runs_max=arguments.runs, rare_starts=False, transport=Carrier.MEMORY
+        )
+        memory.append(lockstep_steps_per_s(options))
+        over_grpc.append(lockstep_steps_per_s(replace(options, transport=Carrier.GRPC)))
         with tempfile.TemporaryDirectory() as directory:
             recorded.append(lockstep_steps_per_s(replace(options, record_into=Path(directory))))
     figures = {
-        "steps_per_s": round(median(plain), 1),
-        "steps_per_s_recorded": round(median(recorded), 1),
+        "steps_per_s": round(median(per_s for per_s, _ in memory), 1),
+        "steps_per_cpu_s": round(median(per_cpu_s for _, per_cpu_s in memory), 1),
+        "steps_per_s_recorded": round(median(per_s for per_s, _ in recorded), 1),
+        "steps_per_s_grpc": round(median(per_s for per_s, _ in over_grpc), 1),
+        "steps_per_cpu_s_grpc": round(median(per_cpu_s for _, per_cpu_s in over_grpc), 1),
         "echo_calls_per_s": round(median(echo), 1),
     }
     ratios = {
-        "steps_per_echo_call": round(median(p / e for p, e in zip(plain, echo, strict=True)), 4),
-        "recorded_to_plain": round(median(r / p for r, p in zip(recorded, plain, strict=True)), 3),
+        "steps_per_echo_call": round(median(g / e for (g, _), e in zip(over_grpc, echo, strict=True)), 4),
+        "recorded_to_plain": round(median(r / p for (r, _), (p, _) in zip(recorded, memory, strict=True)), 3),
+        "memory_to_grpc": round(median(m / g for (m, _), (g, _) in zip(memory, over_grpc, strict=True)), 2),
     }
     print(json.dumps({"bench": "lockstep", "figures": figures, "ratios": ratios}, indent=2))
 

@@ -135,7 +135,8 @@ def test_the_benchmark_prints_what_it_promises() -> None:
     document = json.loads(ran.stdout)
     assert document["bench"] == "lockstep"
     assert document["figures"]["steps_per_s"] > 0
-    assert set(document["ratios"]) == {"steps_per_echo_call", "recorded_to_plain"}
+    assert document["figures"]["steps_per_s_grpc"] > 0
+    assert set(document["ratios"]) == {"steps_per_echo_call", "recorded_to_plain", "memory_to_grpc"}
 
 
 @pytest.mark.wire

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Coroutine
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Self
 
@@ -36,12 +36,10 @@ class _Work:
     done: bool = False
 
 
-@dataclass(order=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Timer:
-    due_ms: int
-    number: int
-    callback: TimerCallback | None = field(compare=False)
-    name: str = field(compare=False)
+    callback: TimerCallback | None
+    name: str
 
     def cancel(self) -> None:
         self.callback = None
@@ -63,7 +61,7 @@ class VirtualClock:
         self._settle_timeout_s = settle_timeout_s
         self._now_ms = start_ms
         self._last_unique_ms = 0
-        self._timers: list[_Timer] = []
+        self._timers: list[tuple[int, int, _Timer]] = []  # when it is due, and the how-manieth that was set
         self._timers_set = 0
         self.timers_fired = 0
         """While this stands still and nobody sends anything, nothing happens in any node."""
@@ -80,8 +78,8 @@ class VirtualClock:
 
     def call_at(self, when_ms: int, callback: TimerCallback, name: str) -> TimerHandle:
         self._timers_set += 1
-        timer = _Timer(when_ms, self._timers_set, callback, name)
-        heappush(self._timers, timer)
+        timer = _Timer(callback, name)
+        heappush(self._timers, (when_ms, self._timers_set, timer))
         return timer
 
     def every(self, period_ms: int, callback: TimerCallback, *, first_ms: int, name: str) -> TimerHandle:
@@ -135,10 +133,8 @@ class VirtualClock:
         Raises NotSettledError after so much real time (default: the clock's), WorkFailedError when a piece of work
         raised.
         """
-        real_timeout_s = self._settle_timeout_s if real_timeout_s is None else real_timeout_s
-        deadline_s = asyncio.get_running_loop().time() + real_timeout_s
-        while self._busy:
-            await self._until_idle(deadline_s, real_timeout_s)
+        if self._busy:
+            await self._until_idle(self._settle_timeout_s if real_timeout_s is None else real_timeout_s)
         if self._failure is not None:
             (name, error), self._failure = self._failure, None
             raise WorkFailedError(f"{name} failed: {error!r}") from error
@@ -147,16 +143,17 @@ class VirtualClock:
         """Let `ms` pass: fire what falls due one timer at a time, in the order (due, set), and settle after each."""
         end_ms = self._now_ms + ms
         await self.settle()
-        while self._timers and self._timers[0].due_ms <= end_ms:
-            timer = heappop(self._timers)
+        while self._timers and self._timers[0][0] <= end_ms:
+            due_ms, _, timer = heappop(self._timers)
             if timer.callback is None:
                 continue
-            self._now_ms = max(self._now_ms, timer.due_ms)
+            self._now_ms = max(self._now_ms, due_ms)
             self.timers_fired += 1
             result = timer.callback()
             if result is not None:
                 self.spawn(as_coroutine(result), timer.name)
-            await self.settle()
+            if self._busy or self._failure is not None:
+                await self.settle()
         self._now_ms = end_ms
 
     def jump(self, ms: int) -> None:
@@ -175,22 +172,24 @@ class VirtualClock:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    async def _until_idle(self, deadline_s: float, real_timeout_s: float) -> None:
+    async def _until_idle(self, real_timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.append(waiter)
-
-        def give_up() -> None:
-            if not waiter.done():
-                names = sorted(work.name for work in self._busy)
-                shown = ", ".join(names[:MAX_NAMES_IN_ERROR]) + (", …" if len(names) > MAX_NAMES_IN_ERROR else "")
-                waiter.set_exception(NotSettledError(f"still busy after {real_timeout_s} s of real time: {shown}"))
-
-        alarm = loop.call_at(deadline_s, give_up)
+        alarm = loop.call_later(real_timeout_s, self._give_up, real_timeout_s)
         try:
-            await waiter
+            while self._busy:
+                waiter: asyncio.Future[None] = loop.create_future()
+                self._waiters.append(waiter)
+                await waiter
         finally:
             alarm.cancel()
+
+    def _give_up(self, real_timeout_s: float) -> None:
+        names = sorted(work.name for work in self._busy)
+        shown = ", ".join(names[:MAX_NAMES_IN_ERROR]) + (", …" if len(names) > MAX_NAMES_IN_ERROR else "")
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(NotSettledError(f"still busy after {real_timeout_s} s of real time: {shown}"))
 
 
 class _Parked:
