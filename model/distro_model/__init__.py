@@ -20,6 +20,7 @@ Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
 
 from distro_model.bounded.bounds import Bounds
+from distro_model.clock.board import Traffic
 from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
@@ -30,7 +31,6 @@ from distro_model.clock.cluster import (
     observe,
     start,
 )
-from distro_model.clock.turn import Traffic
 from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant

@@ -16,6 +16,7 @@ from typing import Self
 from distro_model.actions import Action, Advance, Drop, Hold, RegisterBatch, Release, Restart, Swallow
 from distro_model.bounded.bounds import Bounds
 from distro_model.clock.cluster import ClusterState, Outcome, apply, start
+from distro_model.cluster.values import Phase
 from distro_model.messages import Request, Snapshot, subject_of
 from distro_model.profiles import Profile
 from distro_model.transitions import (
@@ -120,7 +121,7 @@ class Walker:
             case NodeFails(action):
                 self.do(action)
             case Delivers():
-                if self.state.link(step.source, step.target).held:
+                if self.state.wire(step.source, step.target).held:
                     self.do(Release(step.source, step.target))
 
     def wait_ms(self, step: Transition) -> int:
@@ -148,7 +149,7 @@ class Walker:
                 self.hold(*ends)
 
     def hold(self, source: str, target: str) -> None:
-        if not self.state.link(source, target).held:
+        if not self.state.wire(source, target).held:
             self.do(Hold(source, target))
 
     def named(self, request: Request) -> str | None:
@@ -182,7 +183,7 @@ class Walker:
         waiting = [
             call.deadline_ms
             for call in self.state.link(step.source, step.target).calls
-            if call.lost and call.request.operation is step.request.operation
+            if call.phase is Phase.LOST and call.request.operation is step.request.operation
         ]
         if not waiting:
             raise LostWayError
@@ -202,8 +203,8 @@ class Walker:
                     if not isinstance(call.request, Snapshot)
                 ]
             case Wait.UNTIL_JUST_BEFORE_A_VERIFY:
-                connection = self.state.connection(client)
-                owner = self.state.node(connection.node) if connection is not None and connection.node else None
+                home = self.state.home(client)
+                owner = None if home is None else self.state.node(home)
                 period_ms = self.profile.verify_interval_ms
                 moments = [] if owner is None else [now_ms + period_ms - (now_ms - owner.started_ms) % period_ms]
         self.do(Advance(max(0, min(moments, default=now_ms) - self.profile.sync_delay_ms // 2 - now_ms)))

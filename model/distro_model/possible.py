@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
+from distro_model.clock.board import Traffic
 from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
-from distro_model.clock.turn import Traffic
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
 

@@ -14,8 +14,8 @@ from itertools import islice, product
 
 from distro_model.actions import Action, Advance, Restart
 from distro_model.bounded.bounds import Bounds
+from distro_model.clock.board import Traffic
 from distro_model.clock.cluster import IllegalActionError, Outcome, View, observe
-from distro_model.clock.turn import Traffic
 from distro_model.clockwork import LostWayError, NoTimesError, Wait, Walker, prologue, unsayable
 from distro_model.explorer import Counterexample
 from distro_model.messages import revision_of, subject_of

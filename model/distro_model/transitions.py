@@ -107,6 +107,10 @@ class FallsSilent(AtClient):
     does = "falls silent, its connection stays open"
 
 
+class SpeaksAgain(AtClient):
+    does = "is silent no more"
+
+
 class Answers(AtClient):
     does = "gives a sign of life"
 
@@ -235,6 +239,14 @@ class OnConnection:
 
     def __str__(self) -> str:
         return f"{self.source}->{self.target}: the connection {self.fate}"
+
+
+class CutsLink(OnConnection):
+    fate = "is cut"
+
+
+class HealsLink(OnConnection):
+    fate = "is whole again"
 
 
 class BreaksSilently(OnConnection):

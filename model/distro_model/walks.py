@@ -22,9 +22,8 @@ from distro_model.actions import Action, Advance, Crash
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.view import situation_of
 from distro_model.clock.cluster import ClusterState, IllegalActionError
-from distro_model.clock.network import Call
 from distro_model.clockwork import LostWayError, NoTimesError, Walker, unsayable
-from distro_model.cluster.values import Phase
+from distro_model.cluster.values import Call, Phase
 from distro_model.messages import Operation, Request
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
@@ -248,7 +247,7 @@ def _shown(state: ClusterState) -> Shown:
     links = []
     for source, target in state.plan.pairs:
         calls = state.links[source * len(state.nodes) + target].calls
-        requests = Counter((call.request, call.lost) for call in calls if not _is_report(call))
+        requests = Counter((call.request, call.phase is Phase.LOST) for call in calls if not _is_report(call))
         links.append(frozenset(requests.items()))
     return tuple(map(_without_times, state.nodes)), tuple(links)
 
@@ -268,6 +267,7 @@ def _without_times(node: NodeState | None) -> NodeState | None:
         clients=tuple(replace(client, renewed_ms=0) for client in node.clients),
         tasks=tuple(replace(task, since_ms=0, delay_ms=0) for task in node.tasks),
         members=(),
+        addresses=(),
         gone=tuple((name, 0) for name, _ in node.gone),
         sent=(),
     )

@@ -86,11 +86,7 @@ class ModelCluster:
         """Nothing changes: what is pushed follows from the client table as well."""
 
     async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
-        nodes = {
-            connection.node
-            for state in self._states.states
-            if (connection := state.connection(client)) is not None and connection.node is not None
-        }
+        nodes = {home for state in self._states.states if (home := state.home(client)) is not None}
         return [shown for node in sorted(nodes) for shown in await self.query(node, service)]
 
     async def members(self, node: str) -> Sequence[Mapping[str, str]]:

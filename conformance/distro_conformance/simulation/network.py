@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from distro_conformance.simulation.agenda import Agenda
 from distro_conformance.simulation.journal import SimulationJournal, content_of
-from distro_model.actions import Cut, Drop, Heal, Hold, LinkAction, Release, Swallow
-from distro_model.clock.network import Fate, Fault
+from distro_model.actions import Cut, Drop, Fault, Heal, Hold, LinkAction, Release, Swallow
+from distro_model.clock import matches
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, Operation, Request
 from distro_model.profiles import Profile
 
@@ -47,7 +47,7 @@ class Link:
     def fault_for(self, request: Request) -> Fault | None:
         """The fault armed first among those that match; it is spent on this request."""
         for fault in self.armed:
-            if fault.matches(request):
+            if matches(fault, request):
                 self.armed.remove(fault)
                 return fault
         return None
@@ -81,7 +81,7 @@ class Network:
     # Calls
 
     def send(self, source: int, target: int, request: Request) -> None:
-        """As `Turn.send` of the model: cut or node down, armed fault, held, delivered, in this order."""
+        """As on the model's clock: cut or node down, armed fault, held, delivered, in this order."""
         link, now_ms = self._links[source, target], self._agenda.now_ms
         operation, message = request.operation, None
         is_load = operation is Operation.SNAPSHOT
@@ -94,7 +94,7 @@ class Network:
         link.calls[call] = None
         if link.cut or not self.up[target]:
             self._end(call, UNREACHABLE)
-        elif (fault := link.fault_for(request)) and fault.fate is Fate.SWALLOW:
+        elif (fault := link.fault_for(request)) and isinstance(fault, Swallow):
             self._answer(call, SUCCESS)
         elif fault:
             self._agenda.at(call.deadline_ms, self._end, call, TIMEOUT)
@@ -184,11 +184,9 @@ class Network:
                 self._write(source, target, "released")
                 self._release(link)
             case Drop() | Swallow():
-                fate = Fate.DROP if isinstance(action, Drop) else Fate.SWALLOW
-                words = (fate.value, action.operation or "any", action.client or "")
+                words = (action.verb, action.operation or "any", action.client or "")
                 self._write(source, target, " ".join(words).rstrip())
-                operation = None if action.operation is None else Operation(action.operation)
-                link.armed.append(Fault(fate, operation, action.client))
+                link.armed.append(action)
             case _:
                 pass
 

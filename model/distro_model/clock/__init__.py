@@ -1,8 +1,14 @@
-"""The cluster with a clock: whatever is due happens, in every order that one instant allows.
+"""The clock as a chooser: whatever is due happens, in every order that one instant allows.
 
-Clients, faults and time itself are actions (`distro_model.actions`), chosen by whoever drives it.
+What a transition does is said in `cluster/`; clients, faults and time itself are actions (`distro_model.actions`),
+chosen by whoever drives it.
+
+`cluster` the state as a value, `start`, `apply`, `observe`; `guards` which actions make sense; `timers` what is due
+when, and in which orders; `board` the mutable columns on which it all happens, and what becomes of a request at once;
+`compiled` each statement as one plain function.
 """
 
+from distro_model.clock.board import Plan, Traffic, matches
 from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
@@ -13,7 +19,6 @@ from distro_model.clock.cluster import (
     observe,
     start,
 )
-from distro_model.clock.turn import Plan, Traffic
 
 __all__ = [
     "ClusterState",
@@ -24,6 +29,7 @@ __all__ = [
     "View",
     "apply",
     "enabled",
+    "matches",
     "observe",
     "start",
 ]

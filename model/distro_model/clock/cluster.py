@@ -1,8 +1,7 @@
-"""A cluster in the timed mode: nodes, links, clients and a clock, and what each action makes of them.
+"""A cluster with a clock: its state as a value, and what each action makes of it.
 
 `apply` is deterministic up to one thing: timers that are due in the same instant fire in an order that nothing
-prescribes, so an `Advance` may have several outcomes (`schedule.py`). RPCs take no time. The order in which faults
-decide about a request is written in `Turn.send`.
+prescribes, so an action may have several outcomes (`timers.py`). RPCs take no time.
 """
 
 from __future__ import annotations
@@ -13,54 +12,61 @@ from dataclasses import dataclass, replace
 from distro_model.actions import (
     Action,
     Advance,
+    AnswerAgain,
+    AnswerLate,
     Connect,
     Crash,
     Cut,
+    Deliver,
     Deregister,
     Disconnect,
-    Drop,
+    FallSilent,
+    Fault,
     Heal,
     Hold,
+    HttpBeat,
+    HttpDeregister,
+    HttpRegister,
     LinkAction,
+    ListMembers,
+    Pause,
     Register,
+    RegisterBatch,
     Release,
+    Reply,
     Restart,
-    Swallow,
+    Resume,
 )
-from distro_model.clock.network import Fate, Fault, Link
-from distro_model.clock.schedule import advanced
-from distro_model.clock.turn import Plan, Traffic, Turn
-from distro_model.events import (
-    ClientConnected,
-    ClientDisconnected,
-    Event,
-    InstanceDeregistered,
-    InstanceRegistered,
-    LoadDue,
-)
-from distro_model.messages import Content, Operation
-from distro_model.node import NodeState, fresh_node
+from distro_model.clock.board import Board, Links, Lives, Nodes, Plan, Since, Traffic, Wire, Wires
+from distro_model.clock.guards import guard_of, held_call
+from distro_model.clock.timers import advanced, at_once, instant, missed_timers
+from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
+from distro_model.cluster.values import Connection, Life, Link
+from distro_model.events import HttpAction, HttpReceived
+from distro_model.messages import Content
+from distro_model.node import NodeState
 from distro_model.profiles import Profile
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A client's connection; `node` is None once it has ended. A name is never used again."""
-
-    client: str
-    node: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     plan: Plan
     now_ms: int
-    nodes: tuple[NodeState | None, ...]  # by position in plan.names; None: down
-    links: tuple[Link, ...]  # by source * len(nodes) + target
-    connections: tuple[Connection, ...]
+    nodes: Nodes  # by position in plan.names; None: down
+    links: Links  # by source * len(nodes) + target
+    wires: Wires
+    lives: Lives = ()
+    paused: Since[int] = ()
+    quiet: Since[str] = ()
 
-    def connection(self, client: str) -> Connection | None:
-        return next((each for each in self.connections if each.client == client), None)
+    def life(self, client: str) -> Life | None:
+        """The client, once it has connected."""
+        return next((each for each in self.lives if each.client == client), None)
+
+    def home(self, client: str) -> str | None:
+        """The node that holds its connection; None before it begins and after its end."""
+        life = self.life(client)
+        return None if life is None or life.connection is not Connection.OPEN else life.home
 
     def node(self, name: str) -> NodeState | None:
         return self.nodes[self.plan.index[name]]
@@ -68,17 +74,22 @@ class ClusterState:
     def link(self, source: str, target: str) -> Link:
         return self.links[self.plan.index[source] * len(self.nodes) + self.plan.index[target]]
 
-    def turn(self) -> Turn:
-        return Turn(self.plan, self.now_ms, self.nodes, self.links)
+    def wire(self, source: str, target: str) -> Wire:
+        return self.wires[self.plan.index[source] * len(self.nodes) + self.plan.index[target]]
 
-    def after(self, turn: Turn, *, now_ms: int | None = None) -> ClusterState:
-        return ClusterState(
-            self.plan,
-            self.now_ms if now_ms is None else now_ms,
-            tuple(turn.nodes),
-            tuple(turn.links),
-            self.connections,
-        )
+    def is_paused(self, name: str) -> bool:
+        return any(position == self.plan.index[name] for position, _ in self.paused)
+
+    def board(self) -> Board:
+        columns = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
+        return Board(self.plan, self.now_ms, *columns)
+
+
+def state_on(board: Board) -> ClusterState:
+    nodes, links, wires, lives, paused, quiet = board.columns
+    return ClusterState(
+        board.plan, board.now_ms, nodes, links, wires, tuple(sorted(lives, key=lambda each: each.client)), paused, quiet
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +120,29 @@ def start(nodes: Sequence[str], profile: Profile) -> ClusterState:
     names = tuple(sorted(nodes))
     if not names or len(set(names)) != len(names):
         raise ValueError(f"a cluster needs nodes with different names, not {', '.join(nodes) or 'none'}")
-    return ClusterState(Plan(names, profile), 0, (None,) * len(names), (Link(),) * len(names) ** 2, ())
+    size = len(names) ** 2
+    return ClusterState(Plan(names, profile), 0, (None,) * len(names), (Link(down=True),) * size, (Wire(),) * size)
+
+
+def enabled(state: ClusterState, action: Action) -> str | None:
+    """None when the action is legal in this state, else the guard that forbids it, as a clause."""
+    return guard_of(state, action)
 
 
 def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
     """All possible results of an action, without duplicates. Raises IllegalActionError when a guard forbids it."""
-    guard = enabled(state, action)
+    guard = guard_of(state, action)
     if guard is not None:
         raise IllegalActionError(f"{action}: {guard}")
+    board = state.board()
     if isinstance(action, Advance):
-        until_ms = state.now_ms + action.ms
-        turns = advanced(state.turn(), until_ms)
-        return tuple(Outcome(state.after(turn, now_ms=until_ms), tuple(turn.traffic)) for turn in turns)
-    turn = state.turn()
-    after = replace(state, connections=_connections_after(state, action))
-    _carry_out(state, turn, action)
-    return (Outcome(after.after(turn), tuple(turn.traffic)),)
+        boards = advanced(board, state.now_ms + action.ms)
+    elif isinstance(action, Resume):
+        boards = _resumed(board, board.plan.index[action.node])
+    else:
+        _carry_out(state, board, action)
+        boards = at_once_without_ticks(board)
+    return tuple(Outcome(state_on(each), tuple(each.traffic)) for each in boards)
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
@@ -141,174 +159,99 @@ def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
     }
 
 
-def enabled(state: ClusterState, action: Action) -> str | None:
-    """None when the action is legal in this state, else the guard that forbids it, as a clause."""
+def _carry_out(state: ClusterState, board: Board, action: Action) -> None:
+    index = board.plan.index
     match action:
         case Connect(client, node):
-            if state.connection(client) is not None:
-                return f"{client} has been connected before, and a connection id is never used twice"
-            return _unless_running(state, node)
-        case Register(client, _, _) | Disconnect(client):
-            return _unless_connected(state, client)
-        case Deregister(client, service):
-            return _unless_connected(state, client) or _unless_published(state, client, service)
-        case Advance(ms):
-            return None if ms >= 0 else "time does not run backwards"
+            board.lives[client] = Life(client, node, ((),), 0, "")
+            board.take(clients.CONNECT, at=index[node], client=client)
+        case Register(client) | RegisterBatch(client) | Deregister(client):
+            board.take(clients.CHANGE, at=index[board.lives[client].home], client=client, action=action)
+        case Disconnect(client):
+            board.take(clients.DISCONNECT, at=index[board.lives[client].home], client=client)
+        case FallSilent(client):
+            board.take(connections.FALL_SILENT, client=client)
+            board.quiet[client] = board.now_ms
+        case AnswerAgain(client):
+            board.take(connections.ANSWER_AGAIN, client=client)
+            board.quiet.pop(client)
+        case HttpRegister() | HttpDeregister() | HttpBeat():
+            _ask_over_http(board, index[action.node], action)
         case Crash(node):
-            return _unless_running(state, node)
+            board.take(crashes.CRASH, at=index[node])
+            board.paused.pop(index[node], None)
+            board.fail_refused()
         case Restart(node):
-            return _unless_known(state, node) or ("it is running" if state.node(node) is not None else None)
-        case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
-            held = isinstance(action, Drop | Swallow) and action.held
-            return "the clock cannot decide a held request yet" if held else _link_guard(state, action)
+            board.take(crashes.RESTART, at=index[node])
+        case Pause(node):
+            board.paused[index[node]] = board.now_ms
+        case ListMembers(node, listed):
+            others = tuple(sorted(name for name in listed if name != node))
+            board.take(members.REREAD_LIST, at=index[node], listed=others)
+        case Advance() | Resume():
+            raise AssertionError("these may have several results")
         case _:
-            return "the clock cannot do this yet"
+            _change_link(state, board, index[action.source], index[action.target], action)
 
 
-def _unless_known(state: ClusterState, node: str) -> str | None:
-    return None if node in state.plan.index else f"there is no node {node}"
+_HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTER, HttpBeat: HttpAction.BEAT}
 
 
-def _unless_running(state: ClusterState, node: str) -> str | None:
-    return _unless_known(state, node) or (f"{node} is down" if state.node(node) is None else None)
+def _ask_over_http(board: Board, asked: int, action: HttpRegister | HttpDeregister | HttpBeat) -> None:
+    """The node that is asked handles it, or the one to which it forwards it; a forward that does not arrive is lost."""
+    kind = _HTTP[type(action)]
+    instance = "" if kind is HttpAction.DEREGISTER else action.instance
+    asking = HttpReceived(0, action.client, kind, action.service, instance)
+    for handling in (asked, *board.plan.other_positions[asked]):
+        link = board.links[asked * board.size + handling]
+        reached = handling == asked or not (link.down or link.cut or link.half_open or handling in board.paused)
+        ends = {"asked": asked, "handling": handling}
+        if reached and board.take(http_clients.HTTP_CHANGE, **ends, asking=asking, wanted=None) is None:
+            return
 
 
-def _unless_connected(state: ClusterState, client: str) -> str | None:
-    connection = state.connection(client)
-    if connection is None:
-        return f"{client} has never been connected"
-    return f"{client} is no longer connected" if connection.node is None else None
-
-
-def _unless_known_client(state: ClusterState, client: str | None) -> str | None:
-    """Before a client connects, nobody can tell which connection id its name will stand for."""
-    known = client is None or state.connection(client) is not None
-    return None if known else f"{client} has never been connected"
-
-
-def _unless_published(state: ClusterState, client: str, service: str) -> str | None:
-    """Whether such a request still counts as a change depends on whether anybody publishes the service (6.5)."""
-    connection = state.connection(client)
-    node = state.node(connection.node) if connection is not None and connection.node is not None else None
-    held = node.client(client) if node is not None else None
-    published = held is not None and any(name == service for name, _ in held.content)
-    return None if published else f"{client} does not publish {service}"
-
-
-def _link_guard(state: ClusterState, action: LinkAction) -> str | None:
-    ends = (action.source, action.target)
-    unknown = _unless_known(state, ends[0]) or _unless_known(state, ends[1])
-    if unknown is not None or ends[0] == ends[1]:
-        return unknown or f"{ends[0]} has no link to itself"
-    link = state.link(*ends)
+def _change_link(state: ClusterState, board: Board, source: int, target: int, action: LinkAction) -> None:
+    at, ends = source * board.size + target, {"source": source, "target": target}
     match action:
         case Cut():
-            return "the link is cut already" if link.cut else None
+            board.take(links.CUT, **ends)
+            board.fail_refused()
         case Heal():
-            return None if link.cut else "the link is not cut"
+            board.take(links.HEAL, **ends)
         case Hold():
-            return "the link is held already" if link.held else None
+            board.wires[at] = replace(board.wires[at], held=True)
         case Release():
-            return None if link.held else "the link is not held"
-        case Drop(operation=operation, client=client):
-            return _unless_distro(operation, {Operation.REPORT}) or _unless_known_client(state, client)
-        case Swallow(operation=operation, client=client):
-            excluded = {Operation.REPORT, Operation.SNAPSHOT}
-            return _unless_distro(operation, excluded) or _unless_known_client(state, client)
+            board.wires[at] = replace(board.wires[at], held=False)
+            board.release(source, target)
+        case Fault(held=False):
+            board.wires[at] = replace(board.wires[at], faults=(*board.wires[at].faults, action))
         case _:
-            return "the clock cannot do this yet"
+            _decide(state, board, source, target, action)
 
 
-def _unless_distro(operation: str | None, excluded: set[Operation]) -> str | None:
-    allowed = [str(each) for each in Operation if each not in excluded]
-    return None if operation is None or operation in allowed else f"{operation} is none of {', '.join(allowed)}"
-
-
-def _connections_after(state: ClusterState, action: Action) -> tuple[Connection, ...]:
-    """Whose connection begins or ends by this action."""
+def _decide(state: ClusterState, board: Board, source: int, target: int, action: LinkAction) -> None:
+    """What becomes of one call that waits."""
+    assert isinstance(action, Fault | Deliver | AnswerLate | Reply)
+    call = held_call(state, action)
+    assert call is not None  # `guard_of` has found it
     match action:
-        case Connect(client, node):
-            return tuple(sorted([*state.connections, Connection(client, node)], key=lambda each: each.client))
-        case Disconnect(client):
-            return tuple(Connection(client, None) if each.client == client else each for each in state.connections)
-        case Crash(node):
-            return tuple(Connection(each.client, None) if each.node == node else each for each in state.connections)
-        case _:
-            return state.connections
+        case Fault():
+            board.decide(action, source, target, call)
+        case Deliver():
+            board.deliver(source, target, call)
+        case AnswerLate():
+            board.take(calls.REPLY_LATE, source=source, target=target, call=call)
+        case Reply():
+            board.end(calls.REPLY_ARRIVES, source, target, call)
 
 
-def _carry_out(state: ClusterState, turn: Turn, action: Action) -> None:
-    match action:
-        case Connect() | Register() | Deregister() | Disconnect():
-            _tell_owner(state, turn, action)
-        case Crash(node):
-            _crash(turn, state.plan.index[node])
-        case Restart(node):
-            _restart(turn, state.plan.index[node])
-        case Cut() | Heal() | Hold() | Release() | Drop() | Swallow():
-            _change_link(turn, state.plan.index[action.source], state.plan.index[action.target], action)
-        case _:
-            raise AssertionError(f"{action}: time is the schedule's, and `enabled` refuses the rest")
+def _resumed(board: Board, position: int) -> list[Board]:
+    """What waited for the node arrives, and every timer that was due meanwhile fires once, in any order."""
+    since_ms = board.paused.pop(position)
+    for source in board.plan.other_positions[position]:
+        board.release(source, position)
+    return instant(board, missed_timers(board, position, since_ms))
 
 
-def _tell_owner(state: ClusterState, turn: Turn, action: Connect | Register | Deregister | Disconnect) -> None:
-    """A client's action reaches the node that holds its connection."""
-    event: Event
-    if isinstance(action, Connect):
-        owner = action.node
-    else:
-        connection = state.connection(action.client)
-        if connection is None or connection.node is None:
-            raise IllegalActionError(f"{action}: {action.client} is not connected")
-        owner = connection.node
-    match action:
-        case Connect(client):
-            event = ClientConnected(turn.now_ms, client)
-        case Register(client, service, instance):
-            event = InstanceRegistered(turn.now_ms, client, service, instance)
-        case Deregister(client, service):
-            event = InstanceDeregistered(turn.now_ms, client, service)
-        case Disconnect(client):
-            event = ClientDisconnected(turn.now_ms, client)
-    turn.tell(state.plan.index[owner], event)
-
-
-def _crash(turn: Turn, position: int) -> None:
-    """The node is gone; what was on its way to it fails, what it was waiting for vanishes."""
-    turn.nodes[position] = None
-    for other in range(turn.size):
-        if other != position:
-            outgoing = position * turn.size + other
-            turn.links[outgoing] = turn.links[outgoing].with_calls(())
-    for other in range(turn.size):
-        if other != position:
-            turn.refuse_all(other, position)
-
-
-def _restart(turn: Turn, position: int) -> None:
-    names = turn.plan.names
-    others = [name for name in names if name != names[position]]
-    turn.nodes[position] = fresh_node(names[position], others, turn.now_ms)
-    turn.tell(position, LoadDue(turn.now_ms))
-
-
-def _change_link(turn: Turn, source: int, target: int, action: LinkAction) -> None:
-    at = source * turn.size + target
-    link = turn.links[at]
-    match action:
-        case Cut():
-            turn.links[at] = replace(link, cut=True)
-            turn.refuse_all(source, target)
-        case Heal():
-            turn.links[at] = replace(link, cut=False)
-        case Hold():
-            turn.links[at] = replace(link, held=True)
-        case Release():
-            turn.links[at] = replace(link, held=False)
-            for call in link.calls:
-                if not call.lost:
-                    turn.deliver(source, target, call)
-        case Drop() | Swallow():
-            fate = Fate.DROP if isinstance(action, Drop) else Fate.SWALLOW
-            operation = None if action.operation is None else Operation(action.operation)
-            turn.links[at] = replace(link, faults=(*link.faults, Fault(fate, operation, action.client)))
+def at_once_without_ticks(board: Board) -> list[Board]:
+    return at_once(board, ticks=False)

@@ -8,7 +8,8 @@ How it is said
 What happens, a file for each family
     `calls` between sending and the end; `torn` CHANGEs made and applied in parts; `nodes` tasks and timers; `crashes`;
     `clients`, `http_clients`; `inside` local events, requests and set-ups in two steps; `connections` silence and the
-    connection check; `half_open` links that break silently; `members`; `operator` metadata; `accidents`.
+    connection check; `links` that are cut, `half_open` ones that break silently; `members`; `operator` metadata;
+    `accidents`.
 
 What is watched on the way is in `alarms`. Who chooses: a search (`bounded/`), a clock (`clock/`).
 """

@@ -15,7 +15,14 @@ from distro_model.cluster.values import Life
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
 from distro_model.node import NodeState
 from distro_model.search.system import Fairness, Finding
-from distro_model.transitions import AnswerIsHandled, Answers, ChecksConnections, EndsConnectionCheck, FallsSilent
+from distro_model.transitions import (
+    AnswerIsHandled,
+    Answers,
+    ChecksConnections,
+    EndsConnectionCheck,
+    FallsSilent,
+    SpeaksAgain,
+)
 
 Names = tuple[str, ...]
 
@@ -42,6 +49,18 @@ FALL_SILENT = Transition(
     lambda life: FallsSilent(life.client),
     cost="silences",
 )
+
+
+def speak_again(life: Life) -> Lived | None:
+    return Lived(replace(life, silent=False)) if life.silent else None
+
+
+ANSWER_AGAIN = Transition(
+    "answer again",
+    (writes(speak_again, "{client} is not silent"),),
+    lambda life: SpeaksAgain(life.client),
+)
+"""Of clocks only: where it makes no difference how long a silence lasts, it need not end."""
 
 
 def nobody_yet(node: NodeState | None) -> Idle | None:

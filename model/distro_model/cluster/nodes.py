@@ -87,6 +87,11 @@ def has_something_to_verify(node: NodeState, profile: Profile) -> bool:
     return owns or (bool(node.others) and not profile.has(lists_sent))
 
 
+def may_have_round(node: NodeState, profile: Profile) -> bool:
+    """Not loaded yet it verifies nothing, but its load may end at any moment."""
+    return profile.keeps_index or has_something_to_verify(node, profile)
+
+
 def next_round(node: NodeState, after_ms: int, profile: Profile) -> int:
     period_ms = profile.verify_interval_ms
     return next_on(node.started_ms, max(after_ms + 1, node.started_ms + period_ms), period_ms)

@@ -40,7 +40,7 @@ class Does(Enum):
     """A property of this transition: it returns a `Finding` or None, and writes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     function: Function
     does: Does
@@ -85,7 +85,7 @@ def said(label: Function, *names: str) -> Function:
     return says
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Transition:
     """One kind of thing that can happen, wherever it happens. `says` makes its label, from registers too."""
 

@@ -21,8 +21,7 @@ from functools import cache
 
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
 from distro_model.bounded.periods import has_work
-from distro_model.clock.network import Link as TimedLink
-from distro_model.clock.turn import Plan, Turn
+from distro_model.clock.board import Board, Plan, Wire
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
@@ -147,15 +146,15 @@ def is_at_rest(node: NodeState) -> bool:
 
 def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
     """The nodes after one verify round at each, over perfect links; None when the exchange does not come to rest."""
-    turn = Turn(plan, 0, nodes, (TimedLink(),) * len(nodes) ** 2)
-    for position in range(turn.size):
-        turn.tell(position, VerifyDue(0))
+    board = Board(plan, 0, nodes, (Link(),) * len(nodes) ** 2, (Wire(),) * len(nodes) ** 2)
+    for position in range(board.size):
+        board.told(position, VerifyDue(0))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
-        waiting = [(p, task) for p, node in enumerate(turn.nodes) if node is not None for task in node.tasks]
+        waiting = [(p, task) for p, node in enumerate(board.nodes) if node is not None for task in node.tasks]
         if not waiting:
-            return tuple(turn.nodes)
+            return tuple(board.nodes)
         for position, task in waiting:
-            turn.tell(position, TaskDue(0, task.client, task.target))
+            board.told(position, TaskDue(0, task.client, task.target))
     return None
 
 

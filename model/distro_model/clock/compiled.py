@@ -1,0 +1,147 @@
+"""From a statement to one plain function on the mutable columns of a board: what a clock calls.
+
+A search asks each step once for each combination of values and keeps the answer; a clock runs every transition as
+often as it happens. So the steps are written out as the lines of one function, without anything that looks up names:
+
+    def deliver(board, source, target, call):
+        event = arrival(call, names[source], now)
+        answer = board.tell(target, event)
+        event = end(call, answer, names[target], now)
+        if event is None: return "it is still being handled"
+        answer = board.tell(source, event)
+
+It returns None, or the guard that was false. What a search chooses is a parameter here. Steps that record or watch are
+left out. A guard that stands behind a change is one for which the caller takes a fork of the board (`is_tentative`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from distro_model.cluster.statement import Does, Step, Transition, reads_of, written_by
+from distro_model.search.system import NO_GUARD
+
+NODES = {"node": "at", "source": "source", "target": "target", "home": "at", "asked": "asked", "handling": "handling"}
+"""Parameter names of nodes -> where their position is."""
+
+COLUMNS = {
+    **{name: f"nodes[{at}]" for name, at in NODES.items()},
+    "link": "links[source * size + target]",
+    "life": "lives[client]",
+}
+FAMILIES = {
+    "outgoing": ("for other in others[at]:", "links[at * size + other]"),
+    "incoming": ("for other in others[at]:", "links[other * size + at]"),
+    "every_node": ("for other in running(nodes):", "nodes[other]"),
+    "life": ("for client in tuple(lives):", "lives[client]"),
+    "guest": ("for client in guests(lives, names[at]):", "lives[client]"),
+}
+CONSTANTS = {
+    "now": "board.now_ms",
+    "profile": "profile",
+    "period": "0",
+    "node_name": "names[at]",
+    "source_name": "names[source]",
+    "target_name": "names[target]",
+    "asked_name": "names[asked]",
+    "handling_name": "names[handling]",
+    "others": "board.plan.others(at)",
+    "addresses": "board.plan.addresses",
+}
+
+Run = Callable[..., str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    run: Run
+    is_tentative: bool
+    """A guard may be false after something has changed."""
+
+
+@cache
+def compiled(transition: Transition, *given: str) -> Compiled:
+    """`given`: the parameters besides the board: positions, the name of a client, and what the chooser decides."""
+    writer = _Writer(frozenset(given))
+    for each in transition.steps:
+        writer.add(each)
+    name = "".join(letter if letter.isalnum() else "_" for letter in transition.kind)
+    head = [f"def {name}(board, {', '.join(given)}):", *(f"    {line}" for line in _OPENING)]
+    source = "\n".join([*head, *(f"    {line}" for line in writer.lines), "    return None"])
+    scope: dict[str, Any] = {**writer.functions, "running": _running, "guests": _guests}
+    exec(source, scope)
+    return Compiled(scope[name], writer.is_tentative)
+
+
+_OPENING = (
+    "nodes, links, lives, size, others = board.nodes, board.links, board.lives, board.size, board.plan.other_positions",
+    "names, profile = board.plan.names, board.plan.profile",
+)
+
+
+def _running(nodes: list[object]) -> list[int]:
+    return [position for position, node in enumerate(nodes) if node is not None]
+
+
+def _guests(lives: Mapping[str, Any], home: str) -> list[str]:
+    return [client for client, life in lives.items() if life.home == home]
+
+
+class _Writer:
+    def __init__(self, given: frozenset[str]) -> None:
+        self.given = given
+        self.lines: list[str] = []
+        self.functions: dict[str, Any] = {}
+        self.has_changed = self.has_told = self.is_tentative = False
+
+    def add(self, step: Step) -> None:
+        if step.does in (Does.RECORDS, Does.WATCHES):
+            return
+        written = () if step.does is Does.TELLS else tuple(written_by(step.function))
+        if step.does is Does.CHOOSES and self.given.intersection(written):
+            return
+        names = (*reads_of(step.function), *written, *((step.told,) if step.told else ()))
+        family = next((each for each in names if each in FAMILIES and not self.is_column(each)), None)
+        indent = ""
+        if family is not None:
+            self.lines.append(FAMILIES[family][0])
+            indent = "    "
+        own = {} if family is None else {family: FAMILIES[family][1]}
+        self.lines += [indent + line for line in self.of(step, written, own)]
+
+    def is_column(self, name: str) -> bool:
+        """Not of a family: the client is the one that the transition is about."""
+        return name == "life" and "client" in self.given
+
+    def of(self, step: Step, written: tuple[str, ...], own: Mapping[str, str]) -> list[str]:
+        where = {**COLUMNS, **CONSTANTS, **own}
+        for name in self.given:
+            if name not in NODES.values() and name != "client":
+                where[name] = name
+        if step.does is Does.TELLS and "event" in self.given and not self.has_told:
+            return self.told(step, own)  # the first event is chosen, what follows from it is not
+        function = f"step_{len(self.functions)}"
+        self.functions[function] = step.function
+        call = f"{function}({', '.join(where.get(name, name) for name in reads_of(step.function))})"
+        if step.does is Does.TELLS:
+            return [f"event = {call}", *self.guarded("event is None", step), *self.told(step, own)]
+        if not written:
+            return self.guarded(f"not {call}", step)
+        lines = [f"result = {call}", *self.guarded("result is None", step)]
+        for name in written:
+            lines.append(f"{where.get(name, name)} = result.{name}")
+            self.has_changed = self.has_changed or name in COLUMNS or name in own
+        return lines
+
+    def told(self, step: Step, own: Mapping[str, str]) -> list[str]:
+        self.has_changed = self.has_told = True
+        return [f"answer = board.tell({'other' if step.told in own else NODES[step.told]}, event)"]
+
+    def guarded(self, condition: str, step: Step) -> list[str]:
+        if step.unless == NO_GUARD:
+            return []
+        self.is_tentative = self.is_tentative or self.has_changed
+        return [f"if {condition}: return {step.unless!r}"]

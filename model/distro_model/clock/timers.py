@@ -1,0 +1,404 @@
+"""Time: which timer is due when, and in which orders the timers of one instant may fire.
+
+Time jumps from one instant at which something happens to the next. When a timer is due is said by its transition; here
+is what a clock makes of it. Timers that would do nothing are not visited, so six quiet seconds cost no more than six
+quiet milliseconds. Where several are due in one instant, all orders are tried and equal results merged: a real server
+has a thread for each, and nothing orders them. A tick that falls into the same instant as the creation of a due task
+may take it or leave it to the next tick; what happens inside a node (local events, CHANGEs in parts) takes no time, and
+comes in any order with the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from distro_model.clock.board import Board, Traffic
+from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
+from distro_model.cluster.statement import Transition
+from distro_model.cluster.values import Connection, Phase
+from distro_model.messages import Operation
+from distro_model.node import Member, MemberState, NodeState
+from distro_model.profiles import Profile
+from distro_model.rules.members import reported_member
+from distro_model.rules.owners import is_ip_client
+
+TICK, ROUND, LEASES, BEATS = nodes.RUN_TASK, nodes.VERIFY_ROUND, nodes.LEASE_CHECK, nodes.BEAT_CHECK
+PERIODIC = (TICK, ROUND, LEASES, BEATS, nodes.LOAD)
+REPORTS = (nodes.REPORT, nodes.REPORT_TO_NOT_UP)
+AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE, torn.READ_REVISION, torn.APPLY_PART)
+LATE = calls.TIME_OUT  # every call of the node whose time is up now, in order of sending
+OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connections.END_CHECK)
+
+CONNECTION_CHECK_MS = 3_000
+IDLE_MS = 20_000
+DETECTION_MS = 1_000
+"""A server looks every 3 s for connections on which nothing came for 20 s, and waits 1 s for their sign of life. SDKs
+send one every 5 s, so only a silent client is idle."""
+
+NEVER = sys.maxsize
+
+Timer = tuple[int, str]
+"""Position of the node, and the kind of transition that is due there."""
+
+KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS, *AT_ONCE, LATE, *OF_CONNECTIONS)}
+
+
+def advanced(board: Board, until_ms: int) -> list[Board]:
+    """Let time run to `until_ms`, that instant included. The results are different from each other."""
+    boards = at_once(board)
+    clock_ms = board.now_ms
+    while True:
+        nexts = [next_instant(each, clock_ms) for each in boards]
+        at_ms = min((its_ms for its_ms, _ in nexts), default=NEVER)
+        if at_ms > until_ms:
+            break
+        results = []
+        for each, (its_ms, due) in zip(boards, nexts, strict=True):
+            if its_ms == at_ms:
+                each.now_ms = at_ms
+                results.extend(instant(each, _without_idle_reports(each, due)))
+            else:
+                results.append(each)
+        boards = different(results)
+        clock_ms = at_ms
+    for each in boards:
+        each.now_ms = until_ms
+    return boards
+
+
+def at_once(board: Board, *, ticks: bool = True) -> list[Board]:
+    """What takes no time is done, in every order; a task that became due just now may meet the tick of this instant."""
+    return instant(board, frozenset(), ticks=ticks)
+
+
+# When
+
+
+def next_instant(board: Board, after_ms: int) -> tuple[int, frozenset[Timer]]:
+    """The next time, later than `after_ms`, at which something happens somewhere, and what may happen then."""
+    earliest, due, calm = NEVER, set[Timer](), is_calm(board)
+    for position, node in enumerate(board.nodes):
+        if node is not None and position not in board.paused:
+            for at_ms, transition in _node_timers(board, position, node, after_ms, calm=calm):
+                if at_ms < earliest:
+                    earliest, due = at_ms, {(position, transition.kind)}
+                elif at_ms == earliest:
+                    due.add((position, transition.kind))
+    for at, link in enumerate(board.links):
+        if link.calls and at // board.size not in board.paused:
+            for call in link.calls:
+                if call.phase is not Phase.ABANDONED and call.deadline_ms <= earliest:
+                    due = due if call.deadline_ms == earliest else set()
+                    earliest = call.deadline_ms
+                    due.add((at // board.size, LATE.kind))
+    return earliest, frozenset(due)
+
+
+def _node_timers(
+    board: Board, position: int, node: NodeState, after_ms: int, *, calm: bool
+) -> Iterator[tuple[int, Transition]]:
+    """When each timer of the node is due next; those that would do nothing as things are need not be there."""
+    profile = board.plan.profile
+    if node.tasks:
+        yield _due(TICK, node, after_ms, profile), TICK
+    if node.clients or profile.keeps_index:
+        if nodes.may_have_round(node, profile):
+            yield _due(ROUND, node, after_ms, profile), ROUND
+        if any(is_ip_client(client.name) for client in node.clients):
+            yield _due(BEATS, node, after_ms, profile), BEATS
+    if node.clients or node.gone:
+        at_ms = nodes.next_lease_check(node, after_ms, profile)
+        if at_ms is not None:
+            yield at_ms, LEASES
+    if node.load_at_ms is not None and node.load_at_ms > after_ms:
+        yield node.load_at_ms, nodes.LOAD
+    if not calm and node.others:
+        yield nodes.next_report(node, after_ms, profile) or 0, nodes.REPORT
+        if profile.reports_to_members_not_up:
+            yield nodes.next_report_to_not_up(node, after_ms, profile) or 0, nodes.REPORT_TO_NOT_UP
+    if any(board.links[position * board.size + other].half_open for other in board.plan.other_positions[position]):
+        yield half_open.next_health_check(node, after_ms, profile), half_open.RECONNECT
+    if board.quiet or node.detections:
+        yield from _connection_timers(board, position, node, after_ms)
+
+
+def _due(transition: Transition, node: NodeState, after_ms: int, profile: Profile) -> int:
+    assert transition.due is not None
+    at_ms: int = transition.due(node, after_ms, profile)
+    return at_ms
+
+
+def _connection_timers(board: Board, position: int, node: NodeState, after_ms: int) -> Iterator[tuple[int, Transition]]:
+    """A check begins where a client here was silent for long enough, and ends when the wait for answers is over."""
+    first_ms = max(after_ms, node.started_ms) + 1
+    if node.detections:
+        yield nodes.next_on(node.started_ms + DETECTION_MS, first_ms, CONNECTION_CHECK_MS), connections.END_CHECK
+        return
+    since = [board.quiet[name] for name in guests(board, position) if name in board.quiet]
+    if since:
+        at_ms = nodes.next_on(node.started_ms, max(first_ms, min(since) + IDLE_MS + 1), CONNECTION_CHECK_MS)
+        yield at_ms, connections.CHECK_CONNECTIONS
+
+
+def guests(board: Board, position: int) -> list[str]:
+    """The clients whose connections to this node are open."""
+    home = board.plan.names[position]
+    return [each.client for each in board.lives.values() if each.home == home and each.connection is Connection.OPEN]
+
+
+def is_calm(board: Board) -> bool:
+    """Everybody runs, reaches everybody and sees everybody UP: no report can change anything."""
+    return (
+        not board.paused
+        and all(node is not None and all(each == Member(each.name) for each in node.members) for node in board.nodes)
+        and all(
+            not (board.links[at].cut or board.links[at].half_open or board.wires[at].held)
+            for at in (source * board.size + target for source, target in board.plan.pairs)
+        )
+    )
+
+
+def _without_idle_reports(board: Board, due: frozenset[Timer]) -> frozenset[Timer]:
+    """Reports that bring no news are left out, unless the idleness may end in this very instant."""
+    if not any(kind == each.kind for _, kind in due for each in REPORTS):
+        return due
+    going_round = {at: _reported(board, at) for at, kind in due if kind == nodes.REPORT.kind}
+    idle = {(source, nodes.REPORT.kind) for source, target in going_round.items() if _is_idle(board, source, target)}
+    for source, target in going_round.items():
+        if going_round.get(target) == source and board.links[target * board.size + source].cut:
+            idle.discard((source, nodes.REPORT.kind))  # the other's report fails, before or after this one arrives
+    for source, kind in due:
+        # Even who sees all UP: the report that goes round may fail in this very instant, before or after it.
+        may_see_one_down = (source, nodes.REPORT.kind) in due - idle
+        if kind == nodes.REPORT_TO_NOT_UP.kind and not may_see_one_down:
+            idle |= {(source, kind)} if nodes.report_to_not_up(board.nodes[source], board.now_ms) is None else set()
+    return due - idle
+
+
+def _reported(board: Board, position: int) -> int:
+    node = board.nodes[position]
+    assert node is not None  # its report is due
+    return board.plan.index[reported_member(node, board.now_ms, board.plan.profile)]
+
+
+def _is_idle(board: Board, source: int, target: int) -> bool:
+    """Both ends see each other UP already and the report would arrive."""
+    node, receiver, at = board.nodes[source], board.nodes[target], source * board.size + target
+    link = board.links[at]
+    if node is None or receiver is None or target in board.paused or board.wires[at].held:
+        return False
+    heard = node.name not in receiver.others or receiver.member(node.name).state is MemberState.UP
+    return heard and not (link.cut or link.half_open) and node.member(receiver.name) == Member(receiver.name)
+
+
+def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer]:
+    """What was due at a node while it stood still, since then and not later than now."""
+    node = board.nodes[position]
+    assert node is not None  # one that is down does not stand still
+    every = {
+        (position, each.kind)
+        for at, each in _node_timers(board, position, node, since_ms, calm=False)
+        if at <= board.now_ms
+    }
+    links = board.links[position * board.size : (position + 1) * board.size]
+    late = any(call.deadline_ms <= board.now_ms and call.deadline_ms for link in links for call in link.calls)
+    return frozenset(every | ({(position, LATE.kind)} if late else set()))
+
+
+# What
+
+
+def fire(board: Board, timer: Timer) -> list[Board]:
+    """The guard of a timer is judged when it fires. Several results: what exactly it does is left open."""
+    position, kind = timer
+    node, now_ms = board.nodes[position], board.now_ms
+    if node is None:
+        return [board]
+    transition = KINDS[kind]
+    if transition is TICK:
+        for task in node.tasks:
+            if task.due_ms <= now_ms and not nodes.is_being_read(node, task):
+                board.take(TICK, at=position, task=task)
+    elif transition is LATE:
+        _end_late_calls(board, position)
+    elif transition is LEASES:
+        board.take(LEASES, at=position, last_ms=None)
+    elif transition is half_open.RECONNECT:
+        for target in board.plan.other_positions[position]:
+            board.take(half_open.RECONNECT, source=position, target=target)
+    elif transition is connections.CHECK_CONNECTIONS:
+        idle = (name for name in guests(board, position) if now_ms - board.quiet.get(name, now_ms) > IDLE_MS)
+        board.take(transition, at=position, idle=tuple(idle))
+    elif transition is ROUND or transition in AT_ONCE:
+        return _of_several(board, position, transition)
+    else:
+        board.take(transition, at=position)
+    return [board]
+
+
+def _end_late_calls(board: Board, source: int) -> None:
+    for target in board.plan.other_positions[source]:
+        at = source * board.size + target
+        for call in board.links[at].calls:
+            if call.deadline_ms > board.now_ms or call not in board.links[at].calls or call.phase is Phase.ABANDONED:
+                continue
+            if call.phase is Phase.SENT and target in board.paused:  # it is there, and will be read some day
+                board.take(calls.ABANDON, source=source, target=target, call=call)
+                continue
+            if call.phase is not Phase.LOST:  # held for too long, or its reply was
+                board.links[at] = board.links[at].with_phase(call, Phase.LOST)
+                call = replace(call, phase=Phase.LOST, answer=None)  # noqa: PLW2901
+            board.end(calls.TIME_OUT, source, target, call)
+
+
+def _of_several(board: Board, position: int, transition: Transition) -> list[Board]:
+    """One result for each event that the node may be told."""
+    node, profile, now_ms = board.nodes[position], board.plan.profile, board.now_ms
+    results: list[Board] = []
+    if transition is torn.APPLY_PART:
+        for source in board.plan.other_positions[position]:
+            for event in torn.next_parts(node, board.plan.names[source], now_ms):
+                fork = board.fork()
+                ends = {"source": source, "target": position, "event": event}
+                if fork.take(torn.APPLY_LAST, **ends) is not None:
+                    fork.take(torn.APPLY_PART, **ends)
+                results.append(fork)
+    elif transition is ROUND:
+        for begun in nodes.verify_rounds(node, now_ms, profile):
+            results.append(board.fork())
+            results[-1].take(ROUND, at=position, event=begun)
+    elif transition is inside.HANDLE_EVENT:
+        for waiting in inside.first_waiting(node, now_ms, profile):
+            results.append(board.fork())
+            results[-1].take(transition, at=position, event=waiting)
+    elif transition is torn.READ_REVISION:
+        for read in torn.pending_reads(node, now_ms):
+            results.append(board.fork())
+            results[-1].take(transition, at=position, event=read)
+    else:
+        board.take(transition, at=position)
+    return results or [board]
+
+
+# In which order
+
+
+def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True) -> list[Board]:
+    """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved."""
+    results = [board]
+    for group in groups(board, due):
+        timers = frozenset(timer for timer in due if timer[0] in group)
+        results = different([result for each in results for result in _orders(each, timers, group, ticks=ticks)])
+    return results
+
+
+def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
+    """Nodes whose timers may meet in one instant, put together.
+
+    What a node's ticks, verifies and time-outs do, they do to the clients that it owns, here and at its peers; so those
+    of two nodes commute. A lease check or a load looks at other nodes' clients, and a report decides about the gate of
+    both its ends: those join nodes. Where copies believe to be native, CHANGEs are made in parts, or clients are owned
+    by hash, everything is everybody's.
+    """
+    everybody = frozenset(range(board.size))
+    plan, kinds = board.plan, {kind for _, kind in due}
+    if plan.has_native_copies or plan.applies_in_parts or plan.makes_in_parts:
+        return [everybody]
+    if kinds & {LEASES.kind, BEATS.kind, nodes.LOAD.kind} or _has_ip_clients(board):
+        return [everybody]
+    if any(kind == LATE.kind and _load_goes_on(board, at) for at, kind in due):
+        return [everybody]
+    if kinds & {each.kind for each in REPORTS} and len({position for position, _ in due}) > 1:
+        return [everybody]
+    return [frozenset({position}) for position in everybody]
+
+
+def _has_ip_clients(board: Board) -> bool:
+    return any(node is not None and any(is_ip_client(each.name) for each in node.clients) for node in board.nodes)
+
+
+def _load_goes_on(board: Board, position: int) -> bool:
+    """Who waited for a snapshot in vain asks the next member in this instant."""
+    links = board.links[position * board.size : (position + 1) * board.size]
+    return any(
+        call.deadline_ms == board.now_ms and call.request.operation is Operation.SNAPSHOT
+        for link in links
+        for call in link.calls
+    )
+
+
+_Pending = tuple[Board, frozenset[Timer], frozenset[int]]
+"""A board, the timers that still have to fire on it, and the nodes whose tick of this instant may still come."""
+
+
+def _orders(board: Board, due: frozenset[Timer], group: frozenset[int], *, ticks: bool) -> list[Board]:
+    """Every order of the timers of these nodes, merged after each timer."""
+    ticking = group if ticks else frozenset[int]()
+    if not due and not _ticks_that_became_due(board, ticking) and not _pending_inside(board, group):
+        return [board]  # most instants of most nodes
+    finished: list[Board] = []
+    frontier: list[_Pending] = [(board, due, ticking)]
+    while frontier:
+        following: list[_Pending] = []
+        for each, waiting, ticking in frontier:
+            must = waiting | _pending_inside(each, group)
+            if not must:
+                finished.append(each)
+            options = must | _ticks_that_became_due(each, ticking)
+            for timer in sorted(options):
+                still = ticking - {timer[0]} if timer[1] == TICK.kind else ticking
+                fork = each.fork() if len(options) > 1 or not must else each
+                following += [(result, waiting - {timer}, still) for result in fire(fork, timer)]
+        frontier = _different_pending(following)
+    return finished
+
+
+def _ticks_that_became_due(board: Board, ticking: frozenset[int]) -> frozenset[Timer]:
+    """A task may become due by another timer of this instant, before or after the tick of this instant."""
+    now_ms, tick_ms = board.now_ms, board.plan.profile.tick_ms
+    return frozenset(
+        (position, TICK.kind)
+        for position in ticking
+        if (node := board.nodes[position]) is not None
+        and node.tasks
+        and position not in board.paused
+        and (now_ms - node.started_ms) % tick_ms == 0
+        and any(task.due_ms <= now_ms for task in node.tasks)
+    )
+
+
+def _pending_inside(board: Board, group: frozenset[int]) -> frozenset[Timer]:
+    """What a node has begun and what takes no time."""
+    found: set[Timer] = set()
+    for position in group if board.plan.takes_parts else ():
+        node = board.nodes[position]
+        if node is None or position in board.paused:
+            continue
+        found |= {(position, each.kind) for each in AT_ONCE if each.due is not None and each.due(node) is not None}
+    return frozenset(found)
+
+
+def different(boards: list[Board]) -> list[Board]:
+    """Without duplicates: neither the order of traffic is a difference, nor what nobody can see of it."""
+    kept: list[Board] = []
+    for board in boards:
+        if not any(board.is_same(other) and _seen(board) == _seen(other) for other in kept):
+            kept.append(board)
+    return kept
+
+
+def _different_pending(pending: list[_Pending]) -> list[_Pending]:
+    kept: list[_Pending] = []
+    for each in pending:
+        if not any(
+            each[1:] == other[1:] and each[0].is_same(other[0]) and _seen(each[0]) == _seen(other[0]) for other in kept
+        ):
+            kept.append(each)
+    return kept
+
+
+def _seen(board: Board) -> Counter[Traffic]:
+    return Counter(call for call in board.traffic if call.is_seen)

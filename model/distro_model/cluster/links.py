@@ -1,0 +1,23 @@
+"""Links that are cut and healed. Of clocks only: a search has crashes, and false alarms for reports that fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.cluster.registers import OneLink
+from distro_model.cluster.statement import Transition, said, writes
+from distro_model.cluster.values import Link
+from distro_model.transitions import CutsLink, HealsLink
+
+
+def cut(link: Link) -> OneLink | None:
+    """From now on every request fails at once, and those on their way too."""
+    return None if link.cut else OneLink(replace(link.refused(), cut=True))
+
+
+def heal(link: Link) -> OneLink | None:
+    return OneLink(replace(link, cut=False)) if link.cut else None
+
+
+CUT = Transition("cut", (writes(cut, "it is cut"),), said(CutsLink, "source_name", "target_name"))
+HEAL = Transition("heal", (writes(heal, "it is not cut"),), said(HealsLink, "source_name", "target_name"))

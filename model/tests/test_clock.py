@@ -1,0 +1,265 @@
+"""On a clock happens whatever can happen in a cluster: HTTP clients, batches, silence, held requests, pauses, lists."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import replace
+
+from distro_model import PossibleStates, observe, start, with_mutant
+from distro_model.actions import (
+    Advance,
+    AnswerAgain,
+    AnswerLate,
+    Connect,
+    Crash,
+    Cut,
+    Deliver,
+    Deregister,
+    Disconnect,
+    Drop,
+    Duplicate,
+    FallSilent,
+    Heal,
+    Hold,
+    HttpBeat,
+    HttpDeregister,
+    HttpRegister,
+    ListMembers,
+    LoseReply,
+    Pause,
+    Register,
+    RegisterBatch,
+    Release,
+    Reply,
+    Restart,
+    Resume,
+    Swallow,
+)
+from distro_model.clock import board as boards
+from distro_model.clockwork import prologue
+from distro_model.events import Event
+from distro_model.node import MemberState
+from distro_model.profiles import PROFILES, STRICT
+
+ONE, OTHER = "10.0.0.1:80", "10.0.0.2:80"
+CLIENT = f"{ONE}#true"
+
+
+class Cluster:
+    """All possible states, and everything that they said."""
+
+    def __init__(self, profile=STRICT, nodes="ab"):
+        self.possible = PossibleStates.of(start(nodes, profile))
+        self.do(*prologue(nodes, profile))
+
+    def do(self, *actions):
+        self.ended = []
+        for action in actions:
+            self.possible = self.possible.after(action)
+            self.ended += [str(call) for call in self.possible.outcomes[0].traffic]
+        return self
+
+    def shown(self, client, node):
+        """What the node shows of the client in each possible state."""
+        seen = {observe(state)[node].get(client) for state in self.possible.states}
+        return {None if view is None else dict(view.content).get("web", "") for view in seen}
+
+    @property
+    def state(self):
+        return self.possible.outcomes[0].state
+
+
+class TestHttpClients:
+    def test_a_registration_reaches_the_owner_wherever_it_is_sent_and_everybody_from_there(self):
+        for asked in "ab":
+            cluster = Cluster().do(HttpRegister("web", ONE, asked), Advance(2000))
+            assert cluster.shown(CLIENT, "a") == cluster.shown(CLIENT, "b") == {ONE}
+
+    def test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone(self):
+        cluster = Cluster().do(HttpRegister("web", ONE, "a"))
+        for _ in range(6):
+            cluster.do(Advance(5000), HttpBeat("web", ONE, "b"))
+        assert cluster.shown(CLIENT, "a") == {ONE}
+        assert cluster.do(Advance(21_000)).shown(CLIENT, "a") == {f"{ONE} (unhealthy)"}
+        assert cluster.do(Advance(20_000)).shown(CLIENT, "a") == {None}
+
+    def test_a_deregistration_is_told_to_everybody(self):
+        cluster = Cluster().do(
+            HttpRegister("web", ONE, "a"), Advance(2000), HttpDeregister("web", ONE, "b"), Advance(2000)
+        )
+        assert cluster.shown(CLIENT, "b") <= {"", None}
+
+    def test_where_changes_are_announced_by_event_they_are_announced_at_once(self):
+        cluster = Cluster(PROFILES["nacos-2.3.2"]).do(HttpRegister("web", ONE, "a"), Advance(2000))
+        assert cluster.shown(CLIENT, "b") == {ONE}
+
+    def test_a_forward_over_a_cut_link_is_lost(self):
+        owner = "a" if Cluster().do(HttpRegister("web", ONE, "b"), Cut("b", "a")).shown(CLIENT, "a") == {ONE} else "b"
+        other = "b" if owner == "a" else "a"
+        cluster = Cluster().do(Cut(other, owner), HttpRegister("web", ONE, other))
+        assert cluster.shown(CLIENT, owner) == {None}
+
+
+def test_a_batch_is_one_entry_of_its_client_and_travels_like_any_other():
+    cluster = Cluster().do(Connect("c1", "a"), RegisterBatch("c1", "web", (ONE, OTHER)), Advance(2000))
+    assert cluster.shown("c1", "b") == {f"batch of {ONE} and {OTHER}"}
+
+
+class TestSilence:
+    def test_a_silent_client_is_asked_and_its_connection_closed(self):
+        cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), Advance(2000), FallSilent("c1"))
+        assert cluster.do(Advance(19_000)).shown("c1", "b") == {ONE}
+        assert cluster.do(Advance(8000)).shown("c1", "b") == {None}
+
+    def test_one_that_answers_again_in_time_stays(self):
+        cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), FallSilent("c1"), Advance(15_000))
+        assert cluster.do(AnswerAgain("c1"), Advance(30_000)).shown("c1", "b") == {ONE}
+
+    def test_who_is_silent_registers_nothing(self):
+        cluster = Cluster().do(Connect("c1", "a"), FallSilent("c1"))
+        assert cluster.possible.guard(Register("c1", "web", ONE)) == "c1 is silent"
+
+    def test_b03_never_closes_it(self):
+        cluster = Cluster(with_mutant(STRICT, "B03")).do(Connect("c1", "a"), FallSilent("c1"), Advance(120_000))
+        assert cluster.shown("c1", "a") == {""}
+
+
+class TestOneRequest:
+    def held(self):
+        return Cluster().do(Connect("c1", "a"), Hold("a", "b"), Register("c1", "web", ONE), Advance(1000))
+
+    def test_one_that_is_held_arrives_alone(self):
+        cluster = self.held().do(
+            Connect("c2", "a"), Register("c2", "web", OTHER), Advance(1000), Deliver("a", "b", "CHANGE", "c2")
+        )
+        assert (cluster.shown("c2", "b"), cluster.shown("c1", "b")) == ({OTHER}, {None})
+
+    def test_or_is_lost_or_acknowledged_unheard(self):
+        assert self.held().do(Drop("a", "b", held=True), Release("a", "b"), Advance(3000)).ended[0].endswith("timeout")
+        swallowed = self.held().do(Swallow("a", "b", "CHANGE", held=True))
+        assert swallowed.ended == ["CHANGE a->b c1 revision 1: success"]
+        assert swallowed.shown("c1", "b") == {None}
+
+    def test_its_reply_may_come_late_or_never(self):
+        late = self.held().do(AnswerLate("a", "b"))
+        assert (late.ended, late.shown("c1", "b")) == ([], {ONE})
+        assert late.do(Advance(500), Reply("a", "b")).ended == ["CHANGE a->b c1 revision 1: success"]
+        lost = self.held().do(AnswerLate("a", "b"), Advance(3000))
+        assert lost.ended == ["CHANGE a->b c1 revision 1: timeout"]
+
+    def test_what_is_not_held_cannot_be_decided(self):
+        assert Cluster().possible.guard(Deliver("a", "b")) == "no such request waits"
+        assert self.held().possible.guard(Reply("a", "b")) == "no such reply waits"
+
+    def test_the_next_one_may_lose_its_reply_or_come_twice(self):
+        change = (Register("c1", "web", ONE), Advance(1000))
+        lost = Cluster().do(Connect("c1", "a"), LoseReply("a", "b", "CHANGE"), *change)
+        assert (lost.ended, lost.shown("c1", "b")) == ([], {ONE})
+        assert "CHANGE a->b c1 revision 1: timeout" in lost.do(Advance(3000)).ended
+        twice = Cluster().do(Connect("c1", "a"), Duplicate("a", "b", "CHANGE"), *change)
+        assert twice.ended == ["CHANGE a->b c1 revision 1: success"]
+
+    def test_a_fault_meets_the_request_that_it_names_and_not_only_the_first(self):
+        cluster = Cluster().do(Connect("c1", "a"), Connect("c2", "a"), Swallow("a", "b", "CHANGE", "c2"))
+        cluster.do(Register("c1", "web", ONE), Register("c2", "web", OTHER), Advance(1000))
+        assert (cluster.shown("c1", "b"), cluster.shown("c2", "b")) == ({ONE}, {None})
+
+
+class TestPauses:
+    def test_what_is_sent_to_one_that_stands_still_times_out_and_arrives_in_the_end(self):
+        cluster = Cluster().do(Connect("c1", "a"), Pause("b"), Register("c1", "web", ONE), Advance(4500))
+        assert "CHANGE a->b c1 revision 1: timeout" in cluster.ended
+        assert cluster.shown("c1", "b") == {None}
+        assert cluster.do(Resume("b")).shown("c1", "b") == {ONE}
+
+    def test_its_timers_stand_still_too(self):
+        cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), Pause("a"), Advance(10_000))
+        assert (cluster.ended, cluster.shown("c1", "b")) == ([], {None})
+        assert cluster.do(Resume("a"), Advance(1000)).shown("c1", "b") == {ONE}
+
+    def test_nobody_talks_to_it(self):
+        cluster = Cluster().do(Connect("c1", "a"), Pause("a"))
+        assert cluster.possible.guard(Register("c1", "web", ONE)) == "a stands still"
+        assert cluster.do(Crash("a"), Restart("a")).possible.guard(Resume("a")) == "a does not stand still"
+
+
+class TestMemberLists:
+    def test_who_has_left_the_list_gets_nothing_and_who_is_back_gets_it_all(self):
+        cluster = Cluster(nodes="abc").do(ListMembers("a", ("a", "b")), Connect("c1", "a"), Register("c1", "web", ONE))
+        assert cluster.do(Advance(7000)).shown("c1", "c") == {None}
+        assert cluster.do(ListMembers("a", ("a", "b", "c")), Advance(30_000)).shown("c1", "c") == {ONE}
+
+    def test_a_list_without_the_node_itself_is_refused_with_the_reason(self):
+        guard = Cluster().possible.guard(ListMembers("a", ("b",)))
+        assert guard == "a list that lacks a itself is not in the model"
+
+
+class TestPartsOfWhatANodeDoes:
+    def test_a_change_that_is_made_and_applied_in_parts_arrives(self):
+        for mutant in ("B05", "B05-sender"):
+            cluster = Cluster(with_mutant(STRICT, mutant)).do(Connect("c1", "a"), Register("c1", "web", ONE))
+            cluster.do(Advance(2000))
+            assert "CHANGE a->b c1 revision 1: success" in cluster.ended
+            assert ONE in cluster.shown("c1", "b")
+
+    def test_local_events_are_handled_in_the_instant_in_which_they_are_published(self):
+        cluster = Cluster(replace(STRICT, event_queue=2, keeps_index=True)).do(
+            Connect("c1", "a"), Register("c1", "web", ONE)
+        )
+        assert not cluster.state.node("a").local.events
+        assert cluster.state.node("a").local.index == (("web", "c1"),)
+
+
+OF_CHOOSERS = {
+    "SetupStarted": "between the halves of a set-up nothing outside the node can decide",
+    "SetupFinished": "between the halves of a set-up nothing outside the node can decide",
+    "RequestStarted": "between the halves of a request nothing outside the node can decide",
+    "RequestFinished": "between the halves of a request nothing outside the node can decide",
+    "HttpEntered": "between the halves of a request nothing outside the node can decide",
+    "HttpFinished": "between the halves of a request nothing outside the node can decide",
+    "HandlingRaised": "no driver makes a node's own code raise",
+    "LoadInterrupted": "no driver makes a node's own code raise",
+    "OperatorSet": "no action says it yet",
+    "MetadataDeleted": "no action says it yet",
+    "DetectionAnswered": "a living client is never idle on a clock, so it is never asked",
+    "DetectionHandled": "a living client is never idle on a clock, so it is never asked",
+}
+"""Events of searches alone, each with the reason."""
+
+
+def test_every_other_event_happens_on_a_clock(monkeypatch):
+    told = set()
+
+    def tell(board, position, event, tell=boards.Board.tell):
+        told.add(type(event).__name__)
+        return tell(board, position, event)
+
+    monkeypatch.setattr(boards.Board, "tell", tell)
+    TestHttpClients().test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone()
+    TestHttpClients().test_where_changes_are_announced_by_event_they_are_announced_at_once()
+    TestSilence().test_a_silent_client_is_asked_and_its_connection_closed()
+    TestMemberLists().test_who_has_left_the_list_gets_nothing_and_who_is_back_gets_it_all()
+    TestPartsOfWhatANodeDoes().test_a_change_that_is_made_and_applied_in_parts_arrives()
+    TestPartsOfWhatANodeDoes().test_local_events_are_handled_in_the_instant_in_which_they_are_published()
+    test_a_batch_is_one_entry_of_its_client_and_travels_like_any_other()
+    cluster = Cluster().do(
+        Connect("c1", "a"), Register("c1", "web", ONE), Advance(2000), Cut("a", "b"), Advance(200_000)
+    )
+    assert cluster.shown("c1", "b") == {None}  # its lease has ended
+    assert cluster.state.node("a").member("b").state is MemberState.DOWN
+    cluster.do(Heal("a", "b"), Deregister("c1", "web"), Disconnect("c1"))
+    assert {each.__name__ for each in typing.get_args(Event)} - told == set(OF_CHOOSERS)
+
+
+def test_a_round_that_asks_one_member_asks_one():
+    """m-verify-to-one was inert on a clock."""
+    cluster = Cluster(with_mutant(STRICT, "m-verify-to-one"), "abc").do(Connect("c1", "a"), Register("c1", "web", ONE))
+    cluster.do(Advance(2000), Advance(5000))
+    assert [call for call in cluster.ended if "VERIFY" in call] == ["VERIFY a->b c1 revision 1: success"]
+
+
+def test_a_lease_check_that_takes_natives_for_copies_runs_when_they_are_old_enough():
+    """m-cleaner-drops-native was inert on a clock."""
+    acts = (Connect("c1", "a"), Register("c1", "web", ONE), Advance(190_000))
+    assert Cluster(with_mutant(STRICT, "m-cleaner-drops-native")).do(*acts).shown("c1", "a") == {None}
+    assert Cluster().do(*acts).shown("c1", "a") == {ONE}
