@@ -64,6 +64,7 @@ def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(mutant: str, tm
     assert found.seconds_until_found < FOUND_WITHIN_S
     scenario, test = save_failure(found, tmp_path, f"lockstep-{mutant}")
 
+    assert found.steps <= 12, found.scenario.render()
     assert found.scenario.mutant == mutant
     assert replay(found.scenario, target="embedded").reproduced
     assert not replay(found.scenario, target="model").reproduced, "the model itself has no such bug"

@@ -19,6 +19,7 @@ from distro_conformance.language.text import duration_ms, read_line
 from distro_conformance.plugin.background import do, do_now
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.wire.transports import OVER_GRPC
 from distro_model.actions import Action, Advance, Crash, Cut, Heal, Hold, Release, Restart
 
 Done = Any
@@ -39,7 +40,7 @@ def started(
         raise UsageError(f"a test cluster has 2 to {NODES_MAX} nodes and real or virtual time, not {nodes} and {time}")
     names = tuple("abcdefghi"[:nodes])
     for attempt in range(1, ATTEMPTS + 1):
-        cluster = EmbeddedCluster(serves_http=http, real_time=time == "real")
+        cluster = EmbeddedCluster(serves_http=http, real_time=time == "real", wire=OVER_GRPC)
         try:
             do_now(cluster.start(names, profile))
         except TargetError:

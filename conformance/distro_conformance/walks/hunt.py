@@ -22,10 +22,10 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.text import Scenario, build
 from distro_conformance.verdict import KitError, Verdict
-from distro_conformance.walks.beginnings import beginning_with
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.lockstep import Lockstep
-from distro_conformance.walks.machine import NODES, Machine, machine
+from distro_conformance.walks.machine import NODES, LockstepMachine
+from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
@@ -95,7 +95,7 @@ class _Tally:
     wire: Wire = OVER_GRPC
     steps_over: Counter[str] = field(default_factory=Counter)
     first_failure: tuple[int, float] | None = None
-    failing: tuple[list[Action], BaseException] | None = None
+    failing: tuple[list[Action], DivergedError] | None = None
     broken: BaseException | None = None
     """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
 
@@ -105,18 +105,22 @@ class _Tally:
         self.steps_over[self.wire.carrier.value] += len(actions)
         if isinstance(failure, DivergedError):
             self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
-            if self.failing is None or len(actions) <= len(self.failing[0]):
-                self.failing = (actions, failure)
+            self.failing = self.failing or (actions, failure)
         elif failure is not None:
             self.broken = failure
-        what = "making the failing run smaller" if self.failing else "nodes and model agree"
+        what = "they part" if self.failing else "nodes and model agree"
         self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, {what}")
+
+    def tried(self, run: Run) -> None:
+        """A smaller run, on the nodes."""
+        self.runs += 1
+        self.steps += len(run.actions)
+        self.steps_over[self.wire.carrier.value] += len(run.actions)
+        self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, making the failing run smaller")
 
     def is_enough(self, options: HuntOptions) -> bool:
         """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
-        if self.first_failure is not None:
-            return time.monotonic() - self.began_s > self.first_failure[1] + options.shrink_seconds
-        return options.runs_max is not None and self.runs >= options.runs_max
+        return self.failing is not None or (options.runs_max is not None and self.runs >= options.runs_max)
 
 
 def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
@@ -136,20 +140,17 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         seconds = time.monotonic() - began_s
         return Hunt(options, kept.steps, 1, steps_over(tally.steps_over), seconds, kept)
     beginnings = _beginnings(options)
-
-    def machine_class() -> Machine:
-        plain = machine(start, tally.ended)
-        return beginning_with(plain, beginnings) if beginnings else plain
-
     for round_number in count():
         seed = options.seed * 1_000 + round_number
-        tally.wire = wire_of(options.transport, round_number, seed)  # one a round: a run is repeated to make it small
-        _round(hypothesis.seed(seed)(machine_class()), options, tally)
+        tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
+        members = {"start": staticmethod(start), "on_end": staticmethod(tally.ended), "beginnings": beginnings}
+        _round(hypothesis.seed(seed)(type("Walk", (LockstepMachine,), members)), options, tally)
         if tally.failing or tally.is_enough(options) or time.monotonic() - began_s > options.seconds:
             break
-    seconds, failure = time.monotonic() - began_s, _failure(options, tally)
+    failure = _failure(options, tally)
     if failure and options.database:
         keep(options.database, failure.scenario, f"lockstep-{options.mutant or options.profile}-{options.seed}")
+    seconds = time.monotonic() - began_s
     return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure)
 
 
@@ -178,7 +179,7 @@ def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
         stateful_step_count=options.steps_per_run,
         deadline=None,
         database=None,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
         print_blob=False,
@@ -186,7 +187,7 @@ def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
     )
     try:
         run_state_machine_as_test(machine_class, settings=profile)
-    except (DivergedError, Flaky):  # Flaky: the smallest run was not repeated, shrinking was out of time
+    except (DivergedError, Flaky):  # Flaky: `start` gave nothing any more when Hypothesis repeated the run
         if tally.failing is None:
             raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
 
@@ -209,9 +210,14 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
     if tally.failing is None or tally.first_failure is None:
         return None
     actions, error = tally.failing
+    run = Run(NODES, tuple(actions))
+    on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried)
+    small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
+    if small is not None and on_nodes.error is not None:
+        run, error = small, on_nodes.error
     comment = f"Found by lockstep, seed {options.seed}: {error}"
-    scenario = failing_scenario(actions, NODES, options.profile, options.mutant, tally.wire, comment)
-    return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
+    scenario = failing_scenario(run.actions, run.nodes, options.profile, options.mutant, tally.wire, comment)
+    return FoundFailure(scenario, str(error), len(run.actions), *tally.first_failure)
 
 
 def failing_scenario(

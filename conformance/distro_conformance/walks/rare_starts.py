@@ -12,6 +12,7 @@ from functools import cache
 from itertools import groupby
 from random import Random
 
+from distro_conformance.walks.machine import BEGINNINGS_MAX
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -26,7 +27,7 @@ BOUNDS = Bounds(changes=2, drops=1, swallows=1, in_flight=1)
 RARE = 100
 """So many rows count as rare; of these a seed chooses."""
 
-STARTS = 8
+STARTS = BEGINNINGS_MAX
 """Beginnings that one search draws from: each is drawn often enough to be gone on from in different ways."""
 
 

@@ -1,0 +1,179 @@
+"""Making a failing run small, on the action language itself: fewer steps, fewer nodes, one wait instead of four.
+
+Whoever draws a run draws numbers, and knows nothing of what an action means; here it is known. A candidate is the run
+with something taken out, merged or shortened, and it is kept when it still fails. A mutant that the model has too is
+tried there first, where a run costs milliseconds; what comes out is tried on the nodes before it counts, and is then
+made smaller on them for as long as there is time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.wire.transports import Wire
+from distro_model.actions import Action, Advance
+from distro_model.clock import observe, start
+from distro_model.clockwork import prologue
+from distro_model.mutants import UnknownMutantError, with_mutant
+from distro_model.possible import PossibleStates, Rejection
+from distro_model.profiles import profile_named
+
+NODES_MIN = 2
+WAITS_MS = (100, 1_000, 1_100, 2_000, 3_000, 5_000, 6_000, 10_000, 15_000)
+"""What a person would write: the tick, the sync delay with and without it, retry, verify, and what repairs take."""
+
+PERIOD_MS = 5_000
+"""Of the verify rounds: without whole periods a wait ends where it ended between two of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    nodes: tuple[str, ...]
+    actions: tuple[Action, ...]
+
+
+Fails = Callable[[Run], int | None]
+"""After how many actions the run fails; None when it does not, or holds an action that makes no sense there."""
+
+
+@dataclass
+class OnNodes:
+    """Runs on embedded nodes beside the model. `error` is that of the last run that failed."""
+
+    profile: str
+    mutant: str | None
+    wire: Wire
+    on_run: Callable[[Run], None] = lambda _: None
+    error: DivergedError | None = None
+
+    def __call__(self, run: Run) -> int | None:
+        done = 0
+        self.on_run(run)
+        try:
+            with Lockstep(run.nodes, self.profile, self.mutant, wire=self.wire) as lockstep:
+                for action in run.actions:
+                    if lockstep.forbidden(action):
+                        return None
+                    done += 1
+                    lockstep.perform(action)
+        except DivergedError as error:
+            self.error = error
+            return done
+        return None
+
+
+class OnModel:
+    """Runs on the model with the mutant beside the model without. Raises UnknownMutantError where it has none."""
+
+    def __init__(self, profile: str, mutant: str) -> None:
+        self._profile = profile_named(profile)
+        self._changed = with_mutant(self._profile, mutant)
+        self._begun: dict[tuple[str, ...], tuple[PossibleStates, PossibleStates]] = {}
+
+    def __call__(self, run: Run) -> int | None:
+        plain, changed = self._beginning(run.nodes)
+        for number, action in enumerate(run.actions, start=1):
+            if plain.guard(action) or changed.guard(action):
+                return None
+            plain, changed = plain.after(action), changed.after(action)
+            seen = changed.outcomes[0]
+            allowed = plain.matching(observe(seen.state), seen.traffic)
+            if isinstance(allowed, Rejection):
+                return number
+            plain, changed = allowed, PossibleStates((seen,), action)
+        return None
+
+    def _beginning(self, nodes: tuple[str, ...]) -> tuple[PossibleStates, PossibleStates]:
+        if nodes not in self._begun:
+            plain, changed = (
+                PossibleStates.of(start(nodes, self._profile)),
+                PossibleStates.of(start(nodes, self._changed)),
+            )
+            for action in prologue(nodes, self._profile):
+                plain, changed = plain.after(action), changed.after(action)
+            self._begun[nodes] = plain, changed
+        return self._begun[nodes]
+
+
+def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
+    """The smallest failing run that was reached, `on_nodes.error` says how it fails; None when it fails no more."""
+    until_s = time.monotonic() + seconds
+    done = on_nodes(run)
+    if done is None:
+        return None
+    best = replace(run, actions=run.actions[:done])
+    small = _smaller_on_model(best, on_nodes, until_s)
+    if small is not None:
+        done = on_nodes(small)
+        best = best if done is None else replace(small, actions=small.actions[:done])
+    return smallest(best, on_nodes, until_s)
+
+
+def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None:
+    if on_nodes.mutant is None:
+        return None
+    try:
+        on_model = OnModel(on_nodes.profile, on_nodes.mutant)
+    except UnknownMutantError:
+        return None
+    done = on_model(run)
+    return None if done is None else smallest(replace(run, actions=run.actions[:done]), on_model, until_s)
+
+
+def smallest(run: Run, fails: Fails, until_s: float) -> Run:
+    """Candidates of the smallest run so far, until none fails or the time is over."""
+    found = True
+    while found:
+        found = False
+        for candidate in candidates(run):
+            if time.monotonic() > until_s:
+                return run
+            done = fails(candidate)
+            if done is not None:
+                run, found = replace(candidate, actions=candidate.actions[:done]), True
+                break
+    return run
+
+
+def candidates(run: Run) -> Iterator[Run]:
+    """Smaller runs, those first that would take most away."""
+    merged = _merged(run.actions)
+    if merged != run.actions:
+        yield replace(run, actions=merged)
+    for node in run.nodes if len(run.nodes) > NODES_MIN else ():
+        left = tuple(action for action in run.actions if node not in _named(action))
+        yield Run(tuple(name for name in run.nodes if name != node), left)
+    length = len(run.actions)
+    size = length // 2
+    while size:
+        for begin in range(0, length, size):
+            yield replace(run, actions=run.actions[:begin] + run.actions[begin + size :])
+        size //= 2
+    yield from _sooner(run)
+
+
+def _merged(actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Waits that follow each other as one."""
+    merged: list[Action] = []
+    for action in actions:
+        if isinstance(action, Advance) and merged and isinstance(before := merged[-1], Advance):
+            merged[-1] = Advance(before.ms + action.ms)
+        else:
+            merged.append(action)
+    return tuple(merged)
+
+
+def _sooner(run: Run) -> Iterator[Run]:
+    """A shorter wait, of those that a person would write."""
+    for at, action in enumerate(run.actions):
+        if isinstance(action, Advance):
+            for ms in (each for each in (*WAITS_MS, action.ms % PERIOD_MS, action.ms // 2) if 0 < each < action.ms):
+                yield replace(run, actions=(*run.actions[:at], Advance(ms), *run.actions[at + 1 :]))
+
+
+def _named(action: Action) -> Sequence[object]:
+    return [getattr(action, field.name) for field in fields(action)]

@@ -1,0 +1,89 @@
+"""A failing run is made small on the action language: what changes nothing goes, waits are joined, nodes left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from distro_conformance.walks.shrink import OnModel, OnNodes, Run, shrink, smallest
+from distro_conformance.wire.transports import IN_MEMORY
+from distro_model.actions import Action, Advance, Connect, Crash, Cut, Disconnect, Heal, Register, Restart, Swallow
+from distro_model.mutants import UnknownMutantError
+
+LONG: Sequence[Action] = (
+    Connect("c1", "c"),
+    Advance(100),
+    Connect("c2", "a"),
+    Register("c2", "web", "10.0.0.2:80"),
+    Advance(300),
+    Advance(800),
+    Cut("b", "c"),
+    Disconnect("c1"),
+    Heal("b", "c"),
+    Crash("c"),
+    Swallow("a", "b", "CHANGE", "c2"),
+    Advance(100),
+    Register("c2", "web", "10.0.0.2:80 version=2"),
+    Restart("c"),
+    Advance(2_000),
+    Advance(31_000),
+    Advance(5_000),
+)
+NODES = ("a", "b", "c")
+
+
+def soon() -> float:
+    return time.monotonic() + 60
+
+
+def test_what_changes_nothing_goes() -> None:
+    """Fails as soon as c2 has registered and a second has passed."""
+
+    def fails(run: Run) -> int | None:
+        since = None
+        for number, action in enumerate(run.actions, start=1):
+            if isinstance(action, Register) and since is None:
+                since = 0
+            if isinstance(action, Advance) and since is not None:
+                since += action.ms
+            if since is not None and since >= 1_000:
+                return number
+        return None
+
+    small = smallest(Run(NODES, tuple(LONG)), fails, soon())
+    assert len(small.nodes) == 2
+    assert small.actions == (Register("c2", "web", "10.0.0.2:80"), Advance(1_000))
+
+
+def test_a_lost_change_that_verify_does_not_see_takes_five_steps_on_the_model() -> None:
+    on_model = OnModel("strict", "B02")
+    assert on_model(Run(NODES, tuple(LONG))) is not None
+    small = smallest(Run(NODES, tuple(LONG)), on_model, soon())
+    assert small.nodes == ("a", "b")
+    assert len(small.actions) <= 6, small.actions
+    assert on_model(small) == len(small.actions)
+
+
+def test_what_makes_no_sense_does_not_fail() -> None:
+    assert OnModel("strict", "B02")(Run(NODES, (Register("c1", "web", "10.0.0.1:80"),))) is None
+
+
+def test_a_mutant_that_the_model_does_not_have_is_left_to_the_nodes() -> None:
+    with pytest.raises(UnknownMutantError):
+        OnModel("strict", "B99")
+
+
+@pytest.mark.wire
+def test_what_the_model_made_small_fails_on_the_nodes_too() -> None:
+    on_nodes = OnNodes("strict", "B02", IN_MEMORY)
+    small = shrink(Run(NODES, tuple(LONG)), on_nodes, seconds=20)
+    assert small is not None
+    assert len(small.actions) <= 6, small.actions
+    assert "VERIFY" in str(on_nodes.error)
+
+
+@pytest.mark.wire
+def test_a_run_that_does_not_fail_again_stays_as_it_is() -> None:
+    assert shrink(Run(NODES, tuple(LONG)), OnNodes("strict", None, IN_MEMORY), seconds=1) is None
