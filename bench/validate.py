@@ -38,7 +38,8 @@ def main() -> None:
     parser.add_argument("--alterations", type=int, help="of each kind; default 1000, quick 100")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        large = _made(Path(directory, "large"), duration_s=1_000 if options.quick else 20_000, clients=10, seed=1)
+        one = _made(Path(directory, "large"), duration_s=1_000, clients=10, seed=1)
+        large = replace(one, events=_chained(one, 100_000 if options.quick else 1_000_000))
         small = [_made(Path(directory, f"small-{n}"), duration_s=60, clients=3, seed=n) for n in range(5)]
     began_s = time.process_time()
     judged = validate(large.header, large.events, profile_named(PROFILE))
@@ -81,6 +82,23 @@ def _made(out: Path, *, duration_s: float, clients: int, seed: int) -> TraceFile
     )
     run = sorted(out.glob("run=*"))[0]
     return read_run(run)
+
+
+def _chained(trace: TraceFile, rows: int) -> tuple[Event, ...]:
+    """The run over and over, with other clients and after a restart of all nodes, as one run of so many rows."""
+    last = {node: max(event.seq for event in trace.events if event.node == node) for node in trace.header.nodes}
+    lasts_ms = max(event.at_ms for event in trace.events) + 1
+    return tuple(
+        replace(
+            event,
+            seq=event.seq + lap * last[event.node],
+            at_ms=event.at_ms + lap * lasts_ms,
+            message=event.message and f"{lap}-{event.message}",
+            client=event.client and f"{event.client}-{lap}",
+        )
+        for lap in range(-(-rows // len(trace.events)))
+        for event in trace.events
+    )
 
 
 def _first_tenth(events: Sequence[Event]) -> list[Event]:
