@@ -1,0 +1,84 @@
+"""The verbs over traces as others' scripts use them: the fields of cli.md, exit codes, one line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
+COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+def document(*arguments: str) -> tuple[int, dict[str, Any]]:
+    ran = run(*arguments, "--json")
+    return ran.returncode, json.loads(ran.stdout)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("imported")
+    code, answer = document("import", "nacos-logs", str(LOGS), "--out", str(out))
+    assert code == 0
+    return out, answer
+
+
+def test_import_counts_events_and_what_it_skipped(imported: tuple[Path, dict[str, Any]]) -> None:
+    _, answer = imported
+    assert answer["schema"] == "distrocheck/import-nacos-logs/1"
+    assert answer["events"] == 94
+    assert answer["skipped"] == {"says nothing of replication": 14}
+    assert answer["nodes"]["n1"] == "127.0.0.1:12868"
+
+
+def test_compact_and_query_agree_about_the_events(imported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    code, compacted = document("compact", str(imported[0]), "--out", str(tmp_path))
+    assert (code, compacted["events"], compacted["files"]) == (0, 94, 1)
+    assert compacted["seconds"] >= 0
+    code, asked = document("query", "SELECT count(*) AS n, max(revision) FROM events", str(tmp_path))
+    assert (code, asked["columns"], asked["rows"]) == (0, ["n", "max(revision)"], [[94, 1]])
+
+
+def test_export_writes_a_file_and_says_which(imported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    code, exported = document("export", str(imported[0]), "--to", "perfetto", "--out", str(out))
+    assert (code, exported["events"], exported["path"]) == (0, 94, str(out))
+    assert json.loads(out.read_text())["traceEvents"]
+    printed = run("export", str(imported[0]), "--to", "mermaid", "--client", "10.0.1.1:80#true", "--without-verify")
+    assert printed.stdout.startswith("sequenceDiagram\n")
+    assert "N1-)N0: CHANGE 10.0.1.1:80#35;true" in printed.stdout
+
+
+def test_validate_leaves_open_what_logs_do_not_show(imported: tuple[Path, dict[str, Any]]) -> None:
+    code, judged = document("validate", str(imported[0]))
+    assert (code, judged["accepted"], judged["events"], judged["rejection"]) == (3, True, 94, None)
+    assert judged["undecided"] > 0
+    assert judged["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "complaint"),
+    [
+        (("import", "nacos-logs", "nowhere"), 2, "there is no directory of logs at nowhere"),
+        (("import", "nacos-logs", str(LOGS), "--zone", "Moon"), 2, "there is no time zone 'Moon'"),
+        (("export", str(LOGS), "--to", "word"), 2, "there is no format 'word'; formats are itf, shiviz"),
+        (("compact", str(LOGS), "--out", "x"), 2, "no *.ndjson below"),
+        (("query", "SELECT 1", str(LOGS)), 2, "no *.ndjson below"),
+        (("audit", "--member", "127.0.0.1:1"), 2, "name at least two members"),
+        (("audit", "--member", "here", "--member", "there"), 2, "--member here: write it as HOST:PORT"),
+        (("audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2"), 4, "fewer than two members can be read"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], exit_code: int, complaint: str, tmp_path: Path) -> None:
+    ran = run(*arguments)
+    assert ran.returncode == exit_code, ran.stderr
+    assert complaint in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
