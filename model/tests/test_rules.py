@@ -60,7 +60,11 @@ class TestReplacing:
         with pytest.raises(TypeError, match="the last argument of a rule is the profile"):
             instead_of(verify.revision_matches)(without)
 
-    @pytest.mark.parametrize("profile", [*PROFILES.values(), *(with_mutant(STRICT, each) for each in MUTANTS)], ids=str)
+    @pytest.mark.parametrize(
+        "profile",
+        [*PROFILES.values(), *(with_mutant(STRICT, each) for each in MUTANTS)],
+        ids=lambda profile: profile.name,
+    )
     def test_a_replacement_has_the_arguments_of_its_rule(self, profile: Profile):
         for name, function in profile.rules:
             assert function.__code__.co_argcount == RULES[name].own.__code__.co_argcount
@@ -85,7 +89,7 @@ class TestGuards:
     def test_a_profile_is_watched_with_what_it_has_in_place(self):
         assert refused(COPY, VERIFY, STRICT.with_rules(verify.existence_is_enough)) == []
 
-    @pytest.mark.parametrize("profile", [STRICT, PROFILES["nacos-2.2.4"]], ids=str)
+    @pytest.mark.parametrize("profile", [STRICT, PROFILES["nacos-2.2.4"]], ids=lambda profile: profile.name)
     def test_watching_changes_nothing(self, profile):
         for event in (VERIFY, RequestReceived(0, "a", Change("c1", 3, ())), RequestReceived(0, "a", Delete("c1"))):
             assert step(COPY, event, watched(profile, [])) == step(COPY, event, profile)

@@ -80,7 +80,7 @@ def without(mutant: str, *rules: Function, **parameters: object) -> Profile:
         ("m-verify-to-one", {"nodes": 2}, {}),
         ("m-query-creates", {"delays": 0}, {}),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),  # the same in each process that runs tests
 )
 def test_without_its_cause_a_mutant_does_no_harm(mutant, bounds, repaired):
     """Or with the other line of defence put back: so the bounds say what the defect needs, and nothing else is it."""
