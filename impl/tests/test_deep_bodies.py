@@ -15,7 +15,9 @@ import pytest
 
 from distro_impl import VirtualClock
 from distro_impl.http.distro_filter import responsible_tag
-from distro_impl.http.parameters import Parameters, metadata_of
+from distro_impl.http.instance_parameters import beat_of
+from distro_impl.http.metadata import metadata_of
+from distro_impl.http.parameters import Parameters
 from distro_impl.naming.udp_push import UdpPushService
 from distro_impl.options import AuthOptions
 from distro_impl.remote.errors import NacosError
@@ -43,7 +45,7 @@ def of_a_token(text: bytes) -> None:
 READERS: dict[str, Callable[[bytes], object]] = {
     "payload": of_a_payload,
     "token": of_a_token,
-    "beat": lambda text: Parameters({"beat": text.decode()}).beat(),
+    "beat": lambda text: beat_of(Parameters({"beat": text.decode()})),
     "beat to pass on": lambda text: responsible_tag(Parameters({"beat": text.decode()})),
     "metadata": lambda text: metadata_of(text.decode()),
     "datagram": lambda text: UdpPushService(VirtualClock()).datagram_received(text, ("127.0.0.1", 1)),

@@ -17,8 +17,11 @@ from impl_lab import Lab, errors_logged
 from payloads import NOT_HTTP
 
 from distro_impl.http.distro_filter import responsible_tag
-from distro_impl.http.parameters import Parameters, metadata_of
+from distro_impl.http.instance_parameters import beat_of, instance_of
+from distro_impl.http.metadata import metadata_of
+from distro_impl.http.parameters import Parameters
 from distro_impl.http.replies import ApiError
+from distro_impl.http.service_names import service_of
 from distro_impl.naming.client import Service
 from distro_impl.remote.errors import NacosError
 
@@ -109,9 +112,10 @@ requests = st.tuples(
 def test_parameters_are_read_or_refused_by_name(given_parameters: dict[str, str]) -> None:
     read = Parameters(given_parameters)
     responsible_tag(read)
-    for question in (lambda: read.instance(SERVICE), read.beat, read.service, lambda: read.whole_number("pageNo")):
+    for question in (lambda asked: instance_of(asked, SERVICE), beat_of, service_of):
         try:
-            question()
+            question(read)
+            read.whole_number("pageNo")
         except NacosError as error:
             assert error.code == 400  # noqa: PT017
             assert error.message  # noqa: PT017

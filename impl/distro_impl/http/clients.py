@@ -12,6 +12,7 @@ from aiohttp import web
 
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, wrapped
+from distro_impl.http.service_names import service_of
 from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
@@ -52,7 +53,7 @@ class ClientInfo:
         return [{**_service(service), "subscriberInfo": subscriber} for service in client.subscribers]
 
     def publishers(self, parameters: Parameters) -> list[Json]:
-        service = parameters.service()
+        service = service_of(parameters)
         published = (
             (client, instance)
             for client in self._clients
@@ -68,7 +69,7 @@ class ClientInfo:
         )
 
     def subscribers(self, parameters: Parameters) -> list[Json]:
-        service = parameters.service()
+        service = service_of(parameters)
         subscribed = ((client, _address(client)) for client in self._clients.subscribers_of(service))
         return self._having_address(
             parameters, ({"clientId": client.id, "ip": ip, "port": port} for client, (ip, port) in subscribed)

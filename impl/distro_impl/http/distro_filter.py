@@ -18,6 +18,7 @@ from distro_impl.config import NodeConfig
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import FilterError
+from distro_impl.http.service_names import service_of
 from distro_impl.logs import logger
 from distro_impl.naming.client import MAX_ID_LENGTH
 from distro_impl.remote.errors import INVALID_PARAM, SERVER_ERROR, NacosError
@@ -96,7 +97,7 @@ def forwarded_url(url: str, parameters: Parameters) -> str:
     """
     query = {**parameters.texts(), **MARKS}
     if query.get("serviceName", "").strip():
-        query["serviceName"] = parameters.service().grouped_name
+        query["serviceName"] = service_of(parameters).grouped_name
     return str(URL(url).with_query(query))
 
 

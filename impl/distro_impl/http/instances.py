@@ -13,8 +13,10 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from distro_impl.http.distro_filter import DistroFilter
-from distro_impl.http.parameters import GROUP_SEPARATOR, UNGROUPED, Parameters, read_parameters
+from distro_impl.http.instance_parameters import address_of, beat_of, cluster_of, instance_of
+from distro_impl.http.parameters import Parameters, read_parameters
 from distro_impl.http.replies import ApiError, ErrorCode, json_reply, text
+from distro_impl.http.service_names import GROUP_SEPARATOR, UNGROUPED, service_named, service_of
 from distro_impl.naming.client import DEFAULT_CLUSTER, DEFAULT_NAMESPACE, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import InstanceOperator
@@ -34,23 +36,23 @@ class InstanceOperations:
         self._operator, self._clients, self._switches = operator, clients, switches
 
     def register(self, parameters: Parameters, *, has_id: bool = True) -> None:
-        service = parameters.service()
-        instance = parameters.instance(service)
+        service = service_of(parameters)
+        instance = instance_of(parameters, service)
         self._operator.register(service, instance if has_id else replace(instance, instance_id=None), has_id=has_id)
 
     def deregister(self, parameters: Parameters) -> None:
         """What is not there is gone already; so is every persistent instance, since this node keeps none."""
-        service = parameters.service()
-        if parameters.instance(service).ephemeral:
-            self._operator.deregister(service, *parameters.address())
+        service = service_of(parameters)
+        if instance_of(parameters, service).ephemeral:
+            self._operator.deregister(service, *address_of(parameters))
 
     def update(self, parameters: Parameters) -> None:
         """A real server keeps weight, enabled and metadata that were updated by raft, apart from the instance.
 
         Without raft this node changes the instance itself, which only an HTTP client's own registration can be.
         """
-        service, (ip, port) = parameters.service(), parameters.address()
-        instance = parameters.instance(service)
+        service, (ip, port) = service_of(parameters), address_of(parameters)
+        instance = instance_of(parameters, service)
         if not self._clients.is_known(service):
             raise ApiError(
                 ErrorCode.INSTANCE_ERROR,
@@ -63,12 +65,12 @@ class InstanceOperations:
                 f"the instance {ip}:{port} of {service.grouped_name} was not registered over "
                 "HTTP; its metadata would be kept by raft, which this node does not have",
             )
-        known = self._operator.instance(service, ip, port, parameters.cluster()) or {}
+        known = self._operator.instance(service, ip, port, cluster_of(parameters)) or {}
         self._operator.register(service, replace(instance, healthy=known.get("healthy", True)))
 
     def beat(self, parameters: Parameters) -> Json:
         """A full beat names the instance itself, a light one by parameters."""
-        service, beat = parameters.service(), parameters.beat()
+        service, beat = service_of(parameters), beat_of(parameters)
         if beat is None:
             ip, port = parameters.required("ip"), parameters.port(default=0)
         else:
@@ -93,7 +95,7 @@ class InstanceOperations:
         A client that says where it listens for pushes subscribes by asking; `listens_at` are the names of those two
         parameters.
         """
-        service = parameters.service()
+        service = service_of(parameters)
         ip, port = parameters.text(listens_at[0]), parameters.whole_number(listens_at[1], default=0)
         if can_be_pushed_to(agent, ip, port):
             seen = Agent(agent, parameters.text("app"))
@@ -105,7 +107,7 @@ class InstanceOperations:
 
     def instance(self, parameters: Parameters) -> Json:
         """The `Instance`; raises RESOURCE_NOT_FOUND."""
-        service, cluster = parameters.service(), parameters.text("clusterName", default=DEFAULT_CLUSTER)
+        service, cluster = service_of(parameters), parameters.text("clusterName", default=DEFAULT_CLUSTER)
         instance = self._operator.instance(service, parameters.required("ip"), parameters.port(), cluster)
         if instance is None:
             raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, self._why_not_found(service, cluster))
@@ -145,7 +147,7 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
     async def instance(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
         return json_reply(
-            {"service": parameters.service().grouped_name, **instance_detail(operations.instance(parameters))}
+            {"service": service_of(parameters).grouped_name, **instance_detail(operations.instance(parameters))}
         )
 
     async def statuses(request: web.Request) -> web.Response:
@@ -154,7 +156,7 @@ def instance_routes(operations: InstanceOperations, distro_filter: DistroFilter)
         namespace, separator, name = parameters.required("key").rpartition(NAMESPACE_SEPARATOR)
         if GROUP_SEPARATOR not in name:
             raise ApiError(ErrorCode.PARAMETER_VALIDATE_ERROR, UNGROUPED)
-        service = parameters.service_named(name)._replace(namespace=namespace if separator else DEFAULT_NAMESPACE)
+        service = service_named(name, parameters)._replace(namespace=namespace if separator else DEFAULT_NAMESPACE)
         return json_reply(operations.statuses(service))
 
     path = "/v1/ns/instance"

@@ -15,6 +15,7 @@ from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations, instance_detail, user_agent
 from distro_impl.http.parameters import read_parameters
 from distro_impl.http.replies import ErrorCode, json_reply, wrapped
+from distro_impl.http.service_names import service_of
 from distro_impl.naming.instance_operator import BeatCode
 from distro_impl.profiles import Profile
 
@@ -59,7 +60,7 @@ def instance_routes_v2(
     async def instance(request: web.Request) -> web.Response:
         parameters = await read_parameters(request)
         return wrapped(
-            {"serviceName": parameters.service().grouped_name, **instance_detail(operations.instance(parameters))}
+            {"serviceName": service_of(parameters).grouped_name, **instance_detail(operations.instance(parameters))}
         )
 
     aware = distro_filter.aware if profile.every_write_forwarded else lambda handler: handler
