@@ -44,6 +44,13 @@ def reference_pages() -> Generated:
         yield ROOT / "docs" / "reference" / name, text
 
 
+def schemas() -> Generated:
+    """docs/schemas: what each `--json` document is made of."""
+    documents = importlib.import_module("distro_conformance.cli.schemas")
+    for name, text in documents.files():
+        yield ROOT / "docs" / "schemas" / name, text
+
+
 def pictures() -> Generated:
     """docs/explanation: the three stories that explain Distro, as the model tells them."""
     stories = importlib.import_module("distro_conformance.diagrams.stories")
@@ -51,7 +58,7 @@ def pictures() -> Generated:
         yield ROOT / "docs" / "explanation" / name, text
 
 
-GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, pictures)
+GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, schemas, pictures)
 
 
 def main() -> None:

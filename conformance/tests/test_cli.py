@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from distro_conformance.cli import main
 from distro_conformance.cli.errors import USAGE_ERRORS
+from distro_conformance.cli.schemas import DOCUMENTS, closed, schema_of
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
@@ -57,8 +60,11 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def document(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and document, which has what is promised of it and nothing else."""
     ran = call(*arguments, "--json")
-    return ran.returncode, json.loads(ran.stdout)
+    found = json.loads(ran.stdout)
+    jsonschema.validate(found, closed(schema_of(found["schema"].split("/")[1])))
+    return ran.returncode, found
 
 
 @pytest.mark.parametrize(
@@ -249,6 +255,38 @@ def test_test_cluster_saves_what_it_found(tmp_path: Path) -> None:
     assert found["schema"] == "distrocheck/test-cluster/1"
     assert call("replay", found["failure"]["replay"]).returncode == 1
     assert Path(found["failure"]["pytest"]).exists()
+
+
+def test_every_document_has_a_schema_and_the_file_is_one() -> None:
+    printed = set()
+    for module in (ROOT / "conformance" / "distro_conformance" / "cli").glob("*.py"):
+        printed |= set(re.findall(r'print_json\(\s*"([a-z -]+)"', module.read_text()))
+    assert {verb.replace(" ", "-") for verb in printed} | {"list", "mutants"} == DOCUMENTS.keys()
+    for name in DOCUMENTS:
+        written = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(written)
+        assert written == schema_of(name)
+
+
+def test_a_schema_lets_a_new_field_pass_and_no_missing_one() -> None:
+    found = {"schema": "distrocheck/error/1", "error": "x", "exit_code": 2}
+    found |= {"tool": {"version": "1", "command": "c", "date": "d"}, "new": 1}
+    jsonschema.validate(found, schema_of("error"))
+    with pytest.raises(jsonschema.ValidationError, match="'new' was unexpected"):
+        jsonschema.validate(found, closed(schema_of("error")))
+    del found["exit_code"]
+    with pytest.raises(jsonschema.ValidationError, match="'exit_code' is a required property"):
+        jsonschema.validate(found, schema_of("error"))
+
+
+@pytest.mark.wire
+def test_documents_about_traces_hold_to_their_schemas(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    assert document("simulate", "--duration-s", "60", "--clients", "2", "--out", str(traces))[0] == 0
+    assert document("query", "SELECT count(*) AS events FROM events", str(traces))[0] == 0
+    assert document("validate", str(traces))[1]["accepted"] is True
+    assert document("export", str(traces), "--to", "mermaid", "--out", str(tmp_path / "run.mmd"))[0] == 0
+    assert document("mutants", "run", "--mutant", "B02")[1]["score"] == 1.0
 
 
 @pytest.mark.parametrize("what", ["requirements", "invariants", "mutants", "profiles", "targets"])

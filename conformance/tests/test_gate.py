@@ -7,8 +7,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 
+from distro_conformance.cli.schemas import closed, schema_of
 from distro_conformance.gate.options import Budget, GateOptions, budget_named
 from distro_conformance.gate.run import run_gate
 from distro_conformance.report import Report, write_report
@@ -17,7 +19,7 @@ from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_spark.session import local_session
 
-TINY = Budget("tiny", (Bounds(crashes=1),), explore_seconds=30, lockstep_seconds=0.5)
+TINY = Budget("tiny", (Bounds(crashes=1),), explore_seconds=300, lockstep_seconds=0.5)
 PAGE_BYTES_MAX = 500_000
 
 
@@ -42,6 +44,7 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "steps.md"))
     page = write_report(report, tmp_path, schema="distrocheck/gate/1")
     document = json.loads((tmp_path / "report.json").read_text())
+    jsonschema.validate(document, closed(schema_of("gate")))
     assert document["schema"] == "distrocheck/gate/1"
     assert document["verdict"] == "conforms"
     assert set(document["stages"][0]) >= {"name", "verdict", "seconds"}
