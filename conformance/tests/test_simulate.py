@@ -125,6 +125,14 @@ def test_where_messages_take_no_time_the_model_allows_all_that_happens(profile: 
         beside.perform(Advance(until_ms - beside.agenda.now_ms))
 
 
+@pytest.mark.parametrize("mutant", ["B05", "B05-sender"])
+def test_changes_that_are_made_or_applied_in_parts_are_answered(tmp_path: Path, mutant: str) -> None:
+    """A CHANGE of such a node is answered later than it arrives; the run used to end there."""
+    assert made(tmp_path, nodes=3, clients=6, duration_s=120, mutant=mutant).checkpoints
+    ended = [each for each in events_of(tmp_path) if each.kind is Kind.REPLY_RECEIVED and each.operation == "CHANGE"]
+    assert {each.outcome for each in ended} == {Outcome.SUCCESS}
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(tmp_path: Path) -> None:
     bytes_of = {}
     for name, seed in (("first", 7), ("again", 7), ("other", 8)):

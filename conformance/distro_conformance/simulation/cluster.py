@@ -32,7 +32,9 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.cluster.nodes import is_being_read
 from distro_model.events import (
+    ApplyDue,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
@@ -41,6 +43,7 @@ from distro_model.events import (
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
+    ReadDue,
     Reply,
     ReportDue,
     ReportToNotUpDue,
@@ -80,6 +83,7 @@ class SimulatedCluster:
         self._life = [0 for _ in self.names]  # how often each node has started
         self._tick_at: list[int | None] = [None for _ in self.names]  # the next one that finds a due task
         self._ticked_at = [-1 for _ in self.names]  # the last one that did
+        self._applying: list[list[Call]] = [[] for _ in self.names]  # CHANGEs that are being applied in parts (B05)
         self._checkpoints = 0
 
     def nodes(self) -> Mapping[str, NodeState | None]:
@@ -162,6 +166,7 @@ class SimulatedCluster:
         name = self.names[position]
         self._journal.node_stopped(self._agenda.now_ms, name, "crash")
         self._nodes[position] = None
+        self._applying[position].clear()
         self.clients = {client: node for client, node in self.clients.items() if node != name}
         self._network.source_gone(position)
         self._network.target_gone(position)
@@ -198,6 +203,10 @@ class SimulatedCluster:
             self._plan_tick(position, after)
         if after.load_at_ms is not None and after.load_at_ms != node.load_at_ms:
             self._agenda.at(after.load_at_ms, self._load, position, self._life[position])
+        if after.applies or after.reads:
+            self._agenda.at(
+                self._agenda.now_ms + round(self._agenda.draw()), self._go_on, position, self._life[position]
+            )
         answer = None
         for output in result.outputs:
             if isinstance(output, Send):
@@ -206,12 +215,15 @@ class SimulatedCluster:
                 answer = output.answer
         return answer
 
-    def _receive(self, call: Call) -> Answer:
+    def _receive(self, call: Call) -> Answer | None:
+        """None: it is still being handled."""
         position, request, now_ms = call.target, call.request, self._agenda.now_ms
         before = self._nodes[position]
         answer = self._tell(position, RequestReceived(now_ms, self.names[call.source], request))
-        if before is None or answer is None:
-            raise AssertionError("a request reaches nodes that are up only, and these answer")
+        if before is None:
+            raise AssertionError("a request reaches nodes that are up only")
+        if answer is None:
+            self._applying[position].append(call)
         if isinstance(request, Change):
             self._write_copy(position, before, request.client, call.message)
         elif isinstance(request, Delete) and self._is_new_loss(position, before, request.client):
@@ -238,6 +250,27 @@ class SimulatedCluster:
         return before.client(client) is not None and after is not None and after.client(client) is None
 
     # Timers
+
+    def _go_on(self, position: int, life: int) -> None:
+        """The next part of something that is made or applied in parts; which, is drawn."""
+        node, now_ms = self._nodes[position], self._agenda.now_ms
+        if node is None or life != self._life[position] or not (node.applies or node.reads):
+            return
+        parts: tuple[ApplyDue | ReadDue, ...] = (
+            *(ApplyDue(now_ms, each) for each in node.applies),
+            *(ReadDue(now_ms, each) for each in node.reads),
+        )
+        part = parts[int(self._agenda.draw() * len(parts))]
+        answer = self._tell(position, part)
+        if answer is None or isinstance(part, ReadDue):
+            return
+        request, source = Change(part.apply.client, part.apply.revision, part.apply.content), part.apply.source
+        for call in self._applying[position]:
+            if call.request == request and self.names[call.source] == source:
+                self._applying[position].remove(call)
+                self._write_copy(position, node, request.client, call.message)
+                self._network.reply(call, answer)
+                return
 
     def _timer(self, position: int, life: int, period_ms: int, due: Callable[[int], Event]) -> None:
         if life == self._life[position] and self._nodes[position] is not None:
@@ -281,7 +314,7 @@ class SimulatedCluster:
             return
         self._tick_at[position], self._ticked_at[position] = None, now_ms
         for task in node.tasks:
-            if task.due_ms <= now_ms:
+            if task.due_ms <= now_ms and not is_being_read(node, task):
                 self._tell(position, TaskDue(now_ms, task.client, task.target))
         after = self._nodes[position]
         if after is not None:

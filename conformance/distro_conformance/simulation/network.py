@@ -65,7 +65,7 @@ class Network:
         profile: Profile,
         agenda: Agenda,
         journal: SimulationJournal,
-        receive: Callable[[Call], Answer],
+        receive: Callable[[Call], Answer | None],
         hear: Callable[[Call, Answer], None],
         *,
         latency_ms: int,
@@ -134,13 +134,16 @@ class Network:
     def _deliver(self, call: Call) -> None:
         if call.ended:
             return
-        if call.message is None:
-            self._answer(call, self._receive(call))
-            return
-        now_ms = self._agenda.now_ms
-        self._journal.received(now_ms, call)
+        if call.message is not None:
+            self._journal.received(self._agenda.now_ms, call)
         answer = self._receive(call)
-        self._journal.replied(now_ms, call, answer.result)
+        if answer is not None:
+            self.reply(call, answer)
+
+    def reply(self, call: Call, answer: Answer) -> None:
+        """The target has handled the request; of a CHANGE that is applied in parts that is later than its arrival."""
+        if call.message is not None:
+            self._journal.replied(self._agenda.now_ms, call, answer.result)
         self._answer(call, answer)
 
     def _answer(self, call: Call, answer: Answer) -> None:
