@@ -102,6 +102,10 @@ class Server:
         return cls(process, time.perf_counter() - began_s, json.loads(line))
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def mib(self) -> float:
         return resident_mib([self._process.pid])
 

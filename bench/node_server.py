@@ -1,11 +1,12 @@
 """What `bench/node.py` measures, in a process of its own: reference nodes, or a bare echo.
 
     python bench/node_server.py echo
-    python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--watch]
+    python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--watch] [--hold CLIENTS]
 
 Prints one JSON line when it is ready: how long the imports and how long the start took. It ends when its input ends;
 with `--watch` it then prints what its nodes did to their clients, [kind, client, revision, ms] each, by the node's own
-observer. Ports are main ports on loopback. Imports are kept small, since the memory of this process is a figure.
+observer. With `--hold` the first node owns so many clients from the start, as if they had just connected. Ports are
+main ports on loopback. Imports are kept small, since the memory of this process is a figure.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ async def echo(ready: Callable[..., None]) -> Watched:
     return []
 
 
-async def nodes(ready: Callable[..., None], ports: list[int], others: list[int], *, is_watched: bool) -> Watched:
+async def nodes(
+    ready: Callable[..., None], ports: list[int], others: list[int], *, is_watched: bool, held: int
+) -> Watched:
     """A cluster, or some members of one whose others run in other processes."""
     from distro_impl import Cluster, NodeEvent  # noqa: PLC0415 - not part of what the echo costs
 
@@ -62,6 +65,8 @@ async def nodes(ready: Callable[..., None], ports: list[int], others: list[int],
         observer=observe if is_watched else None,
     )
     async with cluster:
+        for number in range(held):
+            cluster.nodes[0].parts.naming.clients.client_connected(f"{number}_10.0.0.1_80")
         ready()
         await _input_ended()
     return watched
@@ -77,6 +82,7 @@ def main() -> None:
     parser.add_argument("ports", nargs="?", default="", help="main ports of the nodes, with commas between them")
     parser.add_argument("--member", type=int, action="append", default=[], help="main port of a further member")
     parser.add_argument("--watch", action="store_true", help="print at the end what the nodes did to their clients")
+    parser.add_argument("--hold", type=int, default=0, help="clients that the first node owns from the start")
     arguments = parser.parse_args()
     if arguments.what == "nodes":
         import distro_impl  # noqa: F401, PLC0415 - counted as an import, not as a start
@@ -90,7 +96,7 @@ def main() -> None:
         watched = uvloop.run(echo(ready))
     else:
         ports = [int(port) for port in arguments.ports.split(",")]
-        watched = uvloop.run(nodes(ready, ports, arguments.member, is_watched=arguments.watch))
+        watched = uvloop.run(nodes(ready, ports, arguments.member, is_watched=arguments.watch, held=arguments.hold))
     print(json.dumps(watched), flush=True)
 
 

@@ -15,6 +15,7 @@ class DistroRecord:
 
     sync_successes: int = 0
     sync_failures: int = 0
+    verifies: int = 0
     verify_failures: int = 0
     verify_rounds_late: int = 0
     """Rounds to one member that had to wait for the end of the one before."""
@@ -29,5 +30,6 @@ class DistroRecord:
             self.sync_failures += 1
 
     def verified(self, *, is_success: bool) -> None:
+        self.verifies += 1
         if not is_success:
             self.verify_failures += 1

@@ -66,6 +66,7 @@ class NodeMetrics(Collector):
         syncs.add_metric(["success"], self.distro.sync_successes)
         syncs.add_metric(["failure"], self.distro.sync_failures)
         yield syncs
+        yield CounterMetricFamily("distrocheck_distro_verifies", "VERIFY to a member", self.distro.verifies)
         failures = "VERIFY to a member without success"
         yield CounterMetricFamily("distrocheck_distro_verify_failures", failures, self.distro.verify_failures)
         late = "Verify rounds to a member that had to wait for the end of the one before"
