@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from distro_conformance.drivers.registry import FORMS
 from distro_conformance.findings.breaks import CAUSES
 from distro_conformance.findings.known import KNOWN_FAILURES
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
-from distro_conformance.targets.registry import FORMS
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved, Wishes
+from distro_conformance.event_loop import new_event_loop
 from distro_conformance.language import replay as runner
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import Replay, replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
-from distro_conformance.verdict import TargetError, Verdict
+from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_model.actions import Connect, Register
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import read_ndjson
 
@@ -119,6 +126,69 @@ def test_a_change_that_never_arrives_is_recorded_to_the_end(tmp_path: Path) -> N
 
 def _events(directory: Path) -> list[Event]:
     return list(read_ndjson(directory / "run.ndjson").events)
+
+
+ATTACHED = """
+nodes a b
+connect c1 a
+register c1 web 10.0.0.1:80
+expect within 3s: query web everywhere shows 10.0.0.1:80
+expect b has c1 web 10.0.0.1:80
+expect all agree
+expect all up
+disconnect c1
+expect within 3s: b has no c1
+"""
+
+
+@contextmanager
+def foreign_cluster() -> Iterator[EmbeddedCluster]:
+    """Somebody else's, with a client of an application."""
+    loop = new_event_loop()  # in a thread of its own: it runs while nobody here waits for it
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    cluster = EmbeddedCluster(real_time=True, serves_http=True)
+
+    def run(coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+    run(cluster.start(("a", "b"), "nacos-2.2.4"))
+    try:
+        run(cluster.perform(Connect("app", "a")))
+        run(cluster.perform(Register("app", "web", "10.9.9.9:80")))
+        yield cluster
+    finally:
+        run(cluster.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def test_a_running_cluster_is_attached_to_in_a_namespace_of_our_own() -> None:
+    with foreign_cluster() as cluster:
+        addresses = ",".join(server.address for server in cluster.servers.values())
+        played = replay(parse(ATTACHED), target=f"attach:{addresses}")
+        assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+        assert played.profile == "nacos-2.2.4", "as the server says itself"
+        seen = replay(parse("nodes a b\nquery web at b"), target=f"attach:{addresses}", allow_disruption=True)
+        assert seen.steps[0].outcome == "shows 10.9.9.9:80", "in the public namespace, where applications are"
+        refused = replay(parse("nodes a b\ncrash a"), target=f"attach:{addresses}")
+        assert refused.verdict is Verdict.INCONCLUSIVE
+        assert "the cluster runs for somebody else" in refused.steps[0].outcome
+        with pytest.raises(UsageError, match=r"the scenario has the nodes a b c, and attach:.* names 2"):
+            replay(parse("connect c1 a"), target=f"attach:{addresses}")
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "complaint"),
+    [
+        ("attach:", UsageError, "attach: takes HOST:PORT"),
+        ("attach:127.0.0.1", UsageError, "attach: takes HOST:PORT"),
+        ("attach:127.0.0.1:1", TargetError, "127.0.0.1:1 does not say which release it is"),
+    ],
+)
+def test_where_nobody_is_there_is_nothing_to_attach_to(target: str, error: type[Exception], complaint: str) -> None:
+    with pytest.raises(error, match=complaint):
+        replay(parse("nodes a b\nquery web at a"), target=target)
 
 
 ONE_REQUEST = """

@@ -25,6 +25,9 @@ def replay(
     target: Annotated[str, typer.Option(help=f"One of {', '.join(FORMS)}.")] = "embedded",
     profile: OptionalProfileOption = None,
     mutant: MutantOption = None,
+    allow_disruption: Annotated[
+        bool, typer.Option("--allow-disruption", help="On attach:, let the clients into the public namespace.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run a scenario: a saved failure, a counterexample, a hand-written one."""
@@ -35,6 +38,7 @@ def replay(
             target=target,
             profile=profile,
             mutant=mutant,
+            allow_disruption=allow_disruption,
             on_progress=on_progress,
             on_step=lambda step: None if json else _say(step),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from distro_conformance.drivers.attach import AttachCluster, asked_profile
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import LockstepCluster
@@ -22,6 +23,7 @@ from distro_traces.ndjson import Recorder
 FORMS: Mapping[str, str] = {
     "model": "no nodes, the model alone",
     **NODE_FORMS,
+    "attach:HOST:PORT,…": "a running cluster, in a namespace of our own; nothing of it is stopped or cut",
     "mixed:VERSION": "one real server, the others reference nodes of its release",
 }
 """What can be written where several nodes are wanted, and what it is."""
@@ -40,6 +42,7 @@ class Wishes:
     over_http: bool = False
     in_lockstep: bool = False
     lease_ms: int | None = None
+    allow_disruption: bool = False
     wire: Wire = IN_MEMORY
     recorder: Recorder | None = None
     on_progress: OnProgress = lambda _: None
@@ -105,6 +108,13 @@ def _process(rest: str, wishes: Wishes) -> Resolved:
     return Resolved(cluster, wishes.profile or cluster.profile)
 
 
+def _attach(rest: str, wishes: Wishes) -> Resolved:
+    if wishes.mutant is not None or wishes.lease_ms is not None or wishes.recorder is not None:
+        raise UsageError(f"the target attach:{rest} runs already: it takes no mutant and no lease, and is not recorded")
+    cluster = AttachCluster(rest, allow_disruption=wishes.allow_disruption)
+    return Resolved(cluster, wishes.profile or asked_profile(cluster.addresses[0]))
+
+
 def _no_argument(kind: str, rest: str) -> None:
     if rest:
         raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
@@ -125,4 +135,5 @@ _KINDS: Mapping[str, Callable[[str, Wishes], Resolved]] = {
     "nacos": _nacos,
     "mixed": _mixed,
     "process": _process,
+    "attach": _attach,
 }

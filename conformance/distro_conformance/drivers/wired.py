@@ -19,7 +19,7 @@ import grpc.aio
 from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.service_lists import instance_text, read_list
 from distro_conformance.node.http_player import PlayedHttpClient
-from distro_conformance.node.player import RefusedError, batch_request, instance_request, service_request
+from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
 from distro_conformance.recording.journal import TraceJournal, read_state
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
@@ -121,6 +121,7 @@ class WiredCluster:
         self.links: dict[Ends, Link] = {}
         self.up: tuple[str, ...] = ()
         self.clock: Clock = RealClock()
+        self.namespace = NAMESPACE
         self.traffic = TrafficLog(self.client_name)
         self.journal: TraceJournal | None = None
         self._recorder = recorder
@@ -314,7 +315,7 @@ class WiredCluster:
                 await self._ask(client, "registerInstance", service, instance)
             case RegisterBatch(client, service, instances):
                 await self._subscribe(client, service)
-                body = batch_request(service, [read_instance(instance) for instance in instances])
+                body = batch_request(service, map(read_instance, instances), self.namespace)
                 await self._accepted(self._clients[client], "BatchInstanceRequest", body)
             case Deregister(client, service):
                 await self._ask(client, "deregisterInstance", service, "10.0.0.1:80")
@@ -340,7 +341,7 @@ class WiredCluster:
         self._services[service] = None
         subscriber = self._clients[client]
         if service not in subscriber.pushed:
-            body = {**service_request(service), "subscribe": True, "clusters": ""}
+            body = {**service_request(service, self.namespace), "subscribe": True, "clusters": ""}
             reply = await self._accepted(subscriber, "SubscribeServiceRequest", body)
             subscriber.pushed.setdefault(service, read_list(reply))
 
@@ -353,7 +354,7 @@ class WiredCluster:
 
     async def _ask(self, client: str, what: str, service: str, instance: str) -> None:
         ip, port, metadata = read_instance(instance)
-        body = instance_request(what, service, ip, port, metadata)
+        body = instance_request(what, service, ip, port, metadata, self.namespace)
         await self._accepted(self._clients[client], "InstanceRequest", body)
 
     async def _accepted(self, client: _Client, type_name: str, body: Mapping[str, object]) -> Message:
@@ -464,7 +465,7 @@ class WiredCluster:
         return dict(zip(self._services, lists, strict=True))
 
     async def _list(self, name: str, service: str) -> tuple[str, ...]:
-        body = {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
+        body = {**service_request(service, self.namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
         return read_list(await (await self._probe(name)).ask("ServiceQueryRequest", body))
 
     # Recording of nodes that say nothing themselves

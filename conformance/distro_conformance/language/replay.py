@@ -73,6 +73,7 @@ def replay(
     on_progress: OnProgress = lambda _: None,
     on_step: OnStep = lambda _: None,
     to_the_end: bool = False,
+    allow_disruption: bool = False,
 ) -> Replay:
     """Run it, until an expectation is violated or `to_the_end`.
 
@@ -88,6 +89,7 @@ def replay(
         over_http=any(isinstance(step, OverHttp) for step in scenario.steps),
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
+        allow_disruption=allow_disruption,
         wire=scenario.wire,
         recorder=recorder,
         on_progress=on_progress,

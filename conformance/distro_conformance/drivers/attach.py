@@ -1,0 +1,104 @@
+"""A cluster that somebody else runs: it is looked at, and clients of ours come to a namespace of their own.
+
+Nothing is started, stopped, paused or cut. What a node holds is read as any member may ask for it, and of that only our
+own clients are looked at. With `allow_disruption` the clients come to the public namespace, where applications are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from distro_conformance.drivers.cluster import CannotError
+from distro_conformance.drivers.nacos import RealTimeCluster
+from distro_conformance.node.player import NAMESPACE
+from distro_conformance.targets.nacos import get
+from distro_conformance.verdict import TargetError, UsageError
+from distro_model.actions import Action, Crash, ListMembers, OverHttp, Pause, Restart, Resume
+from distro_model.clock import View
+from distro_traces.content import Replica
+
+OWN_NAMESPACE = "distrocheck"
+_NODES, _STATE = "/nacos/v1/core/cluster/nodes", "/nacos/v1/console/server/state"
+
+
+class AttachedServer:
+    """A node at an address; its life is not ours."""
+
+    pid = None
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    async def start(self, *, until_loaded: bool = True) -> None:
+        """It runs, or the first look at it says that it does not."""
+
+    async def stop(self) -> None:
+        raise CannotError(f"{self.address} is not ours to stop")
+
+    async def close(self) -> None:
+        """It goes on."""
+
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        raise CannotError(f"the member list of {self.address} is not ours to change: {', '.join(addresses)}")
+
+    async def members(self) -> Mapping[str, str]:
+        listed = await asyncio.to_thread(_listed, self.address)
+        return {str(member["address"]): str(member["state"]) for member in listed}
+
+
+class AttachCluster(RealTimeCluster):
+    """`addresses` are HOST:PORT with commas between them, main ports. Raises UsageError, TargetError."""
+
+    def __init__(self, addresses: str, *, allow_disruption: bool = False) -> None:
+        super().__init__()
+        self.kind = f"attach:{addresses}"
+        self.addresses = tuple(sorted(filter(None, addresses.split(","))))
+        wrong = [address for address in self.addresses if not re.fullmatch(r"[\w.-]+:\d+", address)]
+        if not self.addresses or wrong:
+            raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{addresses}'")
+        self.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
+
+    def cannot(self, action: Action) -> str | None:
+        match action:
+            case Crash() | Restart() | Pause() | Resume() | ListMembers():
+                return "the cluster runs for somebody else: its nodes are neither stopped nor changed"
+            case OverHttp() if self.namespace != NAMESPACE:
+                return "clients of the HTTP API would come to the public namespace; --allow-disruption lets them"
+        return super().cannot(action)
+
+    async def start(self, names: Sequence[str], profile: str) -> None:
+        if len(names) != len(self.addresses):
+            raise UsageError(
+                f"the scenario has the nodes {' '.join(names)}, and {self.kind} names {len(self.addresses)}"
+            )
+        self.names = tuple(names)
+        self.servers = {name: AttachedServer(address) for name, address in zip(names, self.addresses, strict=True)}
+        await self._begin(profile)
+
+    async def _until_all_up(self) -> None:
+        """In which state it is, is what one wants to see."""
+
+    def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
+        return super()._by_name(replica for replica in replicas if replica.client in self._client_names)
+
+
+def asked_profile(address: str) -> str:
+    """The profile of the release that a running server says it is. Raises TargetError when it does not answer."""
+    own = [member.get("extendInfo") for member in _listed(address) if member["address"] == address]
+    versions = [str(info.get("version", "")) for info in own if isinstance(info, dict)]
+    if not any(versions):
+        versions = re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{_STATE}") or "")
+    if not any(versions):
+        raise TargetError(f"{address} does not say which release it is; is a server there? --profile says it instead")
+    return f"nacos-{versions[0]}"
+
+
+def _listed(address: str) -> Sequence[Mapping[str, object]]:
+    try:
+        found = json.loads(get(f"http://{address}{_NODES}") or "{}").get("data") or ()
+    except (ValueError, AttributeError):
+        return ()
+    return [member for member in found if isinstance(member, dict) and {"address", "state"} <= member.keys()]
