@@ -13,8 +13,10 @@ import pytest
 from distro_conformance.audit import member as member_module
 from distro_conformance.audit.compare import Audit, Audited
 from distro_conformance.audit.member import Credentials, Member
+from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.waiting import RealClock, eventually
 from distro_model.actions import Advance, Connect, Crash, Cut, Disconnect, Heal, Register
 
 THEN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -171,3 +173,17 @@ def test_asking_changes_nothing() -> None:
 def test_an_address_without_a_port_is_refused() -> None:
     with pytest.raises(UsageError, match="--member localhost: write it as HOST:PORT"):
         Member("localhost", Credentials())
+
+
+def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None:
+    async def scene(lab: Audited3) -> None:
+        following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
+
+        async def has_looked() -> bool | None:
+            return lab.audit.rounds >= 3 or None
+
+        assert await eventually(has_looked, RealClock(), within_ms=5_000)
+        following.cancel()
+        assert (await following).rounds >= 3
+
+    plays(scene)

@@ -79,7 +79,7 @@ class Audit:
         self._members, self._clock, self._now = members, clock, now
         self._before: Mapping[str, Reading] = {}
         self._differ_since_ms: dict[str, int] = {}
-        self._rounds = 0
+        self.rounds = 0
 
     async def look(self) -> Audited:
         """One reading of all members at a time, compared with the one before. Raises TargetError."""
@@ -97,8 +97,8 @@ class Audit:
             self._diverged(client, answering, members, now_ms) for client, members in stuck.items() if members
         )
         self._before = answering
-        self._rounds += 1
-        return Audited(tuple(readings), len(clients), diverged, self._rounds)
+        self.rounds += 1
+        return Audited(tuple(readings), len(clients), diverged, self.rounds)
 
     def _diverged(self, client: str, answering: Mapping[str, Reading], stuck: frozenset[str], now_ms: int) -> Diverged:
         seen_for_ms = now_ms - self._differ_since_ms[client]
