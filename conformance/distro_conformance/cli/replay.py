@@ -12,7 +12,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, OptionalProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.drivers.registry import FORMS
-from distro_conformance.findings.walks import findings_of_replay
+from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read

@@ -23,9 +23,9 @@ from distro_conformance.cli.options import (
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_directory
 from distro_conformance.findings import headline
-from distro_conformance.findings.walks import finding_of_walks
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.walks.finding import finding_of_walks
 from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
 
 if TYPE_CHECKING:

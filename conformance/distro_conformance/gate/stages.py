@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from distro_conformance.findings import Finding, Judgement, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
-from distro_conformance.findings.walks import finding_of_hunt, findings_of_replay
 from distro_conformance.gate.options import GateOptions
+from distro_conformance.language.finding import findings_of_replay
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
@@ -22,6 +22,7 @@ from distro_conformance.scenario.exploration import Explored, against_the_list, 
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
+from distro_conformance.walks.finding import finding_of_hunt
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_spark.check import check
 from distro_spark.result import CheckResult

@@ -1,12 +1,11 @@
-"""Findings of walks: nodes beside the model, searched or toured, and of scenarios that were replayed."""
+"""What a search or a tour found, as a finding: nodes beside the model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Protocol
 
-from distro_conformance.findings.finding import Finding, Judgement
-from distro_conformance.language.replay import Replay
+from distro_conformance.findings import Finding, Judgement
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, Hunt
 
@@ -57,31 +56,4 @@ def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Findin
         message=failure.message,
         evidence=tuple(lines),
         details={"steps": failure.steps, "steps_until_found": failure.steps_until_found},
-    )
-
-
-def findings_of_replay(replay: Replay, file: str) -> tuple[Finding, ...]:
-    """One for each line that expects something, and for each that could not be done as the model has it."""
-    mutant = f" --mutant {replay.mutant}" if replay.mutant else ""
-    again = f"distrocheck replay {file} --target {replay.target} --profile {replay.profile}{mutant}"
-    judgements = {
-        Verdict.CONFORMS: Judgement.CONFORMS,
-        Verdict.VIOLATES: Judgement.VIOLATES,
-        Verdict.INCONCLUSIVE: Judgement.NOT_JUDGED,
-    }
-    before = [None, *replay.steps]
-    return tuple(
-        Finding(
-            about=f"{file}:{step.line}",
-            by="scenario",
-            judgement=judgements[step.verdict],
-            text=step.text,
-            message=step.outcome,
-            expected=step.text if step.verdict is not Verdict.CONFORMS else "",
-            since=f"{step.at_ms} ms",
-            after=earlier.text if earlier else None,
-            again=again,
-        )
-        for earlier, step in zip(before, replay.steps, strict=False)
-        if step.verdict is not Verdict.CONFORMS or step.text.startswith("expect")
     )

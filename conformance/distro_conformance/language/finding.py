@@ -1,0 +1,34 @@
+"""What came of a scenario, as findings."""
+
+from __future__ import annotations
+
+from distro_conformance.findings import Finding, Judgement
+from distro_conformance.language.replay import Replay
+from distro_conformance.verdict import Verdict
+
+
+def findings_of_replay(replay: Replay, file: str) -> tuple[Finding, ...]:
+    """One for each line that expects something, and for each that could not be done as the model has it."""
+    mutant = f" --mutant {replay.mutant}" if replay.mutant else ""
+    again = f"distrocheck replay {file} --target {replay.target} --profile {replay.profile}{mutant}"
+    judgements = {
+        Verdict.CONFORMS: Judgement.CONFORMS,
+        Verdict.VIOLATES: Judgement.VIOLATES,
+        Verdict.INCONCLUSIVE: Judgement.NOT_JUDGED,
+    }
+    before = [None, *replay.steps]
+    return tuple(
+        Finding(
+            about=f"{file}:{step.line}",
+            by="scenario",
+            judgement=judgements[step.verdict],
+            text=step.text,
+            message=step.outcome,
+            expected=step.text if step.verdict is not Verdict.CONFORMS else "",
+            since=f"{step.at_ms} ms",
+            after=earlier.text if earlier else None,
+            again=again,
+        )
+        for earlier, step in zip(before, replay.steps, strict=False)
+        if step.verdict is not Verdict.CONFORMS or step.text.startswith("expect")
+    )
