@@ -13,7 +13,7 @@ from copy import copy
 from enum import Enum
 from typing import Self
 
-from distro_model.actions import Action, Advance, Drop, Hold, RegisterBatch, Release, Restart, Swallow
+from distro_model.actions import Action, Advance, Drop, Hold, LoseReply, Release, Restart, Swallow
 from distro_model.bounded.bounds import Bounds
 from distro_model.clock.cluster import ClusterState, Outcome, apply, start
 from distro_model.cluster.values import Phase
@@ -68,10 +68,6 @@ def unsayable(steps: Sequence[Transition]) -> str | None:
     """What no action says of these choices, or None."""
     for step in steps:
         match step:
-            case LosesReply():
-                return f"no action loses a reply after its request took effect: {step}"
-            case ClientActs(RegisterBatch()):
-                return "no action registers a batch so far"
             case InsideNode():
                 return f"no action decides what goes on inside a node: {step}"
     return None
@@ -116,7 +112,7 @@ class Walker:
         """The action that a choice is, or the wait until it comes. Raises LostWayError and IllegalActionError."""
         self.do(Advance(self.wait_ms(step)))
         match step:
-            case ClientActs(action) if not isinstance(action, RegisterBatch):
+            case ClientActs(action):
                 self.do(action)
             case NodeFails(action):
                 self.do(action)
@@ -143,6 +139,8 @@ class Walker:
         match fate:
             case Swallows():
                 self.do(Swallow(*ends, str(fate.request.operation), self.named(fate.request)))
+            case LosesReply():
+                self.do(LoseReply(*ends, str(fate.request.operation), self.named(fate.request)))
             case Loses():
                 self.do(Drop(*ends, str(fate.request.operation), self.named(fate.request)))
             case Delivers():

@@ -28,12 +28,12 @@ from distro_model.messages import Operation, Request
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.search.results import Run
-from distro_model.transitions import ClientActs, Delivers, Fails, Loses, NodeFails, Swallows, Transition
+from distro_model.transitions import ClientActs, Delivers, Fails, Loses, LosesReply, NodeFails, Swallows, Transition
 
 TRIES = 200
 """So many times a choice is done on a clock, for one walk, before its longest beginning so far counts."""
 
-AT_ONCE = (Delivers, Loses, Swallows, Fails)
+AT_ONCE = (Delivers, Loses, LosesReply, Swallows, Fails)
 """What may become of a request in the instant in which it is sent."""
 
 Ends = tuple[str, str]
@@ -237,7 +237,7 @@ class _Search:
 
 def _arm(walker: Walker, new: Iterable[_Sent], *, holds: bool) -> None:
     for each in new:
-        if isinstance(each.fate, Loses | Swallows):
+        if isinstance(each.fate, Loses | LosesReply | Swallows):
             walker.arm(each.fate)
         elif holds or not each.at_once:
             walker.hold(*each.ends)

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import Bounds, NoTimesError, PossibleStates, observe, profile_named, start
-from distro_model.actions import Advance, Crash, Hold, Register, Release, Swallow
+from distro_model import (
+    Bounds,
+    NoTimesError,
+    PossibleStates,
+    as_timed,
+    explore,
+    observe,
+    profile_named,
+    property_named,
+    start,
+    with_mutant,
+)
+from distro_model.actions import Advance, Crash, Hold, LoseReply, Register, RegisterBatch, Release, Swallow
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.view import situation_of
 from distro_model.clockwork import prologue
+from distro_model.mutants import mutant_named
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import Run
 from distro_model.search.system import Finding
@@ -127,13 +139,31 @@ def test_what_no_clock_does_next_ends_the_walk_there() -> None:
 
 
 def test_a_walk_that_cannot_begin_is_refused_with_its_first_transition() -> None:
-    bounds = Bounds(changes=0, batches=1, drops=0, swallows=0)
-    run = walk(bounds, "connect c1 a", "batch c1 web 10.0.0.1:80 v=1, 10.0.0.1:8081 v=1")
-    clock = Clock(bounds, STRICT)
-    assert clock.timed(run).transitions == 1
-    alone = Run(run.finding, run.rows[1:], run.transitions[1:])
-    with pytest.raises(NoTimesError, match="no action registers a batch so far"):
-        clock.timed(alone)
+    bounds = Bounds(changes=0, slow_setups=1, drops=0, swallows=0)
+    run = walk(bounds, "a finds the transport open: connect c1 a")
+    with pytest.raises(NoTimesError, match="no action decides what goes on inside a node"):
+        Clock(bounds, STRICT).timed(run)
+
+
+@pytest.mark.parametrize("mutant", ["B18", "B19"])
+def test_a_counterexample_with_batches_has_times(mutant: str) -> None:
+    broken, profile = mutant_named(mutant), with_mutant(STRICT, mutant)
+    found = explore(broken.bounds, profile, [property_named(broken.breaks[0])]).results[0].counterexample
+    assert any(isinstance(action, RegisterBatch) for action in as_timed(found, profile).actions)
+
+
+def test_a_lost_reply_is_lost_when_its_request_is_sent() -> None:
+    bounds = Bounds(changes=1, drops=0, swallows=0, lost_replies=1)
+    run = walk(
+        bounds,
+        "connect c1 a",
+        "register c1 web 10.0.0.1:80 v=1",
+        "a executes its CHANGE task of c1 for b",
+        "a->b: CHANGE c1 revision 1 arrives, its reply is lost",
+        "a->b: CHANGE c1 revision 1 times out",
+    )
+    timed = whole(Clock(bounds, STRICT).timed(run))
+    assert any(isinstance(action, LoseReply) for action in timed.actions)
 
 
 def test_a_crash_answers_at_once_what_was_on_its_way() -> None:
