@@ -1,7 +1,7 @@
 """What nodes say to each other: the five requests that matter to replication, and how a call can end.
 
 Only the meaning travels in the model. The envelope, the JSON and the two result codes belong to the wire
-(docs/protocol #wire-envelope and #distro-envelope); of those a node's rules see exactly one of six `CallResult`s.
+(docs/protocol #wire-envelope and #distro-envelope); of those a node's rules see exactly one of seven `CallResult`s.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class CallResult(StrEnum):
     SUCCESS = "success"  # resultCode 200
     FAIL = "fail"  # a typed response with another resultCode
     ERROR = "error"  # ErrorResponse: the call was refused before a handler saw it, or its answer was too large
-    UNREADABLE = "unreadable"  # an answer came, and cannot be read as one
+    UNREADABLE = "unreadable"  # the answer of the right type is no JSON, or empty
+    UNHEARD = "unheard"  # the type of the answer is unknown to its receiver
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
 

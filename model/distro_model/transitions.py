@@ -290,7 +290,7 @@ class Swallows(OnLink):
 
 
 class Garbles(OnLink):
-    fate = "arrives, its answer cannot be read"
+    fate = "arrives, its answer is of an unknown type"
 
 
 class Raises(OnLink):

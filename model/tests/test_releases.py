@@ -11,7 +11,6 @@ from distro_model.mutants import MUTANTS
 from distro_model.profiles import RELEASES
 
 NOT_SHOWN = {
-    "B32": "a first load that never asks: neither the timed model nor the reference node starts that way",
     "B37": "the form of 2.0.0 is an exception in the sender, the entry's other form is in every release",
 }
 """Facts about releases that no switch of their profiles carries, and why."""

@@ -31,7 +31,7 @@ from distro_model.actions import (
 from distro_model.clock import start
 from distro_model.clockwork import prologue
 from distro_model.possible import Observation, PossibleStates, Rejection
-from distro_model.profiles import profile_named
+from distro_model.profiles import beside_nodes, profile_named
 from distro_traces.ndjson import Recorder
 
 LONG_MS = 2_000
@@ -73,7 +73,7 @@ class LockstepCluster:
 
     async def start(self, names: Sequence[str], profile: str) -> None:
         """Raises DivergedError when the nodes do not even start as the model does."""
-        chosen = profile_named(profile)
+        chosen = beside_nodes(profile_named(profile))
         self._possible = PossibleStates.of(start(names, chosen))
         self.nodes.prepare(names, profile)
         for action in prologue(names, chosen):

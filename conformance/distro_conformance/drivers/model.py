@@ -13,7 +13,7 @@ from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
-from distro_model.profiles import profile_named
+from distro_model.profiles import beside_nodes, profile_named
 
 
 class ModelClock:
@@ -47,7 +47,7 @@ class ModelCluster:
         return None
 
     async def start(self, names: Sequence[str], profile: str) -> None:
-        chosen = profile_named(profile)
+        chosen = beside_nodes(profile_named(profile))
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, lease_ms=self._lease_ms) if self._lease_ms else chosen
         self.names = tuple(names)

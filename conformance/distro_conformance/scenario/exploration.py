@@ -19,7 +19,7 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
 from distro_model.mutants import with_mutant
-from distro_model.profiles import Profile, profile_named
+from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.properties import PROPERTIES, property_named
 from distro_model.search.automatic import search_automatically
 from distro_model.search.readable import search_readably
@@ -107,8 +107,7 @@ def explore_profile(
     mutants and properties, and NoSymmetryError.
     """
     began = time.monotonic()
-    chosen = profile_named(profile)
-    chosen = with_mutant(chosen, mutant) if mutant else chosen
+    chosen = _mutated(profile_named(profile), mutant)
 
     def watch(progress: Progress) -> bool:
         seconds = time.monotonic() - began
@@ -125,17 +124,19 @@ def explore_profile(
         symmetric=search.symmetric,
     )
     broken = [result.counterexample for result in found.results if result.counterexample]
-    scenarios = {each.property_id: counterexample_scenario(each, chosen, profile, mutant) for each in broken}
+    scenarios = {each.property_id: counterexample_scenario(each, profile, mutant) for each in broken}
     findings = tuple(_judge(result, profile, mutant, bounds) for result in found.results if result.applies)
     return Explored(profile, mutant, bounds, chosen, found, time.monotonic() - began, findings, scenarios)
 
 
-def counterexample_scenario(
-    counterexample: Counterexample, explored: Profile, profile: str, mutant: str | None
-) -> Scenario | str:
+def _mutated(profile: Profile, mutant: str | None) -> Profile:
+    return with_mutant(profile, mutant) if mutant else profile
+
+
+def counterexample_scenario(counterexample: Counterexample, profile: str, mutant: str | None) -> Scenario | str:
     """The counterexample as a text that the nodes can replay, or the reason why it has no times."""
     try:
-        run = as_timed(counterexample, explored)
+        run = as_timed(counterexample, _mutated(beside_nodes(profile_named(profile)), mutant))
     except NoTimesError as reason:
         return str(reason)
     steps: list[Step] = [*run.actions, *_expectation(counterexample, run)]

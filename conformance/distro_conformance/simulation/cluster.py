@@ -55,7 +55,7 @@ from distro_model.events import (
 from distro_model.messages import Answer, Change, Delete
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
-from distro_model.step import step
+from distro_model.step import whole_step
 from distro_traces.event import Kind
 
 LATENCY_MS = 4
@@ -197,7 +197,7 @@ class SimulatedCluster:
         node = self._nodes[position]
         if node is None:
             return None
-        result = step(node, event, self._profile)
+        result = whole_step(node, event, self._profile)
         after = self._nodes[position] = result.node
         if after.tasks is not node.tasks:
             self._plan_tick(position, after)

@@ -27,9 +27,8 @@ LEASE = "lease"
 _SENT, _RECEIVED = Kind.REQUEST_SENT.value, Kind.REQUEST_RECEIVED.value
 _REPLIED, _ENDED = Kind.REPLY_SENT.value, Kind.REPLY_RECEIVED.value
 _APPLIED, _REMOVED = Kind.REPLICA_APPLIED.value, Kind.REPLICA_REMOVED.value
-_OUTCOMES = {
-    result: (Outcome.ERROR if result is CallResult.UNREADABLE else Outcome(result.value)).value for result in CallResult
-}
+_NO_ANSWER = (CallResult.UNREADABLE, CallResult.UNHEARD)  # a trace tells both as an error
+_OUTCOMES = {result: (Outcome.ERROR if result in _NO_ANSWER else Outcome(result.value)).value for result in CallResult}
 
 
 class SimulationJournal:

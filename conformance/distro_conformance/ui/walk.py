@@ -165,7 +165,7 @@ class Walk:
         rows = (self.system.initial, *(transition.after for transition in self.taken))
         run = Run(self.sought or Finding("WALK", "as it was clicked"), rows, self.taken)
         told = counterexample_scenario(
-            counterexample_of(run, self.setting.bounds), self.setting.rules, self.setting.profile, self.setting.mutant
+            counterexample_of(run, self.setting.bounds), self.setting.profile, self.setting.mutant
         )
         return told if isinstance(told, str) else told.render()
 

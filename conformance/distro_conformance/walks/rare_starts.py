@@ -17,7 +17,7 @@ from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.clockwork import NoTimesError
-from distro_model.profiles import profile_named
+from distro_model.profiles import beside_nodes, profile_named
 from distro_model.search.graph import state_graph
 from distro_model.search.results import Run
 from distro_model.search.tours import rarest
@@ -45,12 +45,12 @@ def rare_starts(profile: str, seed: int) -> tuple[tuple[Action, ...], ...]:
 
 @cache
 def _rarest(profile: str) -> tuple[Run, ...]:
-    return tuple(rarest(state_graph(bounded_cluster(BOUNDS, profile_named(profile), ())), RARE))
+    return tuple(rarest(state_graph(bounded_cluster(BOUNDS, beside_nodes(profile_named(profile)), ())), RARE))
 
 
 def _timed(profile: str, runs: list[Run]) -> Iterator[tuple[Action, ...]]:
     """Of the runs that a clock follows to their end, the actions."""
-    clock = Clock(BOUNDS, profile_named(profile))
+    clock = Clock(BOUNDS, beside_nodes(profile_named(profile)))
     for run in runs:
         try:
             yield tuple(_joined(whole(clock.timed(run)).actions))

@@ -20,7 +20,7 @@ from distro_model.clock import observe, start
 from distro_model.clockwork import prologue
 from distro_model.mutants import UnknownMutantError, with_mutant
 from distro_model.possible import PossibleStates, Rejection
-from distro_model.profiles import profile_named
+from distro_model.profiles import beside_nodes, profile_named
 
 NODES_MIN = 2
 WAITS_MS = (100, 1_000, 1_100, 2_000, 3_000, 5_000, 6_000, 10_000, 15_000)
@@ -70,7 +70,7 @@ class OnModel:
     """Runs on the model with the mutant beside the model without. Raises UnknownMutantError where it has none."""
 
     def __init__(self, profile: str, mutant: str) -> None:
-        self._profile = profile_named(profile)
+        self._profile = beside_nodes(profile_named(profile))
         self._changed = with_mutant(self._profile, mutant)
         self._begun: dict[tuple[str, ...], tuple[PossibleStates, PossibleStates]] = {}
 

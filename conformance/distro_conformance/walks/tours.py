@@ -23,7 +23,7 @@ from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.clockwork import NoTimesError
-from distro_model.profiles import Profile, profile_named
+from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import Run
 from distro_model.search.system import Finding
@@ -145,7 +145,9 @@ class _Touring:
         self.options = options
         self.on_progress = on_progress
         self.began_s = time.monotonic()
-        self.tours = [_Tour(name, bounds, profile_named(options.profile)) for name, bounds in options.bounds.items()]
+        self.tours = [
+            _Tour(name, bounds, beside_nodes(profile_named(options.profile))) for name, bounds in options.bounds.items()
+        ]
         self.walks = self.whole = self.left_out = self.steps = 0
         self.steps_over: Counter[str] = Counter()
         self.cut_short: Counter[str] = Counter()

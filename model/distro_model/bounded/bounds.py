@@ -37,7 +37,7 @@ class Bounds:
     delays: int = 0
     """Requests that arrive after their sender has given them up."""
     garbles: int = 0
-    """Requests that take effect and are answered with something that cannot be read (B42)."""
+    """Requests that take effect and are answered with something of an unknown type (B42)."""
     raises: int = 0
     """Exceptions: while a sync is handled, or while a node loads (B16, load-exception-no-retry)."""
     strays: int = 0
@@ -59,6 +59,9 @@ class Bounds:
     operator_changes: int = 0
     """Times that an operator sets the weight of an instance. With them all clients publish one address, as a process
     does that comes back on a new connection."""
+    torn: int = 0
+    """1: what a profile reads and applies in parts, as every release does (B05), is searched part by part; 0: at once.
+    It costs ten times the states."""
     event_queue: int = 0
     """Local events that each queue of a node holds; 0: handled at once, where they are published."""
     index: int = 0
@@ -73,6 +76,8 @@ class Bounds:
     """Clients of the HTTP API, owned by hash. They make `changes` too."""
     flips: int = 0
     """Times that a node believes another to be DOWN that runs."""
+    suspicions: int = 0
+    """Failed reports in a row that leave a member SUSPICIOUS; the next one makes it DOWN. Nacos: 3."""
     leaves: int = 0
     """Nodes that vanish from the member list of one other node."""
     joins: int = 0

@@ -15,6 +15,7 @@ from distro_model.cluster.values import IpLife, Life, Link
 from distro_model.node import NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.properties import PROPERTIES, Property
+from distro_model.rules import receive, sync
 from distro_model.search.system import Check, System
 
 DOCUMENTED_LEASE_MS = 180_000
@@ -44,7 +45,9 @@ def bounded_cluster(
         period_ms = profile.verify_interval_ms
         scaled = replace(scaled, beat_timeout_ms=period_ms, beat_delete_ms=2 * period_ms)
     if bounds.watches_members:
-        scaled = replace(scaled, failures_until_down=0)
+        scaled = replace(scaled, failures_until_down=bounds.suspicions)
+    if not bounds.torn:
+        scaled = scaled.with_rules(receive.on_change, sync.on_task_due)
     layout = Layout(bounds, scaled)
     beginning = {
         **{node_column(name): _loaded(name, layout) for name in layout.nodes},

@@ -39,7 +39,7 @@ SYNCS = frozenset({Operation.CHANGE, Operation.DELETE})
 DISTRO = SYNCS | {Operation.VERIFY}
 EVERY = DISTRO | {Operation.SNAPSHOT}
 
-GARBLED = Answer(CallResult.UNREADABLE)
+GARBLED = Answer(CallResult.UNHEARD)
 
 
 # Which call
@@ -282,7 +282,7 @@ GARBLE = Transition(
     _ends(Garbles),
     cost="garbles",
 )
-"""The request takes effect, and the answer cannot be read (B42)."""
+"""The request takes effect, and the answer is of an unknown type (B42)."""
 
 RAISE = Transition(
     "raise",

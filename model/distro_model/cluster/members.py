@@ -5,7 +5,7 @@ A crash, a restart, a false alarm or a new member makes pairs stale; a report be
 them fresh. INV-OWNER speaks about what is fresh.
 
 Reports differ between choosers on purpose. A clock sends each when it is due (`nodes.REPORT`), and counts failures; for
-a search all that matters of a report is its news, at once, and one failure is enough for DOWN.
+a search all that matters of a report is its news, at once; how many failures lead to DOWN is a bound (`suspicions`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ BAD_NEWS = Transition(
 def fails_to_reach(
     source: NodeState | None, target: NodeState | None, stale: Pairs, source_name: str, target_name: str
 ) -> Stale | None:
-    if source is None or target is None or not _is_up(source, target_name):
+    if source is None or target is None or target_name not in source.others:
+        return None
+    if source.member(target_name).state is MemberState.DOWN:
         return None
     return Stale(with_pairs(stale, (source_name, target_name)))
 

@@ -10,5 +10,5 @@ MUTANT = Mutant(
     " tell whose content has stayed.",
     rules=(torn.on_change,),
     breaks=("INV-REV", "INV-VERIFY", "INV-CONV"),
-    bounds=Bounds(services=2, drops=0, swallows=0),
+    bounds=Bounds(torn=1, services=2, drops=0, swallows=0),
 )

@@ -9,5 +9,5 @@ MUTANT = Mutant(
     sentence="The sender reads the content first and then the revision, while its client goes on changing.",
     rules=(torn.on_task_due,),
     breaks=("INV-REV", "INV-VERIFY", "INV-CONV"),
-    bounds=Bounds(drops=0),
+    bounds=Bounds(torn=1, drops=0),
 )

@@ -12,6 +12,7 @@ from distro_model.profiles.releases import (
     STRICT,
     Release,
     UnknownProfileError,
+    beside_nodes,
     profile_named,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "Profile",
     "Release",
     "UnknownProfileError",
+    "beside_nodes",
     "profile_named",
 ]

@@ -28,6 +28,7 @@ from distro_model.rules import (
     owners,
     receive,
     sync,
+    torn,
     verify,
 )
 from distro_model.rules.rule import Function
@@ -57,7 +58,7 @@ _ALWAYS = replace(
         load.missing_nobody,
         load.ends_interrupted_load,
         verify.checks_always,
-        sync.drops_unreadable,
+        sync.drops_unheard,
         sync.skips_gone_client,
         sync.replaces_anything,
         sync.has_part_of_member,
@@ -73,6 +74,8 @@ _ALWAYS = replace(
         members.tells_nobody,
         connections.counts_first,
         metadata.is_always_marked,
+        torn.on_change,
+        torn.on_task_due,
     ),
     name="every release",
     largest_revision=2**31 - 1,
@@ -92,6 +95,9 @@ RELEASES = (
             notify.removed_by_one_event,
             notify.handled_removal_from_index_too,
             ip_clients.creates_twice,
+            ip_clients.never_ends_unowned,
+            members.judged_over_http,
+            load.knows_no_peer_at_first,
         ),
         parameters={
             "revisions_travel": False,
@@ -121,7 +127,7 @@ RELEASES = (
     Release(
         name="nacos-2.0.4",
         span="2.0.3 to 2.1.0",
-        rules=(clients.success_to_unknown, ip_clients.before_creation),
+        rules=(clients.success_to_unknown, ip_clients.before_creation, ip_clients.ends_unowned),
         parameters={"lease_ms": 180_000},
         fixed=("B30", "B31"),
         broke=("B12",),
@@ -153,7 +159,7 @@ RELEASES = (
         parameters={"sync_delay_ms": 1000, "retry_delay_ms": 3000, "load_retry_ms": 30_000},
         broke=("B03",),
     ),
-    Release(name="nacos-2.2.4", span="2.2.1 to 2.2.4", fixed=("B32",)),
+    Release(name="nacos-2.2.4", span="2.2.1 to 2.2.4", rules=(members.judged, load.knows_a_peer), fixed=("B32",)),
     Release(
         name="nacos-2.3.0",
         span="2.3.0",
@@ -190,6 +196,12 @@ NACOS_2_2_4 = PROFILES["nacos-2.2.4"]
 
 class UnknownProfileError(ValueError):
     """There is no profile of that name; the message lists those there are."""
+
+
+def beside_nodes(profile: Profile) -> Profile:
+    """As the reference nodes are that the model is held against: their members have reported themselves before the run
+    and do so over gRPC, and a CHANGE is read and applied in one step, whatever the release."""
+    return profile.with_rules(load.knows_a_peer, members.judged, receive.on_change, sync.on_task_due)
 
 
 def profile_named(name: str) -> Profile:

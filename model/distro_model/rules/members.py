@@ -45,19 +45,33 @@ def on_report(node: NodeState, event: RequestReceived, _report: Report, _: Profi
 
 @rule("end-a-report", source="member-report-end; MemberUtil.onSuccess, MemberUtil.onFail")
 def on_report_ended(node: NodeState, event: CallEnded, _report: Report, profile: Profile) -> Step:
-    """Success clears the target, failure makes it suspicious and in the end DOWN; a time-out says nothing (D15)."""
+    """Success clears the target, failure makes it suspicious and in the end DOWN."""
     if event.target not in node.others:
         return Step(node)
-    target = node.member(event.target)
-    match event.answer.result:
-        case CallResult.SUCCESS:
-            return Step(node.with_member(Member(target.name)))
-        case CallResult.FAIL | CallResult.UNREACHABLE:
-            failures = min(target.failures, profile.failures_until_down) + 1  # more would change nothing
-            state = MemberState.DOWN if failures > profile.failures_until_down else MemberState.SUSPICIOUS
-            return Step(node.with_member(Member(target.name, state, failures)))
-        case _:
-            return Step(node)
+    return Step(node.with_member(judged(node.member(event.target), event.answer.result, profile)))
+
+
+@rule("judge-a-report", source="member-report-end; MemberUtil.onFail")
+def judged(target: Member, result: CallResult, profile: Profile) -> Member:
+    """Over gRPC a typed failure counts, and a connection that does not run; any other bad end says nothing (D15)."""
+    if result is CallResult.SUCCESS:
+        return Member(target.name)
+    return failed(target, profile) if result in (CallResult.FAIL, CallResult.UNREACHABLE) else target
+
+
+@instead_of(judged)
+def judged_over_http(target: Member, result: CallResult, profile: Profile) -> Member:
+    """Over HTTP whatever is no success counts, a time-out too, and a refused connection means DOWN at once."""
+    if result is CallResult.SUCCESS:
+        return Member(target.name)
+    after = failed(target, profile)
+    return Member(after.name, MemberState.DOWN, after.failures) if result is CallResult.UNREACHABLE else after
+
+
+def failed(target: Member, profile: Profile) -> Member:
+    failures = min(target.failures, profile.failures_until_down) + 1  # more would change nothing
+    is_down = failures > profile.failures_until_down
+    return Member(target.name, MemberState.DOWN if is_down else MemberState.SUSPICIOUS, failures)
 
 
 @rule("read-the-member-list", source="member-list; ServerMemberManager.memberChange")

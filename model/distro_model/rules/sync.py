@@ -135,9 +135,9 @@ def calls_back(_result: CallResult, _: Profile) -> bool:
 
 
 @instead_of(calls_back)
-def drops_unreadable(result: CallResult, _: Profile) -> bool:
-    """Where the answer cannot be read an exception leaves the callback, and nobody hears of the end (B42)."""
-    return result is not CallResult.UNREADABLE
+def drops_unheard(result: CallResult, _: Profile) -> bool:
+    """Where the type of an answer is unknown an exception leaves the callback: nobody hears of the end (B42)."""
+    return result is not CallResult.UNHEARD
 
 
 def _heard(node: NodeState, peer: str, request: Change | Delete) -> NodeState:

@@ -97,7 +97,8 @@ def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
     position = node.reads.index(read)
     node = node.changed(reads=(*node.reads[:position], *node.reads[position + 1 :]))
     client = node.client(read.client)
-    change = Change(read.client, read.revision if client is None else client.revision, read.content)
+    revision = read.revision if client is None else client.revision
+    change = Change(read.client, revision if profile.revisions_travel else 0, read.content)
     if not is_reachable(node, read.target, profile):
         return Step(retried(node, change, read.target, event.at_ms, profile))
     return Step(node, (Send(read.target, change),))

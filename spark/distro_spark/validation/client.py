@@ -24,7 +24,7 @@ from distro_model.events import Event as Input
 from distro_model.messages import Change, Content, Delete, Request, Verify
 from distro_model.node import NodeState, fresh_node
 from distro_model.profile import Profile
-from distro_model.step import step
+from distro_model.step import whole_step
 from distro_spark.validation.cluster import ClusterRows
 from distro_spark.validation.verdict import Candidate, Rejection, rejected
 from distro_traces.content import digest
@@ -298,7 +298,7 @@ class ClientRows:
         return event.revision is None or not self._profile.revisions_travel or event.revision == revision
 
     def _after(self, state: NodeState, event: Input) -> _Step:
-        after = step(state, event, self._profile)
+        after = whole_step(state, event, self._profile)
         return _Step(after.node.changed(tasks=()) if after.node.tasks else after.node, after.outputs)
 
     def _set(self, node: str, holder: _Holder, states: _States) -> None:
