@@ -97,6 +97,22 @@ def test_what_a_started_node_loads_comes_with_the_snapshot(tmp_path: Path) -> No
     ]
 
 
+def test_a_first_start_is_no_restart_when_members_are_logged_before_it(tmp_path: Path) -> None:
+    log = tmp_path / "n0" / "naming-server.log"
+    log.parent.mkdir()
+    start = "[DISTRO-INIT] waiting distro data storage register..."
+    log.write_text(
+        f"2026-11-21 02:52:00,000 INFO [NACOS-DISTRO] healthy server list changed, old: [], new: [{A}, {B}]\n"
+        f"2026-11-21 02:52:01,000 INFO {start}\n"
+        f"2026-11-21 02:52:02,000 INFO {start}\n"
+        f"2026-11-21 02:52:03,000 INFO Client connection c1 connect\n"
+        f"2026-11-21 02:52:09,000 INFO {start}\n"
+    )
+    _, trace = imported(tmp_path, tmp_path / "out")
+    kinds = [Kind.MEMBERS_CHANGED, Kind.NODE_STARTED, Kind.CLIENT_CONNECTED, Kind.NODE_STOPPED, Kind.NODE_STARTED]
+    assert [event.kind for event in trace.events] == kinds
+
+
 def test_the_header_says_what_the_logs_cannot_show(tmp_path: Path) -> None:
     _, trace = imported(DATA, tmp_path)
     observed = trace.header.observed

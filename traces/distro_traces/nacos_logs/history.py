@@ -24,6 +24,9 @@ NO_START = "the end of a call whose start is not in the logs"
 SKEW_MS = 2000
 """Clocks of servers differ; a call received that much before it was sent is still the same call."""
 
+START_LASTS_MS = 120_000
+"""A start is logged in several records; a server is up within that time, or it is started again."""
+
 _Service = tuple[str, str, str]
 _Call = tuple[str, str, str]  # operation, client, target
 
@@ -40,7 +43,8 @@ class _Node:
     """What the log of one node has said so far."""
 
     whole: bool = False  # its start is in the log: what is not held here, the node does not hold
-    starting: bool = False
+    starting_ms: int | None = None  # since when nothing but its start is logged
+    has_lived: bool = False  # more is logged of it than a start and a list of members
     held: dict[str, _Held] = field(default_factory=dict)
     members: str = ""
     received: dict[str, tuple[int, str]] = field(default_factory=dict)  # client: when, message
@@ -69,7 +73,7 @@ class History:
             self._start(name, node, fact)
             return
         if fact.what not in (What.MEMBERS, What.LOAD, What.LOAD_ENDS, What.LOAD_FAILS):
-            node.starting = False
+            node.starting_ms, node.has_lived = None, True
         match fact.what:
             case What.MEMBERS:
                 self._members(name, node, fact)
@@ -93,12 +97,12 @@ class History:
     # The node
 
     def _start(self, name: str, node: _Node, fact: Fact) -> None:
-        if node.starting:
+        if node.starting_ms is not None and fact.at_ms - node.starting_ms < START_LASTS_MS:
             return
-        if "last_ms" in fact.details:
+        if "last_ms" in fact.details and (node.has_lived or node.whole):
             reason = "started again; what ended it is not logged, this is its last record"
             self._row(name, int(fact["last_ms"]), Kind.NODE_STOPPED, detail=reason)
-        self._nodes[name] = _Node(whole=True, starting=True)
+        self._nodes[name] = _Node(whole=True, starting_ms=fact.at_ms)
         self._row(name, fact.at_ms, Kind.NODE_STARTED, detail=",".join(self._recorder.header.nodes))
 
     def _members(self, name: str, node: _Node, fact: Fact) -> None:

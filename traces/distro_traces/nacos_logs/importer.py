@@ -26,7 +26,7 @@ from distro_traces.observed import ARROW, EVERY, Observed
 SAYS_NOTHING = "says nothing of replication"
 VERIFIED_RELEASES = ("2.0.", "2.1.", "2.2.", "2.3.", "2.4.", "2.5.")
 
-_CALLS = frozenset({What.CALL, What.CALL_ENDS, What.RECEIVED})
+_CALLS = frozenset({What.CALL, What.CALL_ENDS, What.RECEIVED, What.LOAD, What.LOAD_ENDS})
 _APPLIES = frozenset({What.APPLY, What.REMOVE})
 _CONTENT = frozenset({What.CONNECT, What.DISCONNECT, What.PUBLISH, What.WITHDRAW})
 
@@ -63,6 +63,11 @@ class _Known:
 
     def shows(self, kinds: frozenset[What]) -> bool:
         return any(self.facts[kind] for kind in kinds)
+
+    @property
+    def shows_copies(self) -> bool:
+        """What was received is logged, or the calls are and nothing was received."""
+        return self.shows(_APPLIES) or (self.shows(_CALLS) and not self.facts[What.RECEIVED])
 
 
 def import_logs(
@@ -201,7 +206,7 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
     elif not release.startswith(VERIFIED_RELEASES):
         limits.append(f"The phrases of {release} are read from documents, not verified on a running server.")
     values = {
-        "owned": all(one.shows(_APPLIES) for one in known),
+        "owned": all(one.shows_copies for one in known),
         "revision": any(one.has_revisions for one in known),
         "digest": all(one.shows(_CONTENT) for one in known),
     }
@@ -223,9 +228,9 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
 def _limits_of(one: _Known) -> Iterator[str]:
     if not one.shows(_CALLS):
         yield "no record of calls (protocol-distro at INFO)."
-    if not one.shows(_APPLIES):
+    if not one.shows_copies:
         yield "no record of clients received (naming-distro at INFO): native or synced, and revisions, are not shown."
-    elif not one.has_revisions:
+    elif one.facts[What.APPLY] and not one.has_revisions:
         yield "revisions are not logged (from 2.1.2 on)."
     if not one.shows(_CONTENT):
         yield "no record of clients and services (naming-server at INFO): what a client publishes is not shown."
