@@ -2,8 +2,8 @@
 
 Every logger of the node is made here. Those named like the files of a real server (LOG_FILES) write that server's
 lines; `distro_impl.…` are our own, of what a server has no words for. Whatever a stranger has sent may stand in a line,
-and such lines are read by programs: so a text keeps to its line and to a length, and lines of our own that are all
-alike are limited to a rate, after which their number is told. Lines about a node carry `node`, `event`, `client` and
+and such lines are read by programs: so a text keeps to its line and to a length, and complaints that are all alike
+are limited to a rate, after which their number is told. Lines about a node carry `node`, `event`, `client` and
 `peer` beside their text, which the JSON form shows as fields. Source of the layout: docs/protocol #log-lines.
 """
 
@@ -35,6 +35,9 @@ LOG_FILES = (
     "plugin-control-connection",
 )
 """Names of loggers, and of files of a real server without `.log`."""
+
+FACTS = frozenset(LOG_FILES) - {"remote-digest"}
+"""What they say is not limited, for readers count it; but traces are, and what any connection can bring about."""
 
 OWN, OWN_FILE = "distro_impl", "nacos"
 """Under this logger all of our own stand, and here their lines go; a real server has a file of that name too."""
@@ -101,7 +104,8 @@ class _Rate(logging.Filter):
         self._counts: dict[str, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING:
+        is_fact = record.name in FACTS and not record.exc_info
+        if record.levelno < logging.WARNING or is_fact:
             return True
         began, count = self._counts.get(str(record.msg), (record.created, 0))
         if record.created - began >= 1:
@@ -118,8 +122,7 @@ def logger(name: str) -> logging.Logger:
     if not any(isinstance(each, _Values) for each in found.filters):
         if name in LOG_FILES:
             found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
-        else:
-            found.addFilter(_Rate())
+        found.addFilter(_Rate())
         found.addFilter(_Values())
     return found
 

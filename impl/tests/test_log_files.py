@@ -37,6 +37,7 @@ VALUES = (
     (r"\d{4}-\d\d-\d\d [\d:,.]+ ", ""),
     (r"DistroKey\{[^}]*\}", "KEY"),
     (r"Service\{[^}]*\}", "SERVICE"),
+    (r"connection=Connection\{.*\}\}\} $", "connection=CONNECTION"),
     (r"\[Member\{.*", "MEMBERS"),
     (r"\[[\d.:, ]*\]", "ADDRESSES"),
     (r"\d{13}_[\d.]+_\d+", "CLIENT"),
@@ -48,6 +49,7 @@ VALUES = (
 )
 
 
+REGISTERED = "new connection registered successfully, connectionId = CLIENT,connection=CONNECTION"
 JUDGED = "ADDRESS@DEFAULT@web, region: unknown"
 DELAYS, SIZES = "all delay time Nms", "originalSize=N, DataSize=N"
 
@@ -110,6 +112,8 @@ async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO")
     await lab.leave(run, client)
     run.link(0, 1).cut = True
     await run.clock.advance(5_000)
+    await subscriber.ask("NobodyKnowsRequest", {})
+    await lab.raw(first.config.sdk_target, source="sdk").ask("HealthCheckRequest", {})
     return run
 
 
@@ -143,12 +147,20 @@ LINES = {
         ("naming-push", f"INFO [PUSH-SUCC] Nms, {DELAYS} for subscriber ADDRESS, SERVICE, {SIZES}"),
         ("naming-push", "ERROR [PUSH-FAIL] Nms, SERVICE, reason=no acknowledgement, target=ADDRESS"),
         ("naming-push", "INFO [PUSH] Task merge for SERVICE"),
+        ("remote-digest", "INFO Connection transportReady,connectionId = CLIENT "),
+        ("remote-digest", "INFO Connection transportTerminated,connectionId = CLIENT "),
+        ("remote-digest", "WARN [grpc] No handler for request type : NobodyKnowsRequest :"),
+        ("remote-digest", "WARN [grpc] Invalid connection Id ,connection [CLIENT] is un registered ,"),
+        ("plugin-control-connection", f"INFO {REGISTERED}"),
+        ("plugin-control-connection", "INFO [CLIENT]Connection unregistered successfully. "),
         ("naming-performance", "INFO DISTRO:|N|N|N|"),
         ("naming-performance", "INFO PERFORMANCE:|N|N|N|N|N|N|N"),
         ("naming-distro", "INFO [Client-Add] Received distro client sync data CLIENT, revision=N"),
     },
     NACOS_2_0_4: {
         ("nacos-cluster", "WARN [serverlist] updated to : MEMBERS"),
+        ("remote-digest", f"INFO {REGISTERED}"),
+        ("remote-digest", "INFO [CLIENT]Connection unregistered successfully. "),
         ("naming-performance", "INFO DISTRO:|N|N|N|N|N|"),
         ("naming-distro", "INFO [Client-Add] Received distro client sync data CLIENT"),
     },

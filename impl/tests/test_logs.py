@@ -14,8 +14,16 @@ from impl_lab import NACOS_2_2_4, STRICT, Lab, errors_logged
 
 import distro_impl
 from distro_impl import Profile
-from distro_impl.logs import LogFormat, log_to, logger
+from distro_impl.logs import LOG_FILES, LogFormat, log_to, logger
 from distro_impl.naming.service_manager import ServiceManager
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> None:
+    """What an earlier test logged in the same second does not count."""
+    for each in map(logging.getLogger, LOG_FILES):
+        for limiter in each.filters:
+            getattr(limiter, "_counts", {}).clear()
 
 
 @pytest.fixture

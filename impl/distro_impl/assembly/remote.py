@@ -21,6 +21,7 @@ from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.options import GrpcServerOptions
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.connection import Connection
+from distro_impl.remote.connection_log import ConnectionLog
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.handlers import CORE_HANDLERS, Handler
@@ -54,7 +55,8 @@ class Remote:
             if clock.is_running:
                 naming.clients.delete(connection.id, NodeEventKind.CLIENT_DISCONNECTED)
 
-        connections = ConnectionManager(clock, profile, core.config.connection_limits, connected, disconnected)
+        log = ConnectionLog(core.config.address, profile)
+        connections = ConnectionManager(clock, profile, core.config.connection_limits, connected, disconnected, log)
         ejector = ConnectionEjector(clock, profile, connections)
         return cls(
             core=core,

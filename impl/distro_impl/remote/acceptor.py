@@ -116,9 +116,11 @@ class RequestAcceptor:
             )
         handler = self._handlers.get(type_name)
         if handler is None:
+            self._connections.log.no_handler(type_name)
             raise NacosError(NO_HANDLER, "RequestHandler Not Found")
         connection = self._connections.get(connection_id)
         if connection is None:
+            self._connections.log.not_registered(connection_id)
             raise NacosError(UN_REGISTER, "Connection is unregistered.")
         try:
             body, headers = read_body(payload)

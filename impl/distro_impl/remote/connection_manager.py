@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 from distro_impl.clocks.clock import Clock, Waiting
 from distro_impl.limits import ConnectionLimits, SdkCounts
-from distro_impl.logs import logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionBusyError
+from distro_impl.remote.connection_log import ConnectionLog
 from distro_protos import Json, encode
 
 MAX_IDS_WITHOUT_STREAM = 10_000
@@ -27,8 +27,6 @@ RESET_TIMEOUT_MS = 3_000
 
 PeerKey = tuple[int, str]
 """(port of the server, `context.peer()`): one address may have a transport to each of our two servers."""
-
-log = logger(__name__)
 
 
 class _Transport:
@@ -51,9 +49,10 @@ class ConnectionManager:
         limits: ConnectionLimits,
         connected: Callable[[Connection], None],
         disconnected: Callable[[Connection], None],
+        log: ConnectionLog,
     ) -> None:
         self._clock, self._profile, self._connected, self._disconnected = clock, profile, connected, disconnected
-        self.limits = limits
+        self.limits, self.log = limits, log
         self.keeps_clients = False
         """Whether the end of a connection has no consequences any more: the node itself is about to end."""
         self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream
@@ -82,6 +81,7 @@ class ConnectionManager:
         if transport is None:
             transport = self._transports[peer] = _Transport(self.id_of(peer))
             del self._ids[peer]
+            self.log.transport_ready(transport.connection_id)
         transport.streams += 1
         return transport.connection_id
 
@@ -91,6 +91,7 @@ class ConnectionManager:
         transport.streams -= 1
         if not transport.streams:
             del self._transports[peer]
+            self.log.transport_terminated(transport.connection_id)
             self.unregister(transport.connection_id)
 
     # Registration
@@ -114,10 +115,11 @@ class ConnectionManager:
             return True
         refusal = self.limits.refusal(connection.meta, self._sdks)
         if refusal is not None:
-            log.warning("[%s]Connection register fail,reason: %s", connection.id, refusal)
+            self.log.register_failed(connection.id, refusal)
             return False
         self._connections[connection.id] = connection
         self._sdks.add(connection.meta)
+        self.log.registered(connection.meta)
         self._connected(connection)
         return True
 
@@ -127,6 +129,7 @@ class ConnectionManager:
         if connection is None:
             return
         self._sdks.remove(connection.meta)
+        self.log.unregistered(connection_id)
         connection.close()
         if not self.keeps_clients:
             self._disconnected(connection)
