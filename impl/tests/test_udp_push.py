@@ -15,9 +15,10 @@ import pytest
 from http_lab import Web
 from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, REAL_TIMEOUT_S, Lab, Run
 
-from distro_impl import VirtualClock
+from distro_impl import NotSettledError, VirtualClock, free_main_ports
 from distro_impl.naming.push import PushRecord
 from distro_impl.naming.udp_push import ACK_TIMEOUT_MS, UdpPushService
+from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json
 
 pytestmark = pytest.mark.wire
@@ -55,6 +56,39 @@ class Listener:
 
     def close(self) -> None:
         self._socket.close()
+
+
+class SlowListener(asyncio.DatagramProtocol):
+    """A client that takes its real time over each answer, and says when it has given it."""
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self._transport: asyncio.DatagramTransport
+        self._answers: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> int:
+        """The port."""
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+        port: int = self._transport.get_extra_info("sockname")[1]
+        self._receiver = Receiver(("127.0.0.1", port))
+        return port
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self.packets += 1
+        self._answers.add(asyncio.create_task(self._answer(data, addr)))
+
+    async def _answer(self, data: bytes, addr: tuple[str, int]) -> None:
+        await asyncio.sleep(0.1)
+        packet = json.loads(data if data.startswith(b"{") else gzip.decompress(data))
+        sent_to(addr)
+        said = {"type": "push-ack", "lastRefTime": str(packet["lastRefTime"]), "data": ""}
+        self._transport.sendto(json.dumps(said).encode(), addr)
+        self._receiver.consumed()
+
+    def close(self) -> None:
+        self._receiver.close()
+        self._transport.close()
 
 
 @pytest.fixture
@@ -219,3 +253,28 @@ async def test_a_list_that_no_packet_holds_is_not_pushed() -> None:
     incompressible = random.Random(1).randbytes(100_000).hex()
     assert not await pushes.push("127.0.0.1:9#true", {"name": incompressible})
     await pushes.close()
+
+
+async def test_who_acknowledges_is_told_once_however_slow_it_is() -> None:
+    """Packets are work until they are consumed: virtual time does not run away while one is under way."""
+    clock, slow = VirtualClock(), SlowListener()
+    pushes = UdpPushService(clock)
+    acknowledged = clock.spawn(pushes.push(f"127.0.0.1:{await slow.open()}#true", {"name": "web"}), "push")
+    await clock.advance(60_000)
+    assert (await acknowledged, slow.packets) == (True, 1)
+    await pushes.close()
+    slow.close()
+
+
+async def test_who_falls_mute_does_not_hold_up_time() -> None:
+    clock, address = VirtualClock(), ("127.0.0.1", free_main_ports(1)[0])
+    mute = Receiver(address)
+    pushes = UdpPushService(clock)
+    acknowledged = clock.spawn(pushes.push(f"127.0.0.1:{address[1]}#true", {"name": "web"}), "push")
+    with pytest.raises(NotSettledError, match=r"datagrams to 127\.0\.0\.1"):
+        await clock.settle(0.2)
+    mute.falls_mute()
+    await clock.advance(60_000)
+    assert not await acknowledged
+    await pushes.close()
+    mute.close()

@@ -10,6 +10,7 @@ import gzip
 import json
 from typing import Any, Self
 
+from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json
 
 _GZIP = b"\x1f\x8b"
@@ -24,12 +25,14 @@ class UdpClient(asyncio.DatagramProtocol):
         self.packets: list[tuple[bytes, Address]] = []
         self.told = 0
         self._transport: asyncio.DatagramTransport | None = None
+        self._receiver: Receiver | None = None
 
     @classmethod
     async def open(cls, name: str) -> Self:
         client = cls(name)
         loop = asyncio.get_running_loop()
         client._transport, _ = await loop.create_datagram_endpoint(lambda: client, local_addr=("127.0.0.1", 0))
+        client._receiver = Receiver(("127.0.0.1", client.port))
         return client
 
     @property
@@ -40,17 +43,22 @@ class UdpClient(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         self.packets.append((data, addr))
+        if self._receiver is not None:
+            self._receiver.consumed()
 
     def acknowledge(self) -> None:
         """The packet that came last."""
         if self.packets and self._transport is not None:
             data, node = self.packets[-1]
+            sent_to(node)
             number = str(opened(data)["message"].get("lastRefTime"))
             self._transport.sendto(json.dumps({"type": "push-ack", "lastRefTime": number, "data": ""}).encode(), node)
 
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+        if self._receiver is not None:
+            self._receiver.close()
 
 
 def opened(packet: bytes) -> Json:

@@ -16,10 +16,11 @@ import re
 import socket
 from collections.abc import Mapping
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.clocks.clock import Clock, Waiting
 from distro_impl.logs import logger
 from distro_impl.naming.ip_port_client import responsible_tag
 from distro_impl.ports import MAX_PORT
+from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json, read_json
 
 PACKET, ACKNOWLEDGEMENT = "dom", "push-ack"
@@ -71,10 +72,11 @@ class UdpPushService(asyncio.DatagramProtocol):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._opening: asyncio.Task[asyncio.DatagramTransport | None] | None = None
-        self._acks: dict[tuple[Address, str], asyncio.Future[bool]] = {}
+        self._acks: dict[tuple[Address, str], Waiting[bool]] = {}
+        self._receiver: Receiver | None = None
 
     async def push(self, client_id: str, service_info: Json) -> bool:
-        """Whether the client `ip:port#true` acknowledged. Waiting for it is not work of the node."""
+        """Whether the client `ip:port#true` acknowledged. Waiting for that is not work, a packet under way may be."""
         number = str(self._clock.unique_ms())
         packet = _packet(number, service_info)
         transport = await self._transport()
@@ -84,8 +86,10 @@ class UdpPushService(asyncio.DatagramProtocol):
         address = ip, int(port)
         try:
             for _ in range(TRIES):
-                ack = self._acks[address, number] = asyncio.get_running_loop().create_future()
+                ack = self._acks[address, number] = Waiting[bool](self._clock)
+                sent_to(address, self._clock)
                 transport.sendto(packet, address)
+                self._receiver = self._receiver or _receiver(transport, self._clock)
                 if await self._arrives(ack):
                     return True
             return False
@@ -96,8 +100,15 @@ class UdpPushService(asyncio.DatagramProtocol):
         transport = await self._opening if self._opening is not None else None
         if transport is not None:
             transport.close()
+        if self._receiver is not None:
+            self._receiver.close()
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
+        self._receive(data, addr)
+        if self._receiver is not None:
+            self._receiver.consumed()
+
+    def _receive(self, data: bytes, addr: Address) -> None:
         """Anybody can send anything here."""
         try:
             said = read_json(data)
@@ -105,15 +116,14 @@ class UdpPushService(asyncio.DatagramProtocol):
             return
         if isinstance(said, dict) and said.get("type") == ACKNOWLEDGEMENT:
             ack = self._acks.get((addr, str(said.get("lastRefTime"))))
-            if ack is not None and not ack.done():
-                ack.set_result(True)
+            if ack is not None:
+                ack.give(True)
 
-    async def _arrives(self, ack: asyncio.Future[bool]) -> bool:
-        with self._clock.parked():
-            try:
-                return await self._clock.wait_for(ack, ACK_TIMEOUT_MS)
-            except TimeoutError:
-                return False
+    async def _arrives(self, ack: Waiting[bool]) -> bool:
+        try:
+            return await self._clock.wait_for(ack.taken(), ACK_TIMEOUT_MS)
+        except TimeoutError:
+            return False
 
     async def _transport(self) -> asyncio.DatagramTransport | None:
         if self._opening is None:
@@ -130,6 +140,12 @@ class UdpPushService(asyncio.DatagramProtocol):
             self._opening = None
             return None
         return transport
+
+
+def _receiver(transport: asyncio.DatagramTransport, clock: Clock) -> Receiver:
+    """The socket has a port as soon as it has sent something."""
+    bound: socket.socket = transport.get_extra_info("socket")
+    return Receiver(("127.0.0.1", bound.getsockname()[1]), clock)
 
 
 def _packet(number: str, service_info: Json) -> bytes:
