@@ -19,7 +19,7 @@ from distro_conformance.event_loop import new_event_loop
 from distro_conformance.language import replay as runner
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import Replay, replay
-from distro_conformance.language.text import parse, read
+from distro_conformance.language.text import ScenarioError, parse, read
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_model.actions import Connect, Register
@@ -262,5 +262,5 @@ def test_what_the_words_say_happens_on_nodes(text: str) -> None:
 
 
 def test_a_request_that_is_not_there_cannot_be_decided() -> None:
-    with pytest.raises(TargetError, match="'deliver a->b CHANGE': no such message waits on the link"):
+    with pytest.raises(ScenarioError, match="'deliver a->b CHANGE' makes no sense here: no such request waits"):
         replay(parse("nodes a b\nhold a->b\ndeliver a->b CHANGE"), target="embedded")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.nacos import RealTimeCluster
@@ -17,8 +17,6 @@ from distro_conformance.node.player import NAMESPACE
 from distro_conformance.targets.nacos import get
 from distro_conformance.verdict import TargetError, UsageError
 from distro_model.actions import Action, Crash, ListMembers, OverHttp, Pause, Restart, Resume
-from distro_model.clock import View
-from distro_traces.content import Replica
 
 OWN_NAMESPACE = "distrocheck"
 _NODES, _STATE = "/nacos/v1/core/cluster/nodes", "/nacos/v1/console/server/state"
@@ -60,6 +58,7 @@ class AttachCluster(RealTimeCluster):
         if not self.addresses or wrong:
             raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{addresses}'")
         self.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
+        self.only_own = True
 
     def cannot(self, action: Action) -> str | None:
         match action:
@@ -80,9 +79,6 @@ class AttachCluster(RealTimeCluster):
 
     async def _until_all_up(self) -> None:
         """In which state it is, is what one wants to see."""
-
-    def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        return super()._by_name(replica for replica in replicas if replica.client in self._client_names)
 
 
 def asked_profile(address: str) -> str:

@@ -122,6 +122,8 @@ class WiredCluster:
         self.up: tuple[str, ...] = ()
         self.clock: Clock = RealClock()
         self.namespace = NAMESPACE
+        self.only_own = False
+        """Whether `observe` leaves out clients that this run did not make."""
         self.traffic = TrafficLog(self.client_name)
         self.journal: TraceJournal | None = None
         self._recorder = recorder
@@ -198,6 +200,11 @@ class WiredCluster:
         self._probes, self._clients, self.up = {}, {}, ()
         if self._recorder is not None:
             self._recorder.close()
+
+    async def forget_clients(self) -> None:
+        """All of them leave, and nobody is called by their names any more: the next run has its own."""
+        await asyncio.gather(*(client.connection.close() for client in self._clients.values()))
+        self._clients, self._client_names, self._snapshots = {}, {}, {}
 
     # What lockstep looks at besides
 
@@ -447,12 +454,16 @@ class WiredCluster:
         reply = decode(payload)
         if outcome_of(reply) is Outcome.FAIL:  # it has not loaded yet, and says so
             return self._by_name(await self._queried(name))
-        held = self._by_name(read_snapshot(reply))
+        try:
+            held = self._by_name(read_snapshot(reply))
+        except ValueError as error:
+            raise TargetError(f"{name} cannot be read: {error}") from error
         self._snapshots[name] = payload.body.value, held
         return held
 
     def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in replicas}
+        seen = [each for each in replicas if not self.only_own or each.client in self._client_names]
+        return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in seen}
 
     async def _queried(self, name: str) -> tuple[Replica, ...]:
         probe = await self._probe(name)

@@ -19,9 +19,10 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.language.expectations import ExpectModel
-from distro_conformance.language.text import Scenario, build
+from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
+from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
+from distro_conformance.walks.elsewhere import AGREE_WITHIN_MS, Elsewhere
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, LockstepMachine
@@ -41,6 +42,8 @@ SHRINK_SECONDS = 20.0
 class HuntOptions:
     """What is driven, how long, and where recordings of the runs go (None: nowhere)."""
 
+    target: str = "embedded"
+    """Embedded nodes are compared with the model after each step; any other cluster has to agree in the end."""
     profile: str = "strict"
     mutant: str | None = None
     seconds: float = 20.0
@@ -55,6 +58,10 @@ class HuntOptions:
     """Where failures are kept; they are replayed first."""
     transport: Carrier | None = None
     """None: most rounds of runs in memory, some over gRPC."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        return self.target != "embedded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,8 @@ class _Tally:
 
     def is_enough(self, options: HuntOptions) -> bool:
         """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
-        return self.failing is not None or (options.runs_max is not None and self.runs >= options.runs_max)
+        is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
+        return self.failing is not None or is_late or (options.runs_max is not None and self.runs >= options.runs_max)
 
 
 def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
@@ -131,27 +139,44 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     began_s = time.monotonic()
     tally = _Tally(began_s, on_progress)
 
-    def start() -> Lockstep | None:
+    def start() -> Lockstep | Elsewhere | None:
         if tally.is_enough(options):
             return None
-        return Lockstep(NODES, options.profile, options.mutant, _recorder(options, tally.runs), wire=tally.wire)
+        return elsewhere or Lockstep(
+            NODES, options.profile, options.mutant, _recorder(options, tally.runs), wire=tally.wire
+        )
 
-    if kept := _kept(options, began_s):
+    if kept := None if options.is_elsewhere else _kept(options, began_s):
         seconds = time.monotonic() - began_s
         return Hunt(options, kept.steps, 1, steps_over(tally.steps_over), seconds, kept)
+    elsewhere = Elsewhere(options.target, None, NODES, on_progress) if options.is_elsewhere else None
     beginnings = _beginnings(options)
-    for round_number in count():
-        seed = options.seed * 1_000 + round_number
-        tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
-        members = {"start": staticmethod(start), "on_end": staticmethod(tally.ended), "beginnings": beginnings}
-        _round(hypothesis.seed(seed)(type("Walk", (LockstepMachine,), members)), options, tally)
-        if tally.failing or tally.is_enough(options) or time.monotonic() - began_s > options.seconds:
-            break
+    try:
+        _rounds(options, tally, start, beginnings)
+    finally:
+        if elsewhere is not None:
+            elsewhere.stop()
     failure = _failure(options, tally)
     if failure and options.database:
         keep(options.database, failure.scenario, f"lockstep-{options.mutant or options.profile}-{options.seed}")
     seconds = time.monotonic() - began_s
     return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure)
+
+
+def _rounds(
+    options: HuntOptions,
+    tally: _Tally,
+    start: Callable[[], Lockstep | Elsewhere | None],
+    beginnings: Sequence[Sequence[Action]],
+) -> None:
+    """Until something fails or the budget is used."""
+    for round_number in count():
+        seed = options.seed * 1_000 + round_number
+        tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
+        members = {"start": staticmethod(start), "on_end": staticmethod(tally.ended), "beginnings": beginnings}
+        _round(hypothesis.seed(seed)(type("Walk", (LockstepMachine,), members)), options, tally)
+        if tally.is_enough(options) or time.monotonic() - tally.began_s > options.seconds:
+            break
 
 
 def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
@@ -165,7 +190,7 @@ def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
 
 
 def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
-    if not options.rare_starts:
+    if not options.rare_starts or options.is_elsewhere:
         return ()
     from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 
@@ -210,6 +235,11 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
     if tally.failing is None or tally.first_failure is None:
         return None
     actions, error = tally.failing
+    if options.is_elsewhere:
+        comment = f"Found on {options.target}, seed {options.seed}: {error}\nReplay it with --target {options.target}."
+        steps: list[Step] = [*actions, Expect(AllAgree(), AGREE_WITHIN_MS)]
+        scenario = build(steps, nodes=NODES, comment=comment)
+        return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
     run = Run(NODES, tuple(actions))
     on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried)
     small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None

@@ -41,6 +41,10 @@ class Lockstep:
     def forbidden(self, action: Action) -> str | None:
         return self.cluster.forbidden(action)
 
+    def suited(self, action: Action) -> Action | None:
+        """The action as it is done here; None when it cannot be done."""
+        return action
+
     def perform(self, action: Action) -> None:
         event_loop().run_until_complete(self.cluster.perform(action))
 

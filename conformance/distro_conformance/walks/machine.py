@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.text import OPERATIONS
+from distro_conformance.walks.elsewhere import Elsewhere
 from distro_conformance.walks.lockstep import Lockstep
 from distro_model.actions import (
     Action,
@@ -74,7 +75,7 @@ class LockstepMachine(RuleBasedStateMachine):
     Every third run or so goes on from one of `beginnings`.
     """
 
-    start: Callable[[], Lockstep | None]
+    start: Callable[[], Lockstep | Elsewhere | None]
     on_end: Callable[[list[Action], BaseException | None], None]
     beginnings: Sequence[Sequence[Action]] = ()
 
@@ -98,11 +99,12 @@ class LockstepMachine(RuleBasedStateMachine):
         self.outlasted_lease = False
 
     def perform(self, action: Action) -> None:
-        if self.lockstep is None:
+        suited = self.lockstep.suited(action) if self.lockstep is not None else None
+        if self.lockstep is None or suited is None:
             return
-        self.done.append(action)
+        self.done.append(suited)
         try:
-            self.lockstep.perform(action)
+            self.lockstep.perform(suited)
         except BaseException as error:
             self.failure = error
             raise
@@ -311,11 +313,14 @@ class LockstepMachine(RuleBasedStateMachine):
         try:
             if self.failure is None:
                 self._come_to_rest(self.lockstep)
+        except DivergedError as error:
+            self.failure = error
+            raise
         finally:
             self.lockstep.close()
             type(self).on_end(self.done, self.failure)
 
-    def _come_to_rest(self, lockstep: Lockstep) -> None:
+    def _come_to_rest(self, lockstep: Lockstep | Elsewhere) -> None:
         while self.held:
             self.perform(Release(*self.held.pop()))
         while self.cut:
