@@ -16,6 +16,7 @@ from distro_impl import Node, VirtualClock
 from distro_impl.limits import UNLIMITED
 from distro_impl.naming.client import Client
 from distro_impl.remote.connection import Connection
+from distro_impl.remote.connection_log import ConnectionLog
 from distro_impl.remote.connection_manager import MAX_IDS_WITHOUT_STREAM, ConnectionManager
 
 pytestmark = pytest.mark.wire
@@ -80,7 +81,8 @@ async def test_nothing_is_left_of_those_who_treated_a_node_badly(lab: Lab, caplo
 
 def test_ids_of_transports_without_a_stream_are_forgotten_the_oldest_first() -> None:
     """Nobody tells when such a transport ends. One with a stream keeps its id."""
-    connections = ConnectionManager(VirtualClock(), STRICT, UNLIMITED, lambda _: None, lambda _: None)
+    log = ConnectionLog("a:1", STRICT)
+    connections = ConnectionManager(VirtualClock(), STRICT, UNLIMITED, lambda _: None, lambda _: None, log)
     silent, streaming = (1, "ipv4:10.0.0.1:1"), (1, "ipv4:10.0.0.1:2")
     silent_id, streaming_id = connections.id_of(silent), connections.stream_opened(streaming)
     for number in range(MAX_IDS_WITHOUT_STREAM):
