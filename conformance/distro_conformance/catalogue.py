@@ -62,7 +62,12 @@ def _invariants() -> tuple[Entry, ...]:
         if name in PROPERTIES:
             details["in the model"] = f"{PROPERTIES[name].kind}: {PROPERTIES[name].sentence}"
         if name in INVARIANTS:
-            details["on traces"] = INVARIANTS[name].text
+            on_traces = INVARIANTS[name]
+            details["on traces"] = on_traces.text
+            details["judged by"] = f"({', '.join(on_traces.key)}), from {on_traces.needs}" + (
+                ", at checkpoints" if on_traces.needs_checkpoint else ""
+            )
+            details["exchanges"] = "the one that all share" if on_traces.find else "none: the nodes' own rows"
         breaks = [f"releases {cause.releases} ({cause.bug})" for cause in CAUSES if name in cause.breaks]
         if breaks:
             details["known to be broken by"] = ", ".join(breaks)

@@ -1,47 +1,39 @@
 """`check`: recorded traces in, one verdict out.
 
-The rows are parsed once, shuffled once by (run, client) and kept; every invariant and the convergence times work on
-that. What comes back to the driver is counted or bounded. Three verdicts: `violates` when an invariant is broken in a
-way that is not a known failure of the run's profile; `inconclusive` when none is, but something needed to say so is
-missing (rows in quarantine or gone, no checkpoint, no event); else `conforms`.
+A look at the nodes (`facts`), one shuffle of the rows as numbers in which every invariant looks for what is wrong, and
+the texts of those clients alone in which something is (`judge`). What comes back to the driver is counted or bounded.
+Three verdicts: `violates` when an invariant is broken in a way that is not a known failure of the run's profile;
+`inconclusive` when none is, but something needed to say so is missing (rows in quarantine or gone, no checkpoint, no
+event); else `conforms`.
+An invariant for which not enough was observed is `not-judged`, and leaves the whole open only when it was asked for by
+name.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.convergence import convergence, slowest, summary
+from distro_spark.convergence import convergence as measured
 from distro_spark.errors import UnknownInvariantError
-from distro_spark.history import Trace, is_one_of, stretches
+from distro_spark.facts import Overview, overview
 from distro_spark.invariants import INVARIANTS, Invariant
-from distro_spark.known import with_known
+from distro_spark.judge import TOLD_MAX, Suspect, first_of_each_run, suspects, told, told_of_nodes
 from distro_spark.load import CUT, Loaded, load
-from distro_spark.result import (
-    CheckResult,
-    CutFile,
-    InvariantResult,
-    Judgement,
-    Misfit,
-    Verdict,
-    Violation,
-    change_time,
-    violation,
-)
+from distro_spark.result import CheckResult, CutFile, InvariantResult, Judgement, Misfit, Verdict, Violation, violation
 from distro_traces.errors import TraceError
-from distro_traces.event import COLUMNS, Kind
+from distro_traces.header import Header
 
 VIOLATIONS_MAX = 200
 """Listed per invariant; further ones are only counted."""
-
-CHANGES_MAX = 200
 
 
 def check(
@@ -50,54 +42,45 @@ def check(
     *,
     invariants: Sequence[str] | None = None,
     allow_quarantined: bool = False,
+    convergence: bool = False,
 ) -> CheckResult:
     """Evaluate `invariants` (all that are registered, unless named) over the traces at `paths`.
 
-    `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. Raises the
-    TraceError family when a trace cannot be used at all, UnknownInvariantError.
+    `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
+    measure how long changes took to be everywhere, which costs a second look at every row. Raises the TraceError
+    family when a trace cannot be used at all, UnknownInvariantError.
     """
     began = time.perf_counter()
     chosen = _chosen(invariants)
     loaded = load(session, [paths] if isinstance(paths, Path | str) else paths)
-    with _one_line_errors(), _kept(loaded) as (trace, misfits):
-        overview = _overview(trace.events)
-        misfit_rows = int(misfits.get["misfits"])
-        quarantine, cuts = _quarantine(loaded) if misfit_rows > loaded.headers else ((), _cuts_at_rest(loaded))
-        judged = [_judge(each, trace, overview) for each in chosen]
-        times = slowest(convergence(trace)).persist()
-        totals = summary(times)
-        changes = times.orderBy(F.desc_nulls_first("ms"), "run", "event.at_ms", "client").limit(CHANGES_MAX).collect()
-        times.unpersist()
+    headers = {source.header.run: source.header for source in loaded.sources}
+    with _one_line_errors():
+        seen = overview(loaded.rows, headers)
+        quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))
+        judged, listed = _judged(session, loaded.events, seen, headers, chosen)
+        times, changes = measured(session, loaded.events, seen) if convergence else (None, ())
     quarantined = sum(misfit.rows for misfit in quarantine)
-    missing = max(0, overview.gaps - quarantined)
-    reasons = tuple(_doubts(overview, 0 if allow_quarantined else quarantined, missing, chosen))
+    missing = max(0, seen.missing - quarantined)
+    reasons = tuple(_doubts(seen, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
     return CheckResult(
-        verdict=_verdict([result for result, _ in judged], reasons),
+        verdict=_verdict(judged, reasons),
         reasons=reasons,
-        runs=len(loaded.sources),
-        runs_with_checkpoint=overview.runs - len(overview.runs_without_checkpoint),
-        events=overview.events,
+        runs=len(headers),
+        runs_with_checkpoint=len(seen.runs) - len(seen.runs_without_checkpoint),
+        events=seen.events,
         quarantined=quarantined,
         quarantine=quarantine,
         cuts=cuts,
         missing=missing,
-        invariants=tuple(result for result, _ in judged),
-        violations=tuple(violation for _, listed in judged for violation in listed),
-        violations_left_out=sum(result.violations + result.known - len(listed) for result, listed in judged),
-        convergence=totals,
-        changes=tuple(change_time(row) for row in changes),
-        changes_left_out=totals.count + totals.unconverged - len(changes),
+        doubled=seen.doubled,
+        invariants=judged,
+        violations=listed,
+        violations_left_out=sum(each.violations + each.known for each in judged) - len(listed),
+        convergence=times,
+        changes=changes,
+        changes_left_out=0 if times is None else times.count + times.unconverged - len(changes),
         seconds=time.perf_counter() - began,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Overview:
-    events: int
-    gaps: int  # rows that the sequence numbers promise and the trace has not
-    runs: int
-    runs_without_checkpoint: tuple[str, ...]
-    profiles: tuple[str, ...]
 
 
 def _chosen(names: Sequence[str] | None) -> list[Invariant]:
@@ -107,39 +90,72 @@ def _chosen(names: Sequence[str] | None) -> list[Invariant]:
     return [INVARIANTS[name] for name in names or INVARIANTS]
 
 
-@contextmanager
-def _kept(loaded: Loaded) -> Iterator[tuple[Trace, Observation]]:
-    """The trace, lying together by (run, client), and the count of all other rows once a job has run over them."""
-    observation = Observation("rows")
-    rows = loaded.rows.observe(observation, F.count_if(F.col("reason").isNotNull()).alias("misfits"))
-    events = rows.where("reason is null").select(*COLUMNS, "profile").repartition("run", "client").persist()
-    history = stretches(events).persist()
-    try:
-        yield Trace(events, history), observation
-    finally:
-        history.unpersist()
-        events.unpersist()
+def _judged(
+    session: SparkSession,
+    events: DataFrame,
+    seen: Overview,
+    headers: Mapping[str, Header],
+    chosen: Sequence[Invariant],
+) -> tuple[tuple[InvariantResult, ...], tuple[Violation, ...]]:
+    """What each invariant found, and the violations that are listed."""
+    began = time.perf_counter()
+    found: defaultdict[str, list[Suspect]] = defaultdict(list)
+    for suspect in suspects(session, events, seen, chosen) if seen.client_rows else ():
+        found[list(INVARIANTS)[suspect.invariant]].append(suspect)
+    listed = {name: first_of_each_run([s for s in each if s.key is not None], TOLD_MAX) for name, each in found.items()}
+    profiles = {run: header.profile for run, header in headers.items()}
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    if found:
+        wanted = [suspect for each in listed.values() for suspect in each]
+        for row in told(session, events, seen, profiles, wanted).toArrow().to_pylist():
+            rows[row["invariant"]].append(row)
+    for row in told_of_nodes(seen, profiles, chosen):
+        rows[row["invariant"]].append(row)
+    seconds = (time.perf_counter() - began) / len(chosen)
+    results, violations = [], []
+    for each in chosen:
+        clients = sum(suspect.run if suspect.key is None else 1 for suspect in found[each.name])
+        not_told = clients - len(listed.get(each.name, ()))
+        result = _result(each, rows[each.name], clients, not_told, seen, profiles, seconds)
+        results.append(result)
+        violations += _in_order(rows[each.name])[:VIOLATIONS_MAX]
+    return tuple(results), tuple(violation(row) for row in violations)
 
 
-def _overview(events: DataFrame) -> _Overview:
-    by_node = events.groupBy("run", "node").agg(
-        F.count("*").alias("rows"),
-        F.max("seq").alias("last"),
-        F.max(is_one_of(Kind.CHECKPOINT)).alias("checked"),
-        F.first("profile").alias("profile"),
-    )
-    by_run = by_node.groupBy("run", "profile").agg(
-        F.sum("rows").alias("events"),
-        F.sum(F.greatest(F.col("last") - F.col("rows"), F.lit(0))).alias("gaps"),
-        F.max("checked").alias("checked"),
-    )
-    rows = by_run.collect()
-    return _Overview(
-        sum(row["events"] for row in rows),
-        sum(row["gaps"] for row in rows),
-        len(rows),
-        tuple(sorted(row["run"] for row in rows if not row["checked"])),
-        tuple(sorted({row["profile"] for row in rows})),
+def _result(
+    invariant: Invariant,
+    rows: Sequence[Mapping[str, Any]],
+    clients: int,
+    not_told: int,
+    seen: Overview,
+    profiles: Mapping[str, str],
+    seconds: float,
+) -> InvariantResult:
+    known = sum(row["count"] for row in rows if row["known"] is not None)
+    count = sum(row["count"] for row in rows) - known + not_told
+    undecided = seen.undecided(invariant.name)
+    verdict = _judgement(invariant, seen, profiles, count, known)
+    return InvariantResult(invariant.name, invariant.text, verdict, count, known, seconds, clients, undecided)
+
+
+def _judgement(
+    invariant: Invariant, seen: Overview, profiles: Mapping[str, str], violations: int, known: int
+) -> Judgement:
+    if violations:
+        return "violates"
+    if seen.events and not any(invariant.applies_to(profiles[run]) for run in seen.runs):
+        return "not-applicable"
+    nobody = seen.undecided(invariant.name) == len(seen.nodes)
+    if nobody or (invariant.needs_checkpoint and seen.runs_without_checkpoint):
+        return "not-judged"
+    return "known" if known else "conforms"
+
+
+def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """News first."""
+    return sorted(
+        rows,
+        key=lambda row: (row["known"] or "", row["run"], row["first_at_ms"], row["client"], row["node"]),
     )
 
 
@@ -163,49 +179,32 @@ def _cuts_at_rest(loaded: Loaded) -> tuple[CutFile, ...]:
     return tuple(CutFile(str(source.path), source.cut.line) for source in loaded.sources if source.cut is not None)
 
 
-def _judge(invariant: Invariant, trace: Trace, overview: _Overview) -> tuple[InvariantResult, list[Violation]]:
-    began = time.perf_counter()
-    violations = with_known(invariant.violations(trace), trace.events)
-    in_order = violations.orderBy("known", "run", "first_event.at_ms", "client", "node")  # news first
-    listed = [violation(row) for row in in_order.limit(VIOLATIONS_MAX + 1).collect()]
-    known = sum(each.known is not None for each in listed)
-    count = len(listed) - known
-    if len(listed) > VIOLATIONS_MAX:
-        totals = violations.agg(F.count("*"), F.count("known")).collect()[0]
-        count, known = totals[0] - totals[1], totals[1]
-    seconds = time.perf_counter() - began
-    result = InvariantResult(
-        invariant.name, invariant.text, _judgement(invariant, overview, count, known), count, known, seconds
-    )
-    return result, listed[:VIOLATIONS_MAX]
-
-
-def _judgement(invariant: Invariant, overview: _Overview, violations: int, known: int) -> Judgement:
-    if violations:
-        return "violates"
-    if overview.events and not any(map(invariant.applies_to, overview.profiles)):
-        return "not-applicable"
-    if overview.events == 0 or (invariant.needs_checkpoint and overview.runs_without_checkpoint):
-        return "not-judged"
-    return "known" if known else "conforms"
-
-
-def _doubts(overview: _Overview, quarantined: int, missing: int, chosen: list[Invariant]) -> Iterator[str]:
-    if overview.events == 0:
+def _doubts(
+    seen: Overview, quarantined: int, missing: int, chosen: Sequence[Invariant], named: Sequence[str]
+) -> Iterator[str]:
+    if seen.events == 0:
         yield "there is no event"
     if quarantined:
         yield f"{quarantined} rows do not fit the schema"
     if missing:
         yield f"{missing} rows are missing: the sequence numbers have gaps"
+    if seen.doubled:
+        yield (
+            f"{seen.doubled} rows come twice: the same node and sequence number (a file read twice, or two nodes of "
+            "one name); one of each was taken"
+        )
     blind = [each.name for each in chosen if each.needs_checkpoint]
-    without = overview.runs_without_checkpoint
-    if blind and overview.events and without:
-        which = f"{len(without)} of {overview.runs} runs, {without[0]} for one, have no checkpoint"
-        whole = len(without) == overview.runs
+    without = seen.runs_without_checkpoint
+    if blind and seen.events and without:
+        which = f"{len(without)} of {len(seen.runs)} runs, {without[0]} for one, have no checkpoint"
+        whole = len(without) == len(seen.runs)
         yield f"{', '.join(blind)} cannot be judged: {'no run has a checkpoint' if whole else which}"
+    for each in chosen:
+        if each.name in named and seen.nodes and seen.undecided(each.name) == len(seen.nodes):
+            yield f"{each.name} cannot be judged: it needs {each.needs}, which was not observed"
 
 
-def _verdict(results: list[InvariantResult], doubts: tuple[str, ...]) -> Verdict:
+def _verdict(results: Sequence[InvariantResult], doubts: tuple[str, ...]) -> Verdict:
     if any(result.violations for result in results):
         return "violates"
     return "inconclusive" if doubts else "conforms"

@@ -1,4 +1,4 @@
-"""How long a change takes to be everywhere.
+"""How long a change takes to be everywhere. Measured when asked for; else it costs nothing.
 
 For every change that its own connection made of a client's view on its owner: until when each other member that was
 up had reached that view, or a later one of the owner's (changes are merged on their way, docs/protocol #sync-merge). A
@@ -8,115 +8,223 @@ is not measured for that member, since nothing could have carried it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from pyspark.sql import DataFrame, Row, Window
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.history import Trace, is_one_of
-from distro_traces.event import Kind
+from distro_spark.compiling import compiled
+from distro_spark.encoding import client_key, node_hash, numbered
+from distro_spark.facts import Overview
+from distro_spark.judge import together
+from distro_spark.result import ChangeTime, Convergence, EventReference
+from distro_spark.rows import (
+    CHANGED,
+    CONNECTED,
+    DISCONNECTED,
+    END,
+    STOPPED,
+    Facts,
+    Integers,
+    Rows,
+    clients,
+    is_claim,
+    views,
+    whole_clients,
+)
 
-_CHANGES = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED)
-_NEVER = 2**62
+_COLUMNS = ("key", "owner", "seq", "follower", "ms")
+CHANGES_MAX = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Convergence:
-    """Over all changes: how many were followed by every other member, in how many milliseconds, and how many never."""
+def convergence(session: SparkSession, events: DataFrame, seen: Overview) -> tuple[Convergence, tuple[ChangeTime, ...]]:
+    """The distribution over all changes, and the slowest of them with what each waited for."""
+    times = _times(session, events, seen).persist()
+    try:
+        total = times.agg(
+            F.count("ms").alias("count"),
+            F.percentile("ms", 0.5).cast("long").alias("median_ms"),
+            F.percentile("ms", 0.99).cast("long").alias("p99_ms"),
+            F.max("ms").alias("max_ms"),
+            F.count_if(F.col("ms").isNull()).alias("unconverged"),
+        ).collect()[0]
+        slowest = times.orderBy(F.desc_nulls_first("ms"), "owner", "seq").limit(CHANGES_MAX)
+        return Convergence(**total.asDict()), _told(events, slowest, seen)
+    finally:
+        times.unpersist()
 
-    count: int
-    median_ms: int | None
-    max_ms: int | None
-    unconverged: int
+
+def _times(session: SparkSession, events: DataFrame, seen: Overview) -> DataFrame:
+    shared = session.sparkContext.broadcast(seen.facts)
+
+    def measure(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        facts = shared.value
+        for rows in whole_clients(batches, facts.node):
+            found = np.empty((len(rows.seq), len(_COLUMNS)), np.int64)
+            size = lags(rows, facts, found)
+            columns = {name: found[:size, i] for i, name in enumerate(_COLUMNS)}
+            for place in ("owner", "follower"):
+                columns[place] = facts.node[columns[place]]
+            never = columns["ms"] == END
+            arrays = [pa.array(columns[name], mask=never if name == "ms" else None) for name in _COLUMNS]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(_COLUMNS))
+
+    rows = together(numbered(events), seen.client_rows)
+    return rows.mapInArrow(measure, ", ".join(f"{name} long" for name in _COLUMNS))
 
 
-def convergence(trace: Trace) -> DataFrame:
-    """run, client, event (the change), node (a member that had to follow), ms (null: it never did)."""
-    history = trace.history.where("owner is not null")
-    is_owners = F.col("node") == F.col("owner")
-    changes = history.where(is_owners & F.col("event.kind").isin(*(kind.value for kind in _CHANGES)))
-    followers = history.where(~is_owners)
-    waiting = _already_there(changes, followers)
-    arrivals = _arrivals(changes, followers)
-    # A change is reached as soon as it or a later one is: from the last change backwards, the earliest time so far.
-    backwards = Window.partitionBy("run", "client", "node").orderBy(F.desc("seq"), F.col("event").isNotNull())
-    measured = (
-        waiting.unionByName(arrivals, allowMissingColumns=True)
-        .withColumn("reached_at_ms", F.min("reached_at_ms").over(backwards))
-        .where("event is not null")
+def _told(events: DataFrame, slowest: DataFrame, seen: Overview) -> tuple[ChangeTime, ...]:
+    """Give the changes their names back."""
+    their = F.broadcast(slowest)
+    change = (client_key() == F.col("key")) & (node_hash("node") == F.col("owner")) & (events["seq"] == their["seq"])
+    rows = events.join(their, change).select(
+        "run", "client", events["seq"], "node", "at_ms", "kind", "message", "follower", "ms"
     )
-    down = F.broadcast(_down(trace.events)).alias("down")
-    was_down_meanwhile = (
-        (F.col("measured.run") == F.col("down.run"))
-        & F.col("down.node").isin(F.col("measured.node"), F.col("measured.event.node"))
-        & (F.col("down.from_ms") <= F.coalesce("reached_at_ms", F.lit(_NEVER)))
-        & (F.col("down.until_ms") >= F.col("measured.event.at_ms"))
-    )
-    ms = F.when(F.col("reached_at_ms").isNotNull(), F.greatest(F.col("reached_at_ms") - F.col("event.at_ms"), F.lit(0)))
-    return (
-        measured.alias("measured")
-        .join(down, was_down_meanwhile, "left_anti")
-        .select("run", "client", "event", "node", ms.alias("ms"))
-    )
-
-
-def _already_there(changes: DataFrame, followers: DataFrame) -> DataFrame:
-    """Each change for each follower; reached at once when the follower happens to hold that view at the moment."""
-    columns = ["run", "client", "node", "at_ms", "view", "seq", "event"]
-    members = followers.select("run", "client", "node").distinct()
-    waiting = changes.drop("node").join(members, ["run", "client"]).select(columns)
-    held = followers.withColumn("event", F.lit(None).cast(waiting.schema["event"].dataType)).select(columns)
-    in_time = Window.partitionBy("run", "client", "node").orderBy("at_ms", F.col("event").isNotNull())
-    held_then = F.last(F.when(F.col("event").isNull(), F.struct("view")), ignorenulls=True).over(in_time)
-    return (
-        waiting.unionByName(held)
-        .withColumn("held", held_then)
-        .where("event is not null")
-        .withColumn("reached_at_ms", F.when(F.col("held.view").eqNullSafe(F.col("view")), F.col("at_ms")))
-        .select("run", "client", "node", "seq", "event", "reached_at_ms")
-    )
-
-
-def _arrivals(changes: DataFrame, followers: DataFrame) -> DataFrame:
-    """The stretches of the followers as times: each reaches the latest change with its view that came before it."""
-    marks = changes.select("run", "client", "view", "at_ms", F.lit(None).alias("node"), "seq").unionByName(
-        followers.where("event is not null").select(
-            "run", "client", "view", "at_ms", "node", F.lit(None).cast("long").alias("seq")
+    name_of: Mapping[int, str] = {node.hash: node.name for node in seen.nodes}
+    found: Sequence[ChangeTime] = [
+        ChangeTime(
+            row["run"],
+            row["client"],
+            EventReference(row["node"], row["seq"], row["at_ms"], row["kind"], row["message"]),
+            name_of[row["follower"]],
+            row["ms"],
         )
-    )
-    in_time = Window.partitionBy("run", "client", "view").orderBy("at_ms", F.col("node").isNotNull())
-    return (
-        marks.withColumn("reaches", F.last("seq", ignorenulls=True).over(in_time))
-        .where("node is not null and reaches is not null")
-        .select("run", "client", "node", F.col("reaches").alias("seq"), F.col("at_ms").alias("reached_at_ms"))
-    )
+        for row in rows.distinct().collect()
+    ]
+    return tuple(sorted(found, key=lambda c: (-(END if c.ms is None else c.ms), c.run, c.event.at_ms, c.client)))
 
 
-def _down(events: DataFrame) -> DataFrame:
-    """run, node, from_ms, until_ms: from a stop to the next start, or to the end of the trace."""
-    in_order = Window.partitionBy("run", "node").orderBy("seq")
-    return (
-        events.where(is_one_of(Kind.NODE_STARTED, Kind.NODE_STOPPED))
-        .withColumn("until_ms", F.coalesce(F.lead("at_ms").over(in_order), F.lit(_NEVER)))
-        .where(is_one_of(Kind.NODE_STOPPED))
-        .select("run", "node", F.col("at_ms").alias("from_ms"), "until_ms")
-    )
+@compiled
+def lags(rows: Rows, facts: Facts, found: Integers) -> int:
+    """Per change: key, owner, seq, the last member to follow and in how many ms (END: it never did).
+
+    Returns how many.
+    """
+    size = 0
+    for start, end in clients(rows):
+        owner = _owner(rows, start, end)
+        if owner < 0:
+            continue
+        at_ms, shown, seq = _changes(rows, facts, start, end, owner)
+        worst, last = np.full(len(at_ms), -1, np.int64), np.zeros(len(at_ms), np.int64)
+        order = np.argsort(shown, kind="mergesort")
+        ascending = shown[order]
+        run = facts.run[owner]
+        i = start
+        for follower in facts.nodes_of[facts.nodes_from[run] : facts.nodes_from[run + 1]]:
+            while i < end and rows.node[i] < follower:
+                i += 1
+            stop = i
+            while stop < end and rows.node[stop] == follower:
+                stop += 1
+            if follower != owner and (stop > i or _is_member(facts, follower)):
+                reached = _reached(rows, facts, i, stop, at_ms, shown, order, ascending)
+                for change in range(len(at_ms)):
+                    until = reached[change]
+                    if _was_down(facts, follower, at_ms[change], until) or _was_down(
+                        facts, owner, at_ms[change], until
+                    ):
+                        continue
+                    ms = END if until == END else max(until - at_ms[change], 0)
+                    if ms > worst[change]:
+                        worst[change], last[change] = ms, follower
+            i = stop
+        for change in range(len(at_ms)):
+            if worst[change] >= 0:
+                found[size, 0], found[size, 1], found[size, 2] = rows.key[start], owner, seq[change]
+                found[size, 3], found[size, 4] = last[change], worst[change]
+                size += 1
+    return size
 
 
-def slowest(times: DataFrame) -> DataFrame:
-    """run, client, event, node (the last member to follow), ms: one row per change, null when a member never did."""
-    rank = F.coalesce("ms", F.lit(_NEVER))
-    return times.groupBy("run", "client", "event").agg(
-        F.max_by("node", rank).alias("node"), F.max_by("ms", rank).alias("ms")
-    )
+@compiled
+def _owner(rows: Rows, start: int, end: int) -> int:
+    """Of the nodes that claim the client one with its connection, else the first."""
+    owner, since_ms, connected = -1, END, False
+    claimer, claimed_ms = -1, END
+    for i in range(start, end):
+        if not is_claim(rows, i):
+            continue
+        if rows.node[i] != claimer:
+            claimer, claimed_ms = rows.node[i], rows.at_ms[i]
+        own = rows.kind[i] in (CONNECTED, CHANGED)
+        if (own and not connected) or (own == connected and claimed_ms < since_ms):
+            owner, since_ms, connected = claimer, claimed_ms, own
+    return owner
 
 
-def summary(changes: DataFrame) -> Convergence:
-    """Sum up the rows of `slowest`; one job."""
-    row: Row = changes.agg(
-        F.count("ms").alias("count"),
-        F.percentile("ms", 0.5).cast("long").alias("median_ms"),
-        F.max("ms").alias("max_ms"),
-        F.count_if(F.col("ms").isNull()).alias("unconverged"),
-    ).first()  # type: ignore[assignment]  # an aggregate without keys has one row
-    return Convergence(**row.asDict())
+@compiled
+def _changes(rows: Rows, facts: Facts, start: int, end: int, owner: int) -> tuple[Integers, Integers, Integers]:
+    while rows.node[start] != owner:
+        start += 1
+    stop = start
+    while stop < end and rows.node[stop] == owner:
+        stop += 1
+    found = views(rows, facts, start, stop)
+    size = 0
+    for j in range(len(found)):
+        if found[j, 3] in (CONNECTED, CHANGED, DISCONNECTED):
+            found[size] = found[j]
+            size += 1
+    return found[:size, 1].copy(), found[:size, 2].copy(), found[:size, 0].copy()
+
+
+@compiled
+def _reached(
+    rows: Rows,
+    facts: Facts,
+    start: int,
+    stop: int,
+    at_ms: Integers,
+    shown: Integers,
+    order: Integers,
+    ascending: Integers,
+) -> Integers:
+    """When a follower had each change or a later one: at once when it happened to show that, else when it came to."""
+    reached = np.full(len(at_ms), END, np.int64)
+    change, view = 0, 0
+    found = views(rows, facts, start, stop)
+    for j in range(len(found)):
+        row_at_ms, after = found[j, 1], found[j, 2]
+        while change < len(at_ms) and at_ms[change] < row_at_ms:
+            if shown[change] == view:
+                reached[change] = at_ms[change]
+            change += 1
+        view = after
+        # Of the changes to the same view, which stand together in order of time, the last one until now.
+        first = np.searchsorted(ascending, view)
+        low, high = first, np.searchsorted(ascending, view, side="right")
+        while low < high:
+            middle = (low + high) // 2
+            if at_ms[order[middle]] <= row_at_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low > first:
+            latest = order[low - 1]
+            reached[latest] = min(reached[latest], row_at_ms)
+    while change < len(at_ms):
+        if shown[change] == view:
+            reached[change] = at_ms[change]
+        change += 1
+    for change in range(len(at_ms) - 2, -1, -1):
+        reached[change] = min(reached[change], reached[change + 1])
+    return reached
+
+
+@compiled
+def _is_member(facts: Facts, node: int) -> bool:
+    resets = facts.reset_from[node + 1] - facts.reset_from[node]
+    return bool(resets + facts.check_from[node + 1] > facts.check_from[node])
+
+
+@compiled
+def _was_down(facts: Facts, node: int, since_ms: int, until_ms: int) -> bool:
+    for reset in range(facts.reset_from[node], facts.reset_from[node + 1]):
+        if facts.reset_kind[reset] == STOPPED and facts.reset_at_ms[reset] <= until_ms:
+            last = reset + 1 == facts.reset_from[node + 1]
+            if last or facts.reset_at_ms[reset + 1] >= since_ms:
+                return True
+    return False

@@ -5,16 +5,15 @@ Lists are bounded, since a broken cluster violates once per client: what was lef
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pyspark.sql import Row
-
-from distro_spark.convergence import Convergence
-
 Verdict = Literal["conforms", "violates", "inconclusive"]
 Judgement = Literal["conforms", "violates", "known", "not-judged", "not-applicable"]
-"""Of one invariant. Known: only what is known of the release. Not judged: a run has no checkpoint, or no event."""
+"""Of one invariant. Known: only what is known of the release. Not judged: a run has no checkpoint, or no event, or not
+enough of any node was observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +44,22 @@ class Violation:
     evidence: dict[str, str]
     message: str
     known: str | None
+    expected: str = ""  # what should have happened
+    after: str | None = None  # the message after which it happened, where it is known
 
 
 @dataclass(frozen=True, slots=True)
 class InvariantResult:
+    """`clients`: in how many clients something was found. `undecided`: the nodes of which not enough was observed."""
+
     name: str
     text: str
     verdict: Judgement
-    violations: int  # without the known ones
+    violations: int  # without the known ones; of clients that are not told at least one each
     known: int
     seconds: float
+    clients: int = 0
+    undecided: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,17 @@ class CutFile:
 
     file: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Convergence:
+    """Over all changes: how many were followed by every other member, in how many milliseconds, and how many never."""
+
+    count: int
+    median_ms: int | None
+    p99_ms: int | None
+    max_ms: int | None
+    unconverged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +118,8 @@ class CheckResult:
     invariants: tuple[InvariantResult, ...]
     violations: tuple[Violation, ...]  # known ones too
     violations_left_out: int
-    convergence: Convergence
+    doubled: int  # rows whose node and sequence number another one has too
+    convergence: Convergence | None  # when asked for
     changes: tuple[ChangeTime, ...]  # the slowest first
     changes_left_out: int
     seconds: float
@@ -112,16 +129,16 @@ class CheckResult:
         return {"schema": "distrocheck/check/1", **asdict(self)}
 
 
-def event_reference(row: Row) -> EventReference:
-    return EventReference(**row.asDict())
+def violation(row: Mapping[str, Any]) -> Violation:
+    """A row of `violations.VIOLATION_COLUMNS`."""
+    same = ("invariant", "run", "profile", "client", "node", "message", "known", "expected", "after")
+    return Violation(
+        **{name: row[name] for name in same},
+        first_event=event_reference(row, "first"),
+        last_event=event_reference(row, "last"),
+        evidence=json.loads(row["evidence"]),
+    )
 
 
-def violation(row: Row) -> Violation:
-    values = row.asDict()
-    values["first_event"] = event_reference(row["first_event"])
-    values["last_event"] = event_reference(row["last_event"])
-    return Violation(**values)
-
-
-def change_time(row: Row) -> ChangeTime:
-    return ChangeTime(**{**row.asDict(), "event": event_reference(row["event"])})
+def event_reference(row: Mapping[str, Any], prefix: str) -> EventReference:
+    return EventReference(*(row[f"{prefix}_{name}"] for name in ("node", "seq", "at_ms", "kind", "message")))

@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 
 from distro_spark.java import JavaMissingError, require_java
 
-_SHUFFLE_PARTITIONS = 2
 _GREETING = b"WARNING: Using incubator modules"
 _SMALL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
@@ -33,7 +32,7 @@ __all__ = ["JavaMissingError", "local_session", "require_java"]
 
 
 def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSession:
-    """Start Spark in this process for an entry point: no UI, few partitions, quiet, loopback only, times in UTC.
+    """Start Spark in this process for an entry point: no UI, quiet, times in UTC; a local master on loopback only.
 
     `small`: for recordings of one sitting, where compiling and planning take longer than the work; on millions of
     events it costs more than it saves. Stop the session with `session.stop()`. Raises JavaMissingError before a JVM
@@ -44,9 +43,10 @@ def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSess
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log4j = resources.files("distro_spark") / "log4j2-quiet.properties"
     java_options = [f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}", *(_SMALL_JAVA_OPTIONS if small else ())]
+    is_local = master.startswith("local")
     settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        # Executors elsewhere must find the driver: where it is, Spark finds out itself.
+        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if is_local else {}),
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -54,7 +54,8 @@ def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSess
         # Else every column expression asks Python for its line number, which costs more than the expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(_SHUFFLE_PARTITIONS),
+        # What is large is partitioned by its size; what is left (a line for each node, say) needs no more than this.
+        "spark.sql.shuffle.partitions": "2",
         # A recorded gate is hundreds of small files: list them here instead of in a job, pack them into few tasks.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.files.openCostInBytes": "16384",

@@ -1,73 +1,61 @@
-"""The one shape of a violation, so that a report is a union.
+"""The one shape of a violation as it travels, so that a report is a union.
 
-It answers what a person asks: which node, which client, since when (`first_event`), until where (`last_event`), and
-in one sentence what is wrong. `evidence` holds the same as text under names, for machines.
+It answers what a person asks: which node, which client, since when (`first_*`), until where (`last_*`), after which
+message, and in one sentence each what is wrong and what should have happened. `evidence` holds the same under names,
+as the text of a JSON object.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from distro_spark.known import known_bug
+from distro_spark.story import Row, Story, Told
 
 SIGNATURE = "signature"
-"""Evidence key: the class of a failure, by which a known one is recognised (`known.py`)."""
+"""Evidence key: the class of a failure."""
 
-EVENT_REFERENCE = StructType(
-    [
-        StructField("node", StringType()),
-        StructField("seq", LongType()),
-        StructField("at_ms", LongType()),
-        StructField("kind", StringType()),
-        StructField("message", StringType()),
-    ]
-)
+REFERENCE = ("node", "seq", "at_ms", "kind", "message")
 """Enough of a row to find it: (run, node, seq) is its key."""
 
-VIOLATION = StructType(
+
+def _reference_columns(prefix: str) -> list[pa.Field]:
+    return [pa.field(f"{prefix}_{name}", pa.int64() if name in ("seq", "at_ms") else pa.string()) for name in REFERENCE]
+
+
+VIOLATION_COLUMNS = pa.schema(
     [
-        StructField("invariant", StringType()),
-        StructField("run", StringType()),
-        StructField("profile", StringType()),
-        StructField("client", StringType()),
-        StructField("node", StringType()),
-        StructField("first_event", EVENT_REFERENCE),
-        StructField("last_event", EVENT_REFERENCE),
-        StructField("evidence", MapType(StringType(), StringType())),
-        StructField("message", StringType()),
+        *(pa.field(name, pa.string()) for name in ("invariant", "run", "profile", "client", "node")),
+        *_reference_columns("first"),
+        *_reference_columns("last"),
+        *(pa.field(name, pa.string()) for name in ("evidence", "message", "expected", "after", "known")),
+        pa.field("count", pa.int64()),
     ]
 )
+"""`count`: 1, or more where a row stands for further ones of its client that are not listed."""
 
 
-def event_reference() -> Column:
-    return F.struct(*EVENT_REFERENCE.names)
+def violation_row(invariant: str, story: Story, told: Told, count: int = 1) -> dict[str, Any]:
+    evidence = {name: str(value) for name, value in told.evidence.items() if value is not None}
+    return {
+        "invariant": invariant,
+        "run": story.run,
+        "profile": story.profile,
+        "client": story.client,
+        "node": told.node,
+        **_reference("first", told.first),
+        **_reference("last", told.last),
+        "evidence": json.dumps(evidence),
+        "message": told.message,
+        "expected": told.expected,
+        "after": told.after,
+        "known": known_bug(invariant, story, told),
+        "count": count,
+    }
 
 
-def told(event: str) -> Column:
-    """An event reference in words: `client_changed of a at 1200 ms (seq 7, message m3)`."""
-    words = F.format_string(
-        "%s of %s at %d ms (seq %d", f"{event}.kind", f"{event}.node", f"{event}.at_ms", f"{event}.seq"
-    )
-    message = F.concat(F.lit(", message "), F.col(f"{event}.message"))
-    return F.concat(words, F.coalesce(message, F.lit("")), F.lit(")"))
-
-
-def evidence(**values: Column | str) -> Column:
-    """A map of what is known; what is null is left out."""
-    pairs = [part for name, value in values.items() for part in (F.lit(name), _column(value).cast("string"))]
-    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
-
-
-def as_violations(rows: DataFrame, invariant: str) -> DataFrame:
-    """Rows that carry all other columns, as violations of `invariant`."""
-    return rows.withColumn("invariant", F.lit(invariant)).select(
-        *(F.col(field.name).cast(field.dataType) for field in VIOLATION)
-    )
-
-
-def no_violations(session: SparkSession) -> DataFrame:
-    return session.createDataFrame([], VIOLATION)
-
-
-def _column(value: Column | str) -> Column:
-    return F.col(value) if isinstance(value, str) else value
+def _reference(prefix: str, row: Row) -> dict[str, Any]:
+    return {f"{prefix}_{name}": getattr(row, name) for name in REFERENCE}

@@ -32,6 +32,9 @@ def check(
         bool,
         typer.Option("--allow-quarantined", help="Rows that do not fit are counted, and do not spoil the verdict."),
     ] = False,
+    convergence: Annotated[
+        bool, typer.Option("--convergence", help="Measure how long changes took to be everywhere.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Evaluate the invariants over recorded traces: which node diverged, from when, after which message."""
@@ -47,7 +50,9 @@ def check(
         session = local_session(master, small=_size_bytes(path) < SMALL_BYTES)
         try:
             on_progress(f"checking {path}")
-            result = run_check(session, path, invariants=invariant, allow_quarantined=allow_quarantined)
+            result = run_check(
+                session, path, invariants=invariant, allow_quarantined=allow_quarantined, convergence=convergence
+            )
         finally:
             session.stop()
     verdict, findings = Verdict(result.verdict), findings_of(result, str(path))
@@ -75,7 +80,7 @@ def _print(result: CheckResult) -> None:
     for cut in result.cuts:
         say(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
     times = result.convergence
-    if times.count:
+    if times and times.count:
         slowest = f"median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
         say(f"  {times.count} changes, {slowest}")
     for reason in result.reasons:

@@ -182,7 +182,7 @@ def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], o
     session = new_session()
     try:
         on_progress("check: invariants over everything recorded")
-        result = check(session, options.out / "traces")
+        result = check(session, options.out / "traces", convergence=True)
     finally:
         session.stop()
     findings = findings_of(result, str(options.out / "traces"))
@@ -196,12 +196,7 @@ def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], o
     return StageResult(
         Stage("check", Verdict(result.verdict), time.monotonic() - began, summary, figures),
         findings,
-        convergence={
-            "changes": result.convergence.count,
-            "median_ms": result.convergence.median_ms,
-            "max_ms": result.convergence.max_ms,
-            "unconverged": result.convergence.unconverged,
-        },
+        convergence=_convergence(result),
         changes=_changes(result),
     )
 
@@ -212,6 +207,18 @@ def _put_at_rest(traces: Path) -> None:
         compact(recordings, traces)
         for recording in recordings:
             recording.unlink()
+
+
+def _convergence(result: CheckResult) -> Mapping[str, Any]:
+    times = result.convergence
+    if times is None:
+        return {}
+    return {
+        "changes": times.count,
+        "median_ms": times.median_ms,
+        "max_ms": times.max_ms,
+        "unconverged": times.unconverged,
+    }
 
 
 def _changes(result: CheckResult) -> tuple[Mapping[str, Any], ...]:

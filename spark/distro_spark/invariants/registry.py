@@ -1,16 +1,76 @@
-"""How an invariant enters the suite: `@invariant("INV-…", key=…, text=…)` above its function."""
+"""How an invariant enters the suite: a finder that looks through rows, and a teller that puts its finds into words.
+
+The finder is compiled and sees every row; it says where something is wrong, and nothing else. The teller is plain
+Python and sees whole clients with their texts, only of those where something was found and as many as are listed.
+A finder writes pairs of positions in `rows`: the event with which it begins (-1: see the teller) and the one that
+shows it, at most one pair for each client and node, and returns how many. When it finds a client that is merely
+suspect, it writes one pair for it, and its teller alone knows what there is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from pyspark.sql import DataFrame
+from distro_spark.rows import Facts, Flags, Integers, Past, Rows
+from distro_spark.story import Finding, Row, Story, Told
+from distro_traces.observed import Observed
 
-from distro_spark.history import Trace
 
-Program = Callable[[Trace], DataFrame]
+class Finder(Protocol):
+    """`decides[g]`: may node g be judged; `first` and `last` have room for as many pairs as there are rows."""
+
+    def __call__(
+        self, rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers, /
+    ) -> int: ...
+
+
+Teller = Callable[[Story, list[Finding]], Iterator[Told]]
+OfNodes = Callable[[Mapping[str, Sequence[Row]]], Iterator[Told]]
+"""From the starts, stops, checkpoints and loads of a run's nodes, by node, to what is wrong with no client's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What must have been observed of a node, so that its part in an invariant can be judged.
+
+    state: what it holds, known from it (`reported`) or by inference too; sent, received: its end of the calls to and
+    from all others; revision: its state rows carry one; lossless: the absence of a row is proof.
+    """
+
+    state: bool = False
+    reported: bool = False
+    sent: bool = False
+    received: bool = False
+    revision: bool = False
+    lossless: bool = False
+
+    def met(self, observed: Observed, node: str, others: tuple[str, ...]) -> bool:
+        return all(
+            (
+                not self.state or observed.state_of(node),
+                not self.reported or any(pattern in ("*", node) for pattern in observed.reported),
+                not self.sent or all(observed.sending(node, other) for other in others),
+                not self.received or all(observed.receiving(other, node) for other in others),
+                not self.revision or "revision" in observed.values,
+                not self.lossless or observed.lossless,
+            )
+        )
+
+    def __str__(self) -> str:
+        return ", ".join(words for name, words in _WORDS.items() if getattr(self, name)) or "nothing in particular"
+
+
+_WORDS: Mapping[str, str] = {
+    "state": "state",
+    "reported": "reported state",
+    "sent": "sent calls",
+    "received": "received calls",
+    "revision": "revisions",
+    "lossless": "no lost rows",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,28 +81,12 @@ class Invariant:
     name: str
     text: str
     key: tuple[str, ...]
-    needs_checkpoint: bool
-    not_on: str | None
-    program: Program
+    find: Finder | None = None
+    tell: Teller | None = None
+    needs: Needs = field(default_factory=Needs)
+    needs_checkpoint: bool = False
+    of_nodes: OfNodes | None = None
+    not_on: re.Pattern[str] | None = None
 
     def applies_to(self, profile: str) -> bool:
-        return self.not_on is None or re.search(self.not_on, profile) is None
-
-    def violations(self, trace: Trace) -> DataFrame:
-        return self.program(trace)
-
-
-INVARIANTS: dict[str, Invariant] = {}
-
-
-def invariant(
-    name: str, *, key: tuple[str, ...], text: str, needs_checkpoint: bool = False, not_on: str | None = None
-) -> Callable[[Program], Program]:
-    """Register the decorated program under `name`."""
-
-    def register(program: Program) -> Program:
-        assert name not in INVARIANTS, f"{name} is registered twice"
-        INVARIANTS[name] = Invariant(name, text, key, needs_checkpoint, not_on, program)
-        return program
-
-    return register
+        return self.not_on is None or self.not_on.search(profile) is None

@@ -15,85 +15,107 @@ Up to 2.1.1 there are no revisions, the field is always 0 (docs/protocol #releas
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from collections import defaultdict
+from collections.abc import Iterator
 
-from distro_spark.history import Trace, is_one_of
-from distro_spark.invariants.registry import invariant
-from distro_spark.violations import SIGNATURE, as_violations, event_reference, evidence, told
+import numpy as np
+
+from distro_spark.compiling import compiled
+from distro_spark.encoding import NO_REVISION
+from distro_spark.invariants.registry import Invariant
+from distro_spark.known import WITHOUT_REVISIONS
+from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients
+from distro_spark.story import Finding, Row, Story, Told
+from distro_spark.violations import SIGNATURE
 from distro_traces.event import STATE_KINDS, Kind
 
-NAME = "INV-REV"
-WITHOUT_REVISIONS = r"^nacos-2\.(0\.|1\.[01]$)"
-"""Profiles of the releases before 2.1.2."""
+
+@compiled
+def two_contents(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
+    """Each revision and content once in a row: what follows another of the same kind says nothing new."""
+    found = 0
+    for start, end in clients(rows):
+        if not facts.has_revisions[facts.run[rows.node[start]]]:
+            continue
+        carriers = np.empty(end - start, np.int64)
+        size = 0
+        before = -1
+        for i in range(start, end):
+            if rows.revision[i] == NO_REVISION or rows.digest[i] == 0:
+                continue
+            news = before < 0 or rows.revision[i] != rows.revision[before] or rows.digest[i] != rows.digest[before]
+            if news:
+                carriers[size] = i
+                size += 1
+            before = i
+        order = np.argsort(rows.revision[carriers[:size]])
+        for j in range(1, size):
+            one, other = carriers[order[j - 1]], carriers[order[j]]
+            if rows.revision[one] == rows.revision[other] and rows.digest[one] != rows.digest[other]:
+                first[found], last[found] = -1, other
+                found += 1
+                break
+    return found
 
 
-@invariant(
-    NAME,
-    key=("run", "client"),
-    text="A replica stamped with revision r holds the owner's content of r.",
+def tell(story: Story, _: list[Finding]) -> Iterator[Told]:
+    carriers = [row for row in story.rows if row.revision is not None and row.digest is not None]
+    by_revision: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in sorted(carriers, key=lambda row: (_trust(row), row.at_ms, row.node, row.seq)):
+        by_revision[row.revision or 0].append(row)
+    held: defaultdict[str, list[int]] = defaultdict(list)  # content -> revisions that stand for it
+    for revision, rows in by_revision.items():
+        held[rows[0].digest or ""].append(revision)
+    for revision, rows in by_revision.items():
+        offenders: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in rows:
+            if row.digest != rows[0].digest:
+                offenders[row.node, row.digest or ""].append(row)
+        for (_node, content), offending in offenders.items():
+            yield _told(story, revision, rows[0], content, offending, held[content])
+
+
+def _told(story: Story, revision: int, right: Row, content: str, rows: list[Row], stands_for: list[int]) -> Told:
+    last = min(rows, key=lambda row: row.seq)
+    said = [row.owned for row in rows if row.owned is not None]
+    own = max(said) if said else True  # messages do not say
+    signature = "foreign content"
+    if own and last.node == right.node:
+        signature = "reused revision"
+    elif stands_for and max(stands_for) > revision:
+        signature = "stale stamp"
+    elif stands_for and min(stands_for) < revision:
+        signature = "stale content"
+    return Told(
+        node=last.node,
+        first=right,
+        last=last,
+        after=last.message,
+        evidence={
+            SIGNATURE: signature,
+            "revision": revision,
+            "expected": right.digest,
+            "actual": content,
+            "rows": len(rows),
+        },
+        message=f"{last.node} has content {content} of {story.client} under revision {revision} in {last}, "
+        f"but that revision is {right.digest} since {right}: {signature}",
+        expected=f"{last.node} holds {right.digest} of {story.client} under revision {revision}",
+    )
+
+
+def _trust(row: Row) -> int:
+    """Whose word counts for what a revision holds: the owner's state, then what was sent, then anything."""
+    if row.owned and row.kind in STATE_KINDS:
+        return 0
+    return 1 if row.kind == Kind.REQUEST_SENT else 2
+
+
+INVARIANT = Invariant(
+    "INV-REV",
+    "A replica stamped with revision r holds the owner's content of r.",
+    ("run", "client"),
+    two_contents,
+    tell,
     not_on=WITHOUT_REVISIONS,
 )
-def one_content_per_revision(trace: Trace) -> DataFrame:
-    carriers = (
-        trace.events.where("client is not null and revision is not null and digest is not null")
-        .where(~F.coalesce(F.col("profile").rlike(WITHOUT_REVISIONS), F.lit(False)))
-        .withColumn("event", event_reference())
-        .withColumn("trust", _trust())
-    )
-    of_revision = Window.partitionBy("run", "client", "revision").orderBy("trust", "at_ms", "node", "seq")
-    whole = of_revision.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    judged = carriers.withColumn("expected", F.first("digest").over(whole)).withColumn(
-        "first_event", F.first("event").over(whole)
-    )
-    offenders = (
-        judged.where("digest != expected")
-        .groupBy("run", "profile", "client", "revision", "node", "digest", "expected", "first_event")
-        .agg(
-            F.min_by("event", "seq").alias("last_event"),
-            F.coalesce(F.max("owned"), F.lit(True)).alias("own"),  # messages do not tell
-            F.count("*").alias("rows"),
-        )
-    )
-    contents = (
-        judged.where("digest = expected")
-        .groupBy("run", "client", "digest")
-        .agg(F.min("revision").alias("earliest"), F.max("revision").alias("latest"))
-    )
-    signature = (
-        F.when(F.col("own") & (F.col("node") == F.col("first_event.node")), "reused revision")
-        .when(F.col("latest") > F.col("revision"), "stale stamp")
-        .when(F.col("earliest") < F.col("revision"), "stale content")
-        .otherwise("foreign content")
-    )
-    return (
-        offenders.join(contents, ["run", "client", "digest"], "left")
-        .withColumn("signature", signature)
-        .withColumn(
-            "evidence",
-            evidence(
-                **{SIGNATURE: "signature"}, revision="revision", expected="expected", actual="digest", rows="rows"
-            ),
-        )
-        .withColumn(
-            "message",
-            F.format_string(
-                "%s has content %s of %s under revision %d in %s, but that revision is %s since %s: %s",
-                "node",
-                "digest",
-                "client",
-                "revision",
-                told("last_event"),
-                "expected",
-                told("first_event"),
-                "signature",
-            ),
-        )
-        .transform(as_violations, NAME)
-    )
-
-
-def _trust() -> Column:
-    """Whose word counts for what a revision holds: the owner's state, then what was sent, then anything."""
-    owners_state = F.coalesce(F.col("owned"), F.lit(False)) & is_one_of(*STATE_KINDS)
-    return F.when(owners_state, 0).when(is_one_of(Kind.REQUEST_SENT), 1).otherwise(2)

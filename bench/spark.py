@@ -1,0 +1,203 @@
+"""How long `check` takes, beside one shuffle and sort of the same rows in the same session.
+
+    python bench/spark.py --json [--quick] [--data simulated --data giant …] [--events N]
+
+The floor is `repartition(run, client)` with a sort by node and sequence number, written to nowhere: what any program
+that must see each client's rows together has to spend. The check is run once for the first time (`first_s`), then both
+in turn; a ratio is of the two medians. Four kinds of data: `simulated` (many runs with every fault), `giant` (the same
+rows as one run), `states` (every row carries state, 3,000 clients) and `hot` (the same rows, one client).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from distro_conformance.simulation.faults import FAULTS
+from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_spark.check import check
+from distro_spark.session import local_session
+from distro_traces.event import Kind
+from distro_traces.header import Header
+from distro_traces.parquet import HEADER_KEY, SCHEMA, part_name, run_directory
+
+SIMULATED_S = 40_000.0
+"""Some 600,000 events; more are made by telling the same runs again under other names."""
+
+NODES = ("a", "b", "c")
+STATE_CLIENTS = 3000
+FLOOR_PARTITIONS = 8
+T = TypeVar("T")
+
+
+def renamed(table: pa.Table, **columns: pa.Array) -> pa.Table:
+    for name, values in columns.items():
+        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
+    return table
+
+
+def runs(directory: Path) -> Iterator[pa.Table]:
+    for file in sorted(directory.rglob("*.parquet")):
+        with pq.ParquetFile(file) as opened:
+            yield opened.read()
+
+
+def write(out: Path, header: Header, rows: pa.Table) -> None:
+    place = run_directory(out, header.run)
+    place.mkdir(parents=True)
+    metadata = {HEADER_KEY: json.dumps(header.to_json())}
+    pq.write_table(rows.replace_schema_metadata(metadata), place / part_name(0), compression="zstd")
+
+
+def simulated(out: Path, events: int) -> None:
+    """Runs of a simulation, told again and again until there are so many events."""
+    with tempfile.TemporaryDirectory() as once:
+        seconds = SIMULATED_S * min(1.0, events / 600_000)
+        simulate(SimulationOptions(out=Path(once) / "t", duration_s=seconds, seed=1, faults=tuple(FAULTS.values())))
+        made = copy = 0
+        while made < events:
+            for number, table in enumerate(runs(Path(once))):
+                run = f"run-{copy:04d}-{number:04d}"
+                header = Header(run=run, profile="strict", target="model", clock="virtual", nodes=NODES)
+                rows = renamed(table, run=pa.array([run] * table.num_rows))
+                write(out, header, rows)
+                made += table.num_rows
+            copy += 1
+
+
+def giant(out: Path, events: int) -> None:
+    """The runs one after the other on the same nodes: their clocks and sequence numbers go on."""
+    header = Header(run="giant", profile="strict", target="model", clock="virtual", nodes=NODES)
+    tables, last, end_ms = [], dict.fromkeys(NODES, 0), 0
+    with tempfile.TemporaryDirectory() as several:
+        simulated(Path(several), events)
+        for number, table in enumerate(runs(Path(several))):
+            node = table["node"].to_numpy(zero_copy_only=False)
+            seq = table["seq"].to_numpy() + np.array([last[name] for name in node])
+            last.update({name: int(seq[node == name].max()) for name in NODES})
+            at_ms = table["at_ms"].to_numpy() + end_ms
+            end_ms = int(at_ms.max()) + 1000
+            suffix = pa.scalar(f"@{number}")
+            marked = {
+                name: pc.binary_join_element_wise(table[name], suffix, "", null_handling="emit_null")
+                for name in ("client", "message", "detail")
+            }
+            detail = pc.if_else(pc.equal(table["kind"], Kind.CHECKPOINT.value), marked.pop("detail"), table["detail"])
+            run = pa.array(["giant"] * table.num_rows)
+            tables.append(renamed(table, run=run, seq=pa.array(seq), at_ms=pa.array(at_ms), detail=detail, **marked))
+        write(out, header, pa.concat_tables(tables))
+
+
+def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
+    """A change of each client in turn, and its copies on two nodes 10 and 20 ms later; one checkpoint at the end."""
+    size = events // 3
+    number = np.arange(1, size + 1)
+    names = np.array([f"c{client}" for client in range(clients)])
+    tables = []
+    for node, kind, delay_ms in (
+        ("a", Kind.CLIENT_CHANGED, 0),
+        ("b", Kind.REPLICA_APPLIED, 10),
+        ("c", Kind.REPLICA_APPLIED, 20),
+    ):
+        rows: dict[str, Sequence[object] | npt.NDArray[Any]] = {
+            "seq": number + 1,
+            "at_ms": number * 100 + delay_ms,
+            "kind": [kind.value] * size,
+            "client": names[number % clients],
+            "owned": [node == "a"] * size,
+            "revision": number,
+            "digest": np.char.mod("%016x", (number * 2654435761) % (1 << 60)),
+        }
+        ends: dict[str, Sequence[object] | npt.NDArray[Any]] = {
+            "seq": [1, size + 2],
+            "at_ms": [0, size * 100 + 1000],
+            "kind": [Kind.NODE_STARTED.value, Kind.CHECKPOINT.value],
+            "detail": ["a,b,c", "1"],
+        }
+        for part in (rows, ends):
+            length = len(part["seq"])
+            every = {"run": ["states"] * length, "node": [node] * length, **part}
+            tables.append(
+                pa.table(
+                    [pa.array(every[f.name], f.type) if f.name in every else pa.nulls(length, f.type) for f in SCHEMA],
+                    schema=SCHEMA,
+                )
+            )
+    header = Header(run="states", profile="strict", target="model", clock="virtual", nodes=NODES)
+    write(out, header, pa.concat_tables(tables))
+
+
+def hot(out: Path, events: int) -> None:
+    states(out, events, clients=1)
+
+
+DATA: dict[str, Callable[[Path, int], None]] = {"simulated": simulated, "giant": giant, "states": states, "hot": hot}
+
+
+def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
+    rows = session.read.option("recursiveFileLookup", "true").parquet(str(place))
+    together = rows.repartition(FLOOR_PARTITIONS, "run", "client").sortWithinPartitions("run", "client", "node", "seq")
+    together.write.format("noop").mode("overwrite").save()
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
+    parser.add_argument("--quick", action="store_true", help="end within a minute")
+    parser.add_argument("--data", action="append", choices=DATA, help="only this kind; may be given several times")
+    parser.add_argument("--events", type=int, help="how many of each kind")
+    parser.add_argument("--rounds", type=int, default=1)
+    arguments = parser.parse_args()
+    events = arguments.events or (100_000 if arguments.quick else 10_000_000)
+    figures: dict[str, float] = {}
+    ratios: dict[str, float] = {}
+    began = time.perf_counter()
+    session = local_session("local[2]")
+    session.range(1000).repartition(2).count()
+    started_s = time.perf_counter() - began
+    for name in arguments.data or (["simulated", "hot"] if arguments.quick else DATA):
+        with tempfile.TemporaryDirectory() as directory:
+            out = Path(directory)
+            DATA[name](out, events)
+            first_s, result = timed(partial(check, session, out))
+            floors, checks = [], []
+            for _ in range(arguments.rounds):
+                floors.append(timed(partial(shuffled_and_sorted, session, out))[0])
+                checks.append(timed(partial(check, session, out))[0])
+            figures |= {
+                f"{name}_events": result.events,
+                f"{name}_violations": sum(each.violations for each in result.invariants),
+                f"{name}_floor_s": round(median(floors), 2),
+                f"{name}_check_s": round(median(checks), 2),
+                f"{name}_first_s": round(first_s, 2),
+            }
+            ratios[f"{name}_check_per_floor"] = round(median(checks) / median(floors), 2)
+    session.stop()
+    figures["session_s"] = round(started_s, 2)
+    figures["python_peak_mib"] = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+    print(json.dumps({"bench": "spark", "figures": figures, "ratios": ratios}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

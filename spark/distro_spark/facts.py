@@ -1,0 +1,290 @@
+"""What is known before any client is looked at: the nodes, their starts, stops and checkpoints, and what is missing.
+
+All of it is little for each node, so it comes to the driver, becomes arrays, and goes to every task as one broadcast;
+no row has to be joined with another for it. Losses are counted by sequence number, not by subtraction: for each node a
+bitmap of the numbers that are there, so that a row that comes twice does not hide one that is gone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from distro_spark.encoding import KINDS, NODE_KINDS, node_hash
+from distro_spark.invariants import INVARIANTS
+from distro_spark.known import WITHOUT_REVISIONS
+from distro_spark.rows import Facts, Integers
+from distro_spark.story import RESETS, Row
+from distro_traces.event import Kind, Outcome
+from distro_traces.header import Header
+
+_NEVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a run: how many rows, the highest sequence number, how many different ones."""
+
+    run: str
+    name: str
+    hash: int
+    rows: int
+    last_seq: int
+    different: int
+    last_at_ms: int
+    client_rows: int
+    deletes: int = 0  # DELETEs that it sent
+
+
+@dataclass(frozen=True)
+class Overview:
+    """`nodes` in the order of their hashes, as in `facts`. `marks`: by run and node, starts, stops,
+    checkpoints, loads and faults of links."""
+
+    nodes: tuple[Node, ...]
+    facts: Facts
+    runs: tuple[str, ...]  # as they are numbered in `facts`
+    marks: Mapping[str, Mapping[str, Sequence[Row]]]
+    misfits: int
+
+    @property
+    def events(self) -> int:
+        return sum(node.rows for node in self.nodes)
+
+    @property
+    def client_rows(self) -> int:
+        return sum(node.client_rows for node in self.nodes)
+
+    @property
+    def missing(self) -> int:
+        return sum(node.last_seq - node.different for node in self.nodes)
+
+    @property
+    def doubled(self) -> int:
+        return sum(node.rows - node.different for node in self.nodes)
+
+    @property
+    def runs_without_checkpoint(self) -> tuple[str, ...]:
+        return tuple(
+            run
+            for run in self.runs
+            if not any(row.kind == Kind.CHECKPOINT for rows in self.marks.get(run, {}).values() for row in rows)
+        )
+
+    @cached_property
+    def deleters(self) -> dict[str, frozenset[str]]:
+        """By run the nodes that sent any DELETE."""
+        return {
+            run: frozenset(node.name for node in nodes if node.deletes)
+            for run, nodes in groupby(sorted(self.nodes, key=lambda node: node.run), key=lambda node: node.run)
+        }
+
+    def undecided(self, invariant: str) -> int:
+        """Of how many nodes not enough was observed to judge them by it."""
+        decides = self.facts.decides[list(INVARIANTS).index(invariant)]
+        return len(self.nodes) - int(decides.sum())
+
+    def decided(self, run: str, invariant: str) -> list[str]:
+        """The nodes of a run that can be judged by it."""
+        decides = self.facts.decides[list(INVARIANTS).index(invariant)]
+        return [node.name for node, can in zip(self.nodes, decides, strict=True) if can and node.run == run]
+
+    def marks_of(self, run: str, kinds: Iterable[str]) -> dict[str, list[Row]]:
+        """By node, in order."""
+        wanted = set(kinds)
+        return {node: [row for row in rows if row.kind in wanted] for node, rows in self.marks.get(run, {}).items()}
+
+
+def overview(rows: DataFrame, headers: Mapping[str, Header]) -> Overview:
+    """Two jobs over few columns of `Loaded.rows`; `headers` by run."""
+    nodes, misfits = _nodes(rows)
+    marks = _marks(rows)
+    return Overview(nodes, _facts(nodes, marks, headers), _runs(nodes), marks, misfits)
+
+
+def _runs(nodes: Sequence[Node]) -> tuple[str, ...]:
+    return tuple(sorted({node.run for node in nodes}))
+
+
+def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int]:
+    fits = F.col("reason").isNull()
+    is_delete = (F.col("kind") == Kind.REQUEST_SENT.value) & (F.col("operation") == "DELETE")
+    found = (
+        rows.groupBy(
+            F.when(fits, F.col("run")).alias("run"),
+            F.when(fits, F.col("node")).alias("node"),
+            F.when(fits, F.expr("bitmap_bucket_number(seq)")).alias("bucket"),
+        )
+        .agg(
+            F.count("*").alias("rows"),
+            F.max("seq").alias("last_seq"),
+            F.expr("bitmap_count(bitmap_construct_agg(bitmap_bit_position(seq)))").alias("different"),
+            F.max("at_ms").alias("last_at_ms"),
+            F.count("client").alias("client_rows"),
+            F.count_if(is_delete).alias("deletes"),
+        )
+        .groupBy("run", "node")
+        .agg(
+            F.sum("rows").alias("rows"),
+            F.max("last_seq").alias("last_seq"),
+            F.sum("different").alias("different"),
+            F.max("last_at_ms").alias("last_at_ms"),
+            F.sum("client_rows").alias("client_rows"),
+            F.sum("deletes").alias("deletes"),
+        )
+        .withColumn("hash", node_hash("node"))
+        .withColumnRenamed("node", "name")
+        .collect()
+    )
+    nodes = [Node(**row.asDict()) for row in found if row["run"] is not None]
+    misfits = sum(row["rows"] for row in found if row["run"] is None)
+    return tuple(sorted(nodes, key=lambda node: node.hash)), misfits
+
+
+LINK_FAULTS = ("cut", "held", "healed", "released")
+"""Those that say of a link whether it works; the others meet single calls."""
+
+Marks = Mapping[str, Mapping[str, Sequence[Row]]]
+
+
+def _marks(rows: DataFrame) -> Marks:
+    """Each once, in order of their sequence numbers."""
+    is_of_node = F.col("kind").isin(*(kind.value for kind in NODE_KINDS))
+    is_load = F.col("client").isNull() & (F.col("operation") == "SNAPSHOT")
+    is_fault = (F.col("kind") == Kind.LINK_FAULT.value) & F.col("detail").isin(*LINK_FAULTS)
+    columns = ("node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
+    marks: defaultdict[str, defaultdict[str, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
+    for found in rows.where("reason is null").where(is_of_node | is_load | is_fault).select("run", *columns).collect():
+        row = Row(**{name: found[name] for name in columns})
+        marks[found["run"]][row.node][row.seq] = row
+    return {
+        run: {node: [by_seq[seq] for seq in sorted(by_seq)] for node, by_seq in by_node.items()}
+        for run, by_node in marks.items()
+    }
+
+
+def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -> Facts:
+    number = {run: position for position, run in enumerate(_runs(nodes))}
+    of_run: defaultdict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        of_run[node.run].append(node.name)
+    nodes_of: list[list[int]] = [[] for _ in number]
+    for g, node in enumerate(nodes):
+        nodes_of[number[node.run]].append(g)
+    decides = np.zeros((len(INVARIANTS), len(nodes)), np.bool_)
+    for g, node in enumerate(nodes):
+        others = tuple(name for name in of_run[node.run] if name != node.name)
+        for i, invariant in enumerate(INVARIANTS.values()):
+            decides[i, g] = invariant.needs.met(headers[node.run].observed, node.name, others)
+    conv = list(INVARIANTS).index("INV-CONV")
+    own = [marks.get(node.run, {}).get(node.name, ()) for node in nodes]
+    resets = [[row for row in rows if row.kind in RESETS] for rows in own]
+    checks = [[row for row in rows if row.kind == Kind.CHECKPOINT] for rows in own]
+    loads = [_loaded(rows) for rows in own]
+    faults = [[row for row in rows if row.kind == Kind.LINK_FAULT] for rows in own]
+    place = {(node.run, node.name): g for g, node in enumerate(nodes)}
+    ordinals, live = _ordinals(nodes, checks, decides[conv], len(number), number)
+    flat_ordinals = _array(ordinals)
+    check_from = _offsets(checks)
+    live_from = _offsets(live)
+    flat_live = _array(live)
+    changed = np.r_[0, (np.diff(flat_live) != 0)] if len(flat_live) else flat_live
+    return Facts(
+        node=np.array([node.hash for node in nodes], np.int64),
+        run=np.array([number[node.run] for node in nodes], np.int64),
+        nodes_from=_offsets(nodes_of),
+        nodes_of=_array(nodes_of),
+        last_at_ms=np.array([node.last_at_ms for node in nodes], np.int64),
+        reset_from=_offsets(resets),
+        reset_seq=_array([[row.seq for row in rows] for rows in resets]),
+        reset_at_ms=_array([[row.at_ms for row in rows] for rows in resets]),
+        reset_kind=_array([[KINDS[Kind(row.kind)] for row in rows] for rows in resets]),
+        loaded_seq=_array(loads),
+        check_from=check_from,
+        check_seq=_array([[row.seq for row in rows] for rows in checks]),
+        check_at_ms=_array([[row.at_ms for row in rows] for rows in checks]),
+        check_ordinal=flat_ordinals,
+        gap_after=_gaps(flat_ordinals, check_from),
+        fault_from=_offsets(faults),
+        fault_at_ms=_array([[row.at_ms for row in rows] for rows in faults]),
+        fault_peer=_array(
+            [
+                [place.get((node.run, row.peer or ""), -1) for row in rows]
+                for node, rows in zip(nodes, faults, strict=True)
+            ]
+        ),
+        live_from=live_from,
+        live=flat_live,
+        changes=np.cumsum(changed).astype(np.int64),
+        has_revisions=np.array([not WITHOUT_REVISIONS.search(headers[run].profile) for run in number], np.bool_),
+        decides=decides,
+    )
+
+
+def _loaded(marks: Sequence[Row]) -> list[int]:
+    """For each start or stop of a node the row from which on it was loaded, until the next one.
+
+    An answer to a load completes it, and so does a refusal (where members refuse, one that finds only refusals is
+    loaded). 0 where nothing was asked: the trace does not say.
+    """
+    found: list[int] = []
+    for row in marks:
+        if row.kind in RESETS:
+            found.append(0)
+        elif not found or row.operation != "SNAPSHOT":
+            continue
+        elif row.kind == Kind.REQUEST_SENT and found[-1] == 0:
+            found[-1] = _NEVER
+        elif row.kind == Kind.REPLY_RECEIVED and row.outcome in (Outcome.SUCCESS, Outcome.FAIL):
+            found[-1] = min(found[-1], row.seq)
+    return found
+
+
+def _ordinals(
+    nodes: Sequence[Node],
+    checks: Sequence[Sequence[Row]],
+    decides: Any,
+    runs: int,
+    number: Mapping[str, int],
+) -> tuple[list[list[int]], list[list[int]]]:
+    """The checkpoints of each run in order of time: their ordinals by node, and how many judged nodes have each."""
+    first_ms: list[dict[str, int]] = [{} for _ in range(runs)]
+    for node, rows in zip(nodes, checks, strict=True):
+        for row in rows:
+            at = first_ms[number[node.run]]
+            at[row.detail or ""] = min(at.get(row.detail or "", _NEVER), row.at_ms)
+    ordinal = [{name: o for o, name in enumerate(sorted(at, key=lambda name: (at[name], name)))} for at in first_ms]
+    live = [[0] * len(at) for at in first_ms]
+    found = []
+    for g, (node, rows) in enumerate(zip(nodes, checks, strict=True)):
+        run = number[node.run]
+        own = [ordinal[run][row.detail or ""] for row in rows]
+        found.append(own)
+        for each in own if decides[g] else ():
+            live[run][each] += 1
+    return found, live
+
+
+def _gaps(ordinals: Integers, offsets: Integers) -> Integers:
+    """For each checkpoint of a node the position after the last one that follows it without a gap."""
+    breaks = np.ones(len(ordinals), np.bool_)
+    breaks[:-1] = np.diff(ordinals) != 1
+    breaks[offsets[1:][offsets[1:] > 0] - 1] = True
+    ends = np.flatnonzero(breaks) + 1
+    return ends[np.searchsorted(ends, np.arange(len(ordinals)), side="right")] if len(ordinals) else ordinals
+
+
+def _offsets(lists: Sequence[Sequence[Any]]) -> Integers:
+    return np.cumsum([0, *(len(each) for each in lists)]).astype(np.int64)
+
+
+def _array(lists: Sequence[Sequence[int]]) -> Integers:
+    return np.array([value for each in lists for value in each], np.int64)

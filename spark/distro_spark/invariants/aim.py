@@ -1,0 +1,98 @@
+"""INV-AIM: the end of a call to one member queues nothing for another.
+
+Seen at the owner: a CHANGE that carries what its target has already confirmed needs a cause, which is a change of the
+client, or a call to that very member that did not succeed. One without such a cause was meant for somebody else
+(`m-add-after-fail-to-all`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from distro_spark.compiling import compiled
+from distro_spark.encoding import NO_REVISION
+from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.known import WITHOUT_REVISIONS
+from distro_spark.rows import (
+    CHANGE,
+    ENDED,
+    SENT,
+    SUCCESS,
+    Facts,
+    Flags,
+    Integers,
+    Past,
+    Rows,
+    is_state,
+    replicas,
+)
+from distro_spark.story import Finding, Story, Told
+
+
+@compiled
+def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
+    found = 0
+    for start, end in replicas(rows, decides):
+        node = rows.node[start]
+        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        sent = np.full(len(peers), -1, np.int64)
+        confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
+        provoked = np.ones(len(peers), np.bool_)
+        for i in range(start, end):
+            if i > start and past.reset[i] != past.reset[i - 1]:
+                confirmed[:] = -1
+            if is_state(rows.kind[i]):
+                provoked[:] = True
+            if rows.peer[i] < 0 or rows.kind[i] not in (SENT, ENDED):
+                continue
+            peer = np.searchsorted(peers, rows.peer[i])
+            if rows.kind[i] == ENDED:
+                if rows.outcome[i] != SUCCESS:
+                    provoked[peer] = True
+                elif sent[peer] >= 0 and rows.message[sent[peer]] == rows.message[i]:
+                    confirmed[peer] = sent[peer]
+            elif rows.operation[i] == CHANGE:
+                before = confirmed[peer]
+                if before >= 0 and not provoked[peer] and same_content(rows, before, i):
+                    first[found], last[found] = before, i
+                    found += 1
+                    break
+                sent[peer], provoked[peer] = i, False
+    return found
+
+
+@compiled
+def same_content(rows: Rows, one: int, other: int) -> bool:
+    same = rows.revision[one] == rows.revision[other] and rows.digest[one] == rows.digest[other]
+    return bool(same and rows.revision[one] != NO_REVISION and rows.digest[one] != 0)
+
+
+def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
+    for before, again in found:
+        assert before is not None, "the finder names it"
+        rows = [row for row in story.by_node[again.node] if before.seq < row.seq < again.seq]
+        failures = [row for row in rows if row.kind == "reply_received" and row.outcome != "success"]
+        cause = f"; what failed in between is {failures[-1]}, of {failures[-1].peer}" if failures else ""
+        yield Told(
+            node=again.node,
+            first=failures[-1] if failures else before,
+            last=again,
+            after=failures[-1].message if failures else before.message,
+            evidence={"peer": again.peer, "confirmed": before.message, "revision": again.revision},
+            message=f"{again.node} sent {story.client} to {again.peer} in {again}, which had confirmed the same "
+            f"content as {before.message}, and of which no call failed since{cause}",
+            expected=f"{again.node} sends {story.client} to the member alone whose call failed",
+        )
+
+
+INVARIANT = Invariant(
+    "INV-AIM",
+    "A member that has confirmed the content is sent it again only when a call to it fails or the client changes.",
+    ("run", "client", "node"),
+    unprovoked,
+    tell,
+    needs=Needs(sent=True, revision=True, lossless=True),
+    not_on=WITHOUT_REVISIONS,
+)

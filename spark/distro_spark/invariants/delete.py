@@ -1,0 +1,142 @@
+"""INV-DELETE: the end of a client is told to everybody who holds it.
+
+Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: whoever still holds
+a copy must have answered a DELETE with SUCCESS (what it is worth then is INV-ACK's and INV-RESURRECT's matter). B08,
+B24, B25, B28: the DELETE was swallowed before it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from distro_spark.compiling import compiled
+from distro_spark.encoding import HASHED
+from distro_spark.invariants.conv import swallowed
+from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.rows import (
+    DELETE,
+    DISCONNECTED,
+    ENDED,
+    SUCCESS,
+    Facts,
+    Flags,
+    Integers,
+    Past,
+    Rows,
+    clients,
+    content_after,
+    is_state,
+)
+from distro_spark.story import Finding, Story, Told
+from distro_spark.violations import SIGNATURE
+
+
+@compiled
+def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
+    found = 0
+    for start, end in clients(rows):
+        if rows.flags[start] & HASHED:
+            continue
+        left = -1
+        for i in range(start, end):
+            if (
+                rows.kind[i] == DISCONNECTED
+                and decides[rows.node[i]]
+                and (left < 0 or rows.at_ms[i] > rows.at_ms[left])
+            ):
+                left = i
+        if left < 0:
+            continue
+        ordinal = next_ordinal(rows, facts, past, left)
+        i = start
+        while ordinal >= 0 and i < end:
+            stop = i
+            while stop < end and rows.node[stop] == rows.node[i]:
+                stop += 1
+            holding = held_at(rows, facts, past, i, stop, ordinal)
+            may_have = rows.node[i] != rows.node[left] and decides[rows.node[i]] and holding >= 0
+            if may_have and not was_told(rows, left, end, rows.node[i]):
+                first[found], last[found] = left, holding
+                found += 1
+            i = stop
+    return found
+
+
+@compiled
+def next_ordinal(rows: Rows, facts: Facts, past: Past, i: int) -> int:
+    """Of the first checkpoint of the row's node after it and before the node's next start or stop; -1: none."""
+    node = rows.node[i]
+    checks = facts.check_seq[facts.check_from[node] : facts.check_from[node + 1]]
+    check = np.searchsorted(checks, rows.seq[i])
+    if check == len(checks):
+        return -1
+    if past.reset[i] < facts.reset_from[node + 1] and facts.reset_seq[past.reset[i]] < checks[check]:
+        return -1
+    return int(facts.check_ordinal[facts.check_from[node] + check])
+
+
+@compiled
+def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal: int) -> int:
+    """The row since which the node holds what it holds at its checkpoint of that ordinal; -1: nothing."""
+    node = rows.node[start]
+    ordinals = facts.check_ordinal[facts.check_from[node] : facts.check_from[node + 1]]
+    at = np.searchsorted(ordinals, ordinal)
+    if at == len(ordinals) or ordinals[at] != ordinal:
+        return -1
+    seq = facts.check_seq[facts.check_from[node] + at]
+    since = -1
+    for i in range(start, end):
+        if rows.seq[i] > seq:
+            break
+        if is_state(rows.kind[i]):
+            if content_after(rows, i) == 0:
+                since = -1
+            elif since < 0 or past.content[i] == 0:
+                since = i
+    if since < 0:
+        return -1
+    reset = past.reset[since]
+    return since if reset == facts.reset_from[node + 1] or facts.reset_seq[reset] > seq else -1
+
+
+@compiled
+def was_told(rows: Rows, left: int, end: int, peer: int) -> bool:
+    for i in range(left + 1, end):
+        if rows.node[i] != rows.node[left]:
+            break
+        is_answer = rows.kind[i] == ENDED and rows.operation[i] == DELETE and rows.peer[i] == peer
+        if is_answer and rows.outcome[i] == SUCCESS:
+            return True
+    return False
+
+
+def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
+    for left, held in found:
+        assert left is not None, "the finder names it"
+        checkpoint = next(row for row in story.checkpoints[left.node] if row.seq > left.seq)
+        calls = [row for row in story.by_node[left.node] if row.peer == held.node and row.operation]
+        after = calls[-1] if calls else None
+        yield Told(
+            node=held.node,
+            first=left,
+            last=checkpoint,
+            after=after.message if after else None,
+            evidence={SIGNATURE: swallowed(story, held.node), "owner": left.node, "held_since": str(held)},
+            message=f"{held.node} still holds {story.client} (since {held}) at checkpoint {checkpoint.detail}: "
+            f"{left.node} lost it in {left}, and {held.node} confirmed no DELETE since"
+            + (f"; the last call to it is {after}" if after else ""),
+            expected=f"{left.node} sends the DELETE of {story.client} to {held.node} until it succeeds",
+        )
+
+
+INVARIANT = Invariant(
+    "INV-DELETE",
+    "When a client has left its owner, DELETE is delivered to every member that holds it.",
+    ("run", "client"),
+    untold,
+    tell,
+    needs=Needs(state=True, sent=True, lossless=True),
+    needs_checkpoint=True,
+)

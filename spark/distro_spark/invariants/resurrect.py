@@ -1,0 +1,85 @@
+"""INV-RESURRECT: a client that its owner removed is in the end held nowhere.
+
+Whatever went wrong with its DELETE, the lease ends the last copy: 180 s, one check of 5 s and one verify period after
+the client has left. What a node that loads meanwhile takes from one that does not know yet begins a lease of its own;
+so much tolerance is given (B03, B26, B27, B40).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from distro_spark.compiling import compiled
+from distro_spark.encoding import HASHED
+from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.rows import (
+    CHANGED,
+    CONNECTED,
+    DISCONNECTED,
+    LEASE_MS,
+    Facts,
+    Flags,
+    Integers,
+    Past,
+    Rows,
+    clients,
+    content_after,
+    held_until_ms,
+    is_state,
+)
+from distro_spark.story import Finding, Story, Told
+
+LOAD_MS = 35_000
+WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
+
+
+@compiled
+def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
+    found = 0
+    for start, end in clients(rows):
+        if rows.flags[start] & HASHED:
+            continue
+        left, came = -1, -1
+        for i in range(start, end):
+            if rows.kind[i] == DISCONNECTED and (left < 0 or rows.at_ms[i] > rows.at_ms[left]):
+                left = i
+            elif rows.kind[i] in (CONNECTED, CHANGED) and (came < 0 or rows.at_ms[i] > rows.at_ms[came]):
+                came = i
+        if left < 0 or (came >= 0 and rows.at_ms[came] > rows.at_ms[left]):
+            continue
+        told = -1
+        for i in range(start, end):
+            if not is_state(rows.kind[i]) or content_after(rows, i) == 0 or rows.node[i] == told:
+                continue
+            if not decides[rows.node[i]] or rows.node[i] == rows.node[left]:
+                continue
+            if held_until_ms(rows, facts, past, i, end) - rows.at_ms[left] > WITHIN_MS:
+                first[found], last[found] = left, i
+                found += 1
+                told = rows.node[i]
+    return found
+
+
+def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
+    for left, held in found:
+        assert left is not None, "the finder names it"
+        yield Told(
+            node=held.node,
+            first=left,
+            last=held,
+            after=held.message,
+            evidence={"owner": left.node, "left": left.at_ms, "held_since": held.at_ms},
+            message=f"{held.node} still holds {story.client} more than {WITHIN_MS // 1000} s after it has left its "
+            f"owner in {left}; what it holds it has from {held}",
+            expected=f"{held.node} removes {story.client} at the DELETE, or else when its lease ends",
+        )
+
+
+INVARIANT = Invariant(
+    "INV-RESURRECT",
+    "A client that its owner removed exists nowhere any more when a lease has passed.",
+    ("run", "client"),
+    lingers,
+    tell,
+    needs=Needs(state=True, lossless=True),
+)

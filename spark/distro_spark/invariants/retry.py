@@ -1,0 +1,111 @@
+"""INV-RETRY: a sync that failed is attempted again.
+
+Judged at the owner's checkpoints, long after every retry was due: the last thing that happened between the owner and a
+member that is up must not be a CHANGE or DELETE that failed, unless the client has gone since and a CHANGE has nothing
+to carry (that its DELETE is sent is INV-DELETE). B37, B42.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from distro_spark.compiling import compiled
+from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.rows import (
+    CHANGE,
+    DELETE,
+    ENDED,
+    SENT,
+    SUCCESS,
+    Facts,
+    Flags,
+    Integers,
+    Past,
+    Rows,
+    content_after,
+    is_state,
+    replicas,
+)
+from distro_spark.story import Finding, Story, Told
+
+
+@compiled
+def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
+    found = 0
+    for start, end in replicas(rows, decides):
+        node = rows.node[start]
+        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        failed = np.full(len(peers), -1, np.int64)
+        waiting = 0
+        check, last_check = facts.check_from[node], facts.check_from[node + 1]
+        for i in range(start, end + 1):
+            while waiting and check < last_check and (i == end or facts.check_seq[check] < rows.seq[i]):
+                offender = unanswered(rows, facts, past, failed, peers, check, i - 1)
+                if offender >= 0:
+                    first[found] = last[found] = offender
+                    found += 1
+                    break
+                check += 1
+            if i == end or (found and last[found - 1] >= start):
+                break
+            while check < last_check and facts.check_seq[check] < rows.seq[i]:
+                check += 1
+            if i > start and past.reset[i] != past.reset[i - 1]:
+                failed[:] = -1
+                waiting = 0
+            if rows.peer[i] < 0 or rows.operation[i] not in (CHANGE, DELETE) or rows.kind[i] not in (SENT, ENDED):
+                continue
+            peer = np.searchsorted(peers, rows.peer[i])
+            waiting -= failed[peer] >= 0
+            failed[peer] = i if rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS else -1
+            waiting += failed[peer] >= 0
+    return found
+
+
+@compiled
+def unanswered(rows: Rows, facts: Facts, past: Past, failed: Integers, peers: Integers, check: int, now: int) -> int:
+    """The first failure that a peer with the same checkpoint has left behind, or -1."""
+    node = rows.node[now]
+    reset = past.reset[now]
+    if reset < facts.reset_from[node + 1] and facts.reset_seq[reset] < facts.check_seq[check]:
+        return -1
+    holds = (content_after(rows, now) if is_state(rows.kind[now]) else past.content[now]) != 0
+    worst = -1
+    for j in range(len(peers)):
+        i = failed[j]
+        if i < 0 or (rows.operation[i] == CHANGE and not holds):
+            continue
+        ordinals = facts.check_ordinal[facts.check_from[peers[j]] : facts.check_from[peers[j] + 1]]
+        at = np.searchsorted(ordinals, facts.check_ordinal[check])
+        is_up = at < len(ordinals) and ordinals[at] == facts.check_ordinal[check]
+        if is_up and (worst < 0 or i < worst):
+            worst = i
+    return worst
+
+
+def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
+    for _, failed in found:
+        checkpoint = next(row for row in story.checkpoints[failed.node] if row.seq > failed.seq)
+        yield Told(
+            node=failed.node,
+            first=failed,
+            last=checkpoint,
+            after=failed.message,
+            evidence={"operation": failed.operation, "outcome": failed.outcome, "peer": failed.peer},
+            message=f"{failed.node} never repeated its {failed.operation} of {story.client} to {failed.peer}, which "
+            f"ended with {failed.outcome} in {failed}, until checkpoint {checkpoint.detail}",
+            expected=f"{failed.node} sends {story.client} to {failed.peer} again until that succeeds",
+        )
+
+
+INVARIANT = Invariant(
+    "INV-RETRY",
+    "A sync that did not succeed is attempted again while its target is a member.",
+    ("run", "client", "node"),
+    given_up,
+    tell,
+    needs=Needs(state=True, sent=True, lossless=True),
+    needs_checkpoint=True,
+)

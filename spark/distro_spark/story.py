@@ -1,0 +1,118 @@
+"""A client's whole history with its texts, for whoever has to say what went wrong with it.
+
+Made only of clients in which a finder found something. `Finding` is what it found, as rows of the story; `Told` is the
+sentence about it. What travels between processes is in `violations.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
+
+from distro_traces.event import STATE_KINDS, Kind
+
+GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
+OWN_CONNECTION = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)
+RESETS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
+SYNCS = ("ADD", "CHANGE", "DELETE")
+
+
+class Row(NamedTuple):
+    """A row of the trace; of a client, or of a node (its starts, stops and checkpoints)."""
+
+    node: str
+    seq: int
+    at_ms: int
+    kind: str
+    peer: str | None = None
+    message: str | None = None
+    operation: str | None = None
+    owned: bool | None = None
+    revision: int | None = None
+    digest: str | None = None
+    outcome: str | None = None
+    detail: str | None = None
+
+    def __str__(self) -> str:
+        """`client_changed of a at 1200 ms (seq 7, message m3)`."""
+        message = "" if self.message is None else f", message {self.message}"
+        return f"{self.kind} of {self.node} at {self.at_ms} ms (seq {self.seq}{message})"
+
+
+@dataclass(frozen=True)
+class Story:
+    """`rows` sorted by node and sequence number; `resets` and `checkpoints` likewise, by node.
+
+    `deleters`: the nodes of the run that sent any DELETE.
+    """
+
+    run: str
+    profile: str
+    client: str
+    rows: Sequence[Row]
+    resets: Mapping[str, Sequence[Row]]
+    checkpoints: Mapping[str, Sequence[Row]]
+    deleters: frozenset[str] = frozenset()
+
+    @cached_property
+    def by_node(self) -> dict[str, list[Row]]:
+        return {node: list(rows) for node, rows in groupby(self.rows, key=lambda row: row.node)}
+
+    def at(self, node: str, seq: int) -> Row:
+        rows = self.by_node[node]
+        return rows[bisect_left(rows, seq, key=lambda row: row.seq)]
+
+    @cached_property
+    def claims(self) -> list[list[Row]]:
+        """For each node that ever acted as the owner its claims; the owner's first.
+
+        A claim is that it holds the client as its own, or that it sends what only an owner sends. A node with the
+        client's own connection comes before one without, then the one that claimed first.
+        """
+        by_node = {node: [row for row in rows if is_claim(row)] for node, rows in self.by_node.items()}
+        found = [claims for claims in by_node.values() if claims]
+        return sorted(
+            found,
+            key=lambda claims: (
+                not any(row.kind in OWN_CONNECTION for row in claims),
+                claims[0].at_ms,
+                claims[0].node,
+            ),
+        )
+
+    @property
+    def owner(self) -> str | None:
+        return self.claims[0][0].node if self.claims else None
+
+
+def is_claim(row: Row) -> bool:
+    if row.kind in STATE_KINDS:
+        return bool(row.owned)
+    return row.kind == Kind.REQUEST_SENT and row.operation in (*SYNCS, "VERIFY")
+
+
+class Finding(NamedTuple):
+    """Rows of the story: with which it begins (None: the teller knows), and which shows it."""
+
+    first: Row | None
+    last: Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A violation, without what is the same for all of its client. `after`: the message after which it happened.
+
+    `expected`: what should have happened instead, in a sentence.
+    """
+
+    node: str
+    first: Row
+    last: Row
+    message: str
+    expected: str
+    after: str | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)
