@@ -225,8 +225,14 @@ def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -
         live=flat_live,
         changes=np.cumsum(changed).astype(np.int64),
         has_revisions=np.array([not WITHOUT_REVISIONS.search(headers[run].profile) for run in number], np.bool_),
+        sync_delay_ms=np.array([_sync_delay_ms(headers[run].profile) for run in number], np.int64),
         decides=decides,
     )
+
+
+def _sync_delay_ms(profile: str) -> int:
+    """Two seconds up to 2.1 (docs/protocol #sync-announce)."""
+    return 2000 if profile.startswith(("nacos-2.0.", "nacos-2.1.")) else 1000
 
 
 def _loaded(marks: Sequence[Row]) -> list[int]:

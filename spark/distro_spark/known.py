@@ -11,6 +11,8 @@ counted apart, and does not make the verdict `violates`. In `strict` nothing is 
 | B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
 | B17 | no verify had renewed the copy that expired, but a CHANGE had less than a lease ago |
+| B31 | the copy was removed half a minute after its renewal, and one check |
+| B33 | the node answered another one's load before it was loaded |
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 """
 
@@ -100,6 +102,17 @@ def _not_renewed_by_sync(_: Story, told: Told) -> bool:
     return told.evidence["signature"] == "sync does not renew"
 
 
+def _half_a_minute(_: Story, told: Told) -> bool:
+    """B31. The copy was removed when 30 s and up to one check of 5 s had passed since it was renewed."""
+    lasted_ms = told.last.at_ms - told.first.at_ms
+    return told.evidence["signature"] == "short lease" and 30_000 <= lasted_ms <= 35_000 + _CLOCK_SLACK_MS
+
+
+def _gave_a_snapshot(_: Story, told: Told) -> bool:
+    """B33. It is the node's answer to another one's load; that it verifies before it is loaded is no known failure."""
+    return told.last.kind == Kind.REPLY_SENT and told.last.operation == "SNAPSHOT"
+
+
 def _confirmed_unread(_: Story, told: Told) -> bool:
     """B02. Something is missing or old although what carried it was acknowledged, and a verify confirmed the copy."""
     seen = told.evidence
@@ -168,6 +181,24 @@ KNOWN: tuple[KnownFailure, ...] = (
         _swallowed_delete,
         "The retry of a CHANGE that fails after the client left replaces the queued DELETE; none is sent.",
         "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); docs/protocol #defect-d2",
+    ),
+    KnownFailure(
+        "B31",
+        None,
+        "2.0.2",
+        "INV-LIVE",
+        _half_a_minute,
+        "The lease is 30 s: a short outage removes the copies of clients that are connected.",
+        "known-bugs.md B31; read in the code of the releases",
+    ),
+    KnownFailure(
+        "B33",
+        None,
+        _LAST_READ,
+        "INV-INIT",
+        _gave_a_snapshot,
+        "A node that is not loaded itself gives a snapshot.",
+        "known-bugs.md B33; docs/protocol #defect-d14",
     ),
     KnownFailure(
         "B17",

@@ -85,7 +85,7 @@ class Facts(NamedTuple):
                     after the last one that follows without one missed
     fault_*         when the link from a node to `fault_peer` was cut or held, or was so no more
     live, changes   by ordinal, how many of a run's nodes have that checkpoint, and how often that number changed so far
-    has_revisions   of a run
+    has_revisions, sync_delay_ms    of a run
     decides         by invariant and node: what is needed to judge it was observed
     """
 
@@ -111,6 +111,7 @@ class Facts(NamedTuple):
     live: Integers
     changes: Integers
     has_revisions: Flags
+    sync_delay_ms: Integers
     decides: npt.NDArray[np.bool_]
 
 

@@ -650,6 +650,7 @@ def a_copy_that_expires_when_its_lease_is_over(run: Teller) -> list[Expected]:
 def a_client_that_the_lease_check_of_its_own_node_removes(run: Teller) -> list[Expected]:
     run.connect("a")
     gone = run.row("a", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.checkpoint()
     return [Expected("INV-LIVE", "a", gone, gone)]
 
 
@@ -684,6 +685,7 @@ def a_client_that_comes_back_after_its_end(run: Teller) -> list[Expected]:
     again = run.row("b", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message="m77")
     run.wait(180_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.checkpoint()
     return [Expected("INV-RESURRECT", "b", left, again)]
 
 
@@ -695,6 +697,7 @@ def a_copy_that_outlives_its_lease(run: Teller) -> list[Expected]:
     run.wait(200_000)
     gone = run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
     run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.checkpoint("b")
     # c was alive with it until it stopped, too.
     own = [event for event in run.told if event.node == "c" and event.client == "c1"]
     return [Expected("INV-EXPIRE", "b", applied["b"], gone), Expected("INV-EXPIRE", "c", applied["c"], own[-1])]
@@ -712,6 +715,7 @@ def a_copy_that_refused_verifies_keep_alive(run: Teller) -> list[Expected]:
         last = call(run, "a", "b", "VERIFY", Outcome.ERROR, revision=1).received
         if last.at_ms - renewed.at_ms > 188_000:
             break
+    run.checkpoint()
     return [Expected("INV-RENEW", "b", renewed, last)]
 
 

@@ -241,6 +241,43 @@ def a_copy_that_expires_though_it_is_new(run: Told) -> None:
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
+# B31: a lease of half a minute
+
+
+@case("nacos-2.0.2", INV_LIVE=["B31"])
+def a_copy_that_expires_after_half_a_minute(run: Told) -> None:
+    run.registered()
+    run.after(31_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+@case("nacos-2.0.2", INV_LIVE=[None])
+def a_copy_that_expires_after_a_second(run: Told) -> None:
+    run.registered()
+    run.after(1_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+# B33: a snapshot before the load
+
+
+@case("nacos-2.5.1", INV_INIT=["B33"])
+def a_snapshot_from_a_node_that_waits_for_its_own(run: Told) -> None:
+    call = {"operation": "SNAPSHOT", "message": "m1"}
+    run.row("a", Kind.REQUEST_SENT, peer="b", **call)
+    run.row("a", Kind.REPLY_SENT, peer="c", operation="SNAPSHOT", message="m2", outcome=Outcome.SUCCESS)
+    run.row("a", Kind.REPLY_RECEIVED, peer="b", **call, outcome=Outcome.SUCCESS)
+
+
+@case("nacos-2.5.1", INV_INIT=[None])
+def a_verify_from_a_node_that_waits_for_its_snapshot(run: Told) -> None:
+    call = {"operation": "SNAPSHOT", "message": "m1"}
+    run.row("a", Kind.REQUEST_SENT, peer="b", **call)
+    run.registered()
+    run.send("b", "VERIFY", revision=1)
+    run.row("a", Kind.REPLY_RECEIVED, peer="b", **call, outcome=Outcome.SUCCESS)
+
+
 # B02: a verify that looks at nothing
 
 

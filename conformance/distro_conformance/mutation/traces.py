@@ -37,14 +37,32 @@ class Circumstances:
     clients: int = 5
 
 
+_EVERYTHING = Circumstances("all", 900, 8)
+
 SHOWN_BY: Mapping[str, Circumstances] = MappingProxyType(
     {
-        "B02": Circumstances("swallow", 900),
+        **dict.fromkeys(
+            (
+                "B02",
+                "B05-sender",
+                "B11",
+                "B17",
+                "B31",
+                "B33",
+                "m-add-after-fail-to-all",
+                "m-cleaner-drops-native",
+                "m-unknown-delete-fails",
+                "m-verify-to-one",
+                "no-anti-entropy",
+                "revision-beyond-int32",
+            ),
+            _EVERYTHING,
+        ),
         "B07": Circumstances(duration_s=30, clients=2),  # copies that are sent on multiply: that is plenty
         "B10": Circumstances(duration_s=100),
         "B24": Circumstances("drop", 6000, 3),  # the client must leave within a second of the lost CHANGE's time-out
         "m-delete-retried-as-change": Circumstances("drop", 900),
-        "no-anti-entropy": Circumstances("swallow", 900),
+        "m-merge-keeps-max-delay": Circumstances("drop", 1800, 4),
     }
 )
 

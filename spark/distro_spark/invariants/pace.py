@@ -1,7 +1,7 @@
 """INV-ROUND and INV-DELAY: what is due is done, whoever else is in trouble.
 
 An owner verifies each of its clients with every member in every round of 5 s, and sends a change to every member when
-the sync delay of 1 s is over, whatever retry is queued. Judged only against members about which there is no excuse: no
+the sync delay is over, whatever retry is queued. Judged only against members about which there is no excuse: no
 start or stop of theirs and no fault of the link to them within the time in which a member report goes round, and no
 call to them that found nobody; what was dropped or refused is none. Some margin is given for a busy machine.
 """
@@ -34,7 +34,7 @@ from distro_spark.rows import (
 from distro_spark.story import Finding, Story, Told
 
 ROUNDS_MS = 3 * 5_000 + 2_000
-CHANGE_MS = 1_000 + 1_000
+MARGIN_MS = 1_000
 EXCUSED_MS = 45_000
 """After its start, or the end of a fault, a member may be taken for unreachable so long."""
 
@@ -134,7 +134,8 @@ def delayed(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
                 peer = np.searchsorted(peers, rows.peer[i])
                 change = since[peer]
                 since[peer] = -1
-                if change < 0 or rows.at_ms[i] - rows.at_ms[change] <= CHANGE_MS:
+                due_ms = facts.sync_delay_ms[facts.run[node]] + MARGIN_MS
+                if change < 0 or rows.at_ms[i] - rows.at_ms[change] <= due_ms:
                     continue
                 if not is_excused(facts, node, rows.peer[i], rows.at_ms[change], rows.at_ms[i]):
                     first[found], last[found] = change, i
@@ -174,7 +175,7 @@ def tell_delayed(story: Story, found: list[Finding]) -> Iterator[Told]:
             evidence={"peer": sent.peer, "ms": sent.at_ms - change.at_ms},
             message=f"{sent.node} sent {sent.peer} the change of {story.client} of {change} only in {sent}, "
             f"{sent.at_ms - change.at_ms} ms later",
-            expected=f"{sent.node} sends a change when the sync delay of 1 s is over, whatever retry is queued",
+            expected=f"{sent.node} sends a change when the sync delay is over, whatever retry is queued",
         )
 
 
