@@ -622,6 +622,7 @@ def a_snapshot_that_says_of_a_connected_client_what_is_so(run: Teller) -> list[E
 def a_copy_that_expires_though_a_change_has_just_come(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")
+    run.checkpoint()
     for _ in range(35):
         verified(run, 5, peers="c")
         call(run, "a", "b", "VERIFY", Outcome.ERROR, revision=1)
