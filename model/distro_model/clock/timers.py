@@ -107,8 +107,9 @@ def _node_timers(
     if node.clients or profile.keeps_index:
         if nodes.may_have_round(node, profile):
             yield _due(ROUND, node, after_ms, profile), ROUND
-        if any(is_ip_client(client.name) for client in node.clients):
-            yield _due(BEATS, node, after_ms, profile), BEATS
+        checked_ms = nodes.next_beat_check(node, after_ms, profile)
+        if checked_ms is not None:
+            yield checked_ms, BEATS
     if node.clients or node.gone:
         at_ms = nodes.next_lease_check(node, after_ms, profile)
         if at_ms is not None:

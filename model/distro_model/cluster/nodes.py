@@ -15,9 +15,10 @@ from distro_model.cluster.registers import Before
 from distro_model.cluster.statement import Transition, chooses, said, tells, watches, writes
 from distro_model.cluster.values import Connection, IpLife, Life
 from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
-from distro_model.node import MemberState, NodeState, Task
+from distro_model.node import Client, MemberState, NodeState, Task
 from distro_model.profiles import Profile
 from distro_model.rules.index import corrections
+from distro_model.rules.ip_clients import UNHEALTHY
 from distro_model.rules.notify import audited
 from distro_model.rules.owners import is_ip_client, is_responsible
 from distro_model.rules.verify import is_expired, lists_sent
@@ -159,9 +160,28 @@ def forgotten_by_check(before: NodeState | None, node: NodeState, ip_life: IpLif
 
 
 def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
-    if not any(is_ip_client(client.name) for client in node.clients):
+    """The first check that may find something: a silence or a lease that is over, a client that publishes nothing.
+
+    A server checks each client in phase with its creation, which no node remembers here; half a period after the verify
+    rounds keeps the two apart, as they nearly always are.
+    """
+    ends = [at_ms for each in node.clients if is_ip_client(each.name) for at_ms in _ends_ms(node, each, profile)]
+    if not ends:
         return None
-    return next_on(node.started_ms, max(after_ms, node.started_ms) + 1, profile.lease_check_ms)
+    first_ms = node.started_ms + profile.lease_check_ms // 2
+    return next_on(first_ms, max(min(ends) + 1, after_ms + 1, first_ms), profile.lease_check_ms)
+
+
+def _ends_ms(node: NodeState, client: Client, profile: Profile) -> list[int]:
+    if not is_responsible(node, client, profile):
+        return [client.renewed_ms + profile.lease_ms]
+    beats, longest_ms, shortest_ms = dict(client.beats), profile.beat_delete_ms, profile.beat_timeout_ms
+    silent_ms = [
+        beats[service] + (longest_ms if instance.endswith(UNHEALTHY) else shortest_ms)
+        for service, instance in client.content
+        if service in beats and client.watched
+    ]
+    return silent_ms if client.content else [node.started_ms]
 
 
 BEAT_CHECK = Transition(
