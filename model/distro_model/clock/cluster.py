@@ -39,7 +39,7 @@ from distro_model.actions import (
 )
 from distro_model.clock.board import Board, Links, Lives, Nodes, Plan, Since, Traffic, Wire, Wires
 from distro_model.clock.guards import guard_of, held_call
-from distro_model.clock.timers import advanced, at_once, instant, missed_timers
+from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Connection, Life, Link
 from distro_model.events import HttpAction, HttpReceived
@@ -246,11 +246,23 @@ def _decide(state: ClusterState, board: Board, source: int, target: int, action:
 
 
 def _resumed(board: Board, position: int) -> list[Board]:
-    """What waited for the node arrives, and every timer that was due meanwhile fires once, in any order."""
+    """What waited for the node arrives, and every timer that was due meanwhile fires once, in any order.
+
+    The check of leases can know that the one before it is long ago (B23); it comes before the arrivals or after them.
+    """
     since_ms = board.paused.pop(position)
-    for source in board.plan.other_positions[position]:
-        board.release(source, position)
-    return instant(board, missed_timers(board, position, since_ms))
+    missed, leases = missed_timers(board, position, since_ms), (position, LEASES.kind)
+    results = []
+    for checks_first in (True, False) if leases in missed else (False,):
+        fork = board.fork()
+        if checks_first:
+            fork.take(LEASES, at=position, last_ms=since_ms)
+        for source in board.plan.other_positions[position]:
+            fork.release(source, position)
+        if leases in missed and not checks_first:
+            fork.take(LEASES, at=position, last_ms=since_ms)
+        results += instant(fork, missed - {leases})
+    return different(results)
 
 
 def at_once_without_ticks(board: Board) -> list[Board]:
