@@ -22,11 +22,15 @@ from distro_conformance.cli.options import (
 )
 from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_directory
+from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.findings import headline
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
 from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
+from distro_impl import profile_named as node_profile_named
+from distro_impl import with_mutant
+from distro_model.profiles import profile_named
 
 if TYPE_CHECKING:
     from distro_conformance.walks.tours import TourReport
@@ -99,6 +103,7 @@ def cluster(
     writable_directory(out)
     if database:
         writable_directory(database, "--database")
+    _look_at(target, profile, mutant)
     seed = chosen_seed(seed)
     say_aside(f"seed {seed}")
     with progress() as on_progress:
@@ -126,6 +131,16 @@ def cluster(
             done = _Done("lockstep", result, result.runs, {}, f", seed {seed}")
     _tell(done, profile, mutant, seed, out, json=json)
     raise typer.Exit(done.result.verdict.exit_code)
+
+
+def _look_at(target: str, profile: str, mutant: str | None) -> None:
+    """Raises UsageError and the look-up errors, before anything is said or started."""
+    if target != "embedded":
+        resolve_cluster(target, Wishes())
+        return
+    profile_named(profile)
+    if mutant:
+        with_mutant(node_profile_named(profile), mutant)
 
 
 @dataclass(frozen=True, slots=True)
