@@ -16,8 +16,9 @@ from functools import partial
 
 from distro_impl.clocks.clock import Clock
 
-IN_FLIGHT_MAX = 200
-"""Of one worker. A server that says nothing else takes a thousand requests at once, of all its clients."""
+IN_FLIGHT_MAX = 50
+"""Of one worker. More would only wait in the queues of a busy machine, and run into their time-outs there; a server
+that says nothing else takes a thousand requests at once, of all its clients."""
 
 Task = Callable[[], Coroutine[None, None, None]]
 
