@@ -144,8 +144,18 @@ _CHECK = fields(
     quarantine=many(fields(reason=TEXT, rows=COUNT, file=TEXT, line=maybe(COUNT))),
     cuts=many(fields(file=TEXT, line=COUNT)),
     missing=COUNT,
+    doubled=COUNT,
     invariants=many(
-        fields(name=TEXT, text=TEXT, verdict=one_of(Judgement), violations=COUNT, known=COUNT, seconds=NUMBER)
+        fields(
+            name=TEXT,
+            text=TEXT,
+            verdict=one_of(Judgement),
+            violations=COUNT,
+            known=COUNT,
+            seconds=NUMBER,
+            clients=COUNT,
+            undecided=COUNT,
+        )
     ),
     violations=many(
         fields(
@@ -159,10 +169,12 @@ _CHECK = fields(
             evidence=by_name(TEXT),
             message=TEXT,
             known=maybe(TEXT),
+            expected=TEXT,
+            after=maybe(TEXT),
         )
     ),
     violations_left_out=COUNT,
-    convergence=by_name(maybe(NUMBER)),
+    convergence=maybe(by_name(maybe(NUMBER))),
     changes=many(fields(run=TEXT, client=TEXT, event=EVENT, node=TEXT, ms=maybe(COUNT))),
     changes_left_out=COUNT,
     findings=FINDINGS,
