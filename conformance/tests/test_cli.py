@@ -453,7 +453,9 @@ def test_check_tells_a_healthy_recording_from_a_damaged_path(tmp_path: Path) -> 
     code, found = document("check", str(recording))
     assert code == 0
     assert found["schema"] == "distrocheck/check/1"
-    assert {i["name"]: i["violations"] for i in found["invariants"]} == {"INV-CONV": 0, "INV-OWNER": 0, "INV-REV": 0}
+    violations = {each["name"]: each["violations"] for each in found["invariants"]}
+    assert violations.keys() >= {"INV-CONV", "INV-OWNER", "INV-REV"}
+    assert set(violations.values()) == {0}
     empty = run("check", str(tmp_path))
     assert (empty.returncode, empty.stderr.count("\n")) == (2, 1), empty.stderr
     (tmp_path / "newer.ndjson").write_text('{"schema":"distrocheck-trace","version":99,"run":"r"}\n')

@@ -2,7 +2,8 @@
 
 Whatever went wrong with its DELETE, the lease ends the last copy: 180 s, one check of 5 s and one verify period after
 the client has left. What a node that loads meanwhile takes from one that does not know yet begins a lease of its own;
-so much tolerance is given (B03, B26, B27, B40).
+so much tolerance is given (B03, B26, B27, B40). Where the owner stopped within a lease of that, the DELETE may never
+have been sent, and every load may begin one more lease: not judged.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
             elif rows.kind[i] in (CONNECTED, CHANGED) and (came < 0 or rows.at_ms[i] > rows.at_ms[came]):
                 came = i
         if left < 0 or (came >= 0 and rows.at_ms[came] > rows.at_ms[left]):
+            continue
+        reset = past.reset[left]
+        stopped = reset < facts.reset_from[rows.node[left] + 1]
+        if stopped and facts.reset_at_ms[reset] - rows.at_ms[left] < LEASE_MS:
             continue
         told = -1
         for i in range(start, end):
