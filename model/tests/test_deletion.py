@@ -11,7 +11,7 @@ from distro_model.actions import Advance, Connect, Disconnect, Hold, Register, R
 from distro_model.events import CallEnded, ClientDisconnected, LeaseCheckDue, RequestReceived, TaskDue
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, Snapshot, Verify
 from distro_model.node import Client, fresh_node
-from distro_model.profiles import NACOS_2_2_4, PROFILES, STRICT, profile_named
+from distro_model.profiles import NACOS_2_2_4, PROFILES, STRICT, beside_nodes, profile_named
 from distro_model.step import step
 
 WEB = (("web", "10.0.0.1:80"),)
@@ -27,11 +27,12 @@ def told(node, request, profile=STRICT, at_ms=0):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(("profile", "comes_back"), [*((name, True) for name in RELEASES), ("strict", False)])
 def test_b26_a_change_after_the_delete(profile, comes_back, known):
+    profile = beside_nodes(profile_named(profile))  # which apply a CHANGE at once (B05 is told elsewhere)
     node = fresh_node("b", ["a"], 0)
     node = node.with_client(Client("c1", False, 1, WEB, 0)) if known else node
-    node, answer = told(node, Delete("c1"), profile_named(profile))
+    node, answer = told(node, Delete("c1"), profile)
     assert answer == SUCCESS
-    node, answer = told(node, Change("c1", 1, WEB), profile_named(profile))
+    node, answer = told(node, Change("c1", 1, WEB), profile)
     assert (node.client("c1") is not None) is comes_back
     assert answer == (SUCCESS if comes_back else FAIL)  # a success means: applied
 
