@@ -26,6 +26,8 @@ from distro_traces import ndjson
 
 SessionFactory = Callable[[], SparkSession]
 OnStage = Callable[[Stage], None]
+TRACES = "traces"
+"""Where the recordings go, in the directory of the report."""
 
 
 def run_gate(
@@ -41,7 +43,7 @@ def run_gate(
     """
     began = time.monotonic()
     target = resolve_target(options.target, options.profile, options.mutant)
-    traces = options.out / "traces"
+    traces = options.out / TRACES
     _make_room(traces)
     results: list[StageResult] = []
     for result in _stages(options, target.kind, target.profile, new_session, on_progress):
@@ -65,11 +67,16 @@ def run_gate(
     )
 
 
-def _make_room(traces: Path) -> None:
-    """An empty directory for recordings. Those of the last run go; raises UsageError when anything else is in there."""
+def _require_recordings_only(traces: Path) -> None:
+    """Those of the last run will go. Raises UsageError when anything else is in there."""
     foreign = [entry for entry in _entries(traces) if not _is_recording(entry)]
     if foreign:
         raise UsageError(f"{traces} holds something else than recordings ({foreign[0].name}); choose another --out")
+
+
+def _make_room(traces: Path) -> None:
+    """An empty directory for recordings."""
+    _require_recordings_only(traces)
     if traces.exists():
         shutil.rmtree(traces)
     traces.mkdir(parents=True)
@@ -99,6 +106,7 @@ def _stages(
 def scope_of_gate(options: GateOptions) -> str:
     """The first line of a run. Raises UsageError for what `run_gate` would refuse."""
     target = resolve_target(options.target, options.profile, options.mutant)
+    _require_recordings_only(options.out / TRACES)
     return scope_of(options.target, target.kind, target.profile)
 
 
