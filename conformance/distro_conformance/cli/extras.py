@@ -17,6 +17,8 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "numpy": "explore",
         "scipy": "explore",
         "pyarrow": "traces",
+        "pandas": "spark",
+        "cryptography": "tls",
         "pyspark": "spark",
     }
 )
