@@ -17,6 +17,7 @@ from distro_conformance.report import Report, write_report
 from distro_conformance.requirements import all_requirements
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
+from distro_spark.invariants import INVARIANTS
 from distro_spark.session import local_session
 
 TINY = Budget("tiny", (Bounds(crashes=1),), explore_seconds=300, lockstep_seconds=0.5)
@@ -36,7 +37,7 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     assert report.verdict is Verdict.CONFORMS, report
     assert [stage.name for stage in report.stages] == ["explore", "node", "lockstep", "check"]
     assert [finding.about for finding in report.requirements] == [requirement.id for requirement in all_requirements()]
-    assert {row.name for row in report.invariants if row.by == "trace"} == {"INV-CONV", "INV-OWNER", "INV-REV"}
+    assert {row.name for row in report.invariants if row.by == "trace"} == set(INVARIANTS)
 
     assert not list(tmp_path.rglob("*.ndjson")), "recordings are at rest"
     assert len(list((tmp_path / "traces").glob("run=*/*.parquet"))) == report.stages[2].figures["runs"]

@@ -71,7 +71,7 @@ def test_a_broken_node_fails_a_requirement_and_parts_from_the_model() -> None:
 def test_a_mutant_shows_in_traces_where_something_provokes_it_and_nowhere_else() -> None:
     with trace_bench() as kill:
         found = kill("B02", 0)
-        assert (found.killed_by, found.level) == (("INV-CONV",), "trace")
+        assert (found.killed_by, found.level) == (("INV-CONV", "INV-VERIFY"), "trace")
         calm = kill("B02", 0, Circumstances(duration_s=30, clients=2))
         assert not calm.killed
         assert calm.reason.startswith("no invariant breaks in ")

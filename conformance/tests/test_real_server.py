@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.targets import leash
+from distro_conformance.targets import leash, nacos
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.ports import free_base_ports
@@ -98,11 +98,12 @@ def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path:
 
 @needs_java
 @pytest.mark.wire
-def test_a_server_that_is_not_ready_in_time_is_stopped(tmp_path: Path) -> None:
+def test_a_server_that_is_not_ready_in_time_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(nacos, "READY_WITHIN_MS", 0)
     server = _server(tmp_path)
 
     with pytest.raises(TargetError, match="is not ready after 0 s"):
-        asyncio.run(_start_and_close(server, ready_within_s=0.0))
+        asyncio.run(_start_and_close(server))
 
     assert server.pid is None
     shutil.rmtree(server.home)
@@ -113,9 +114,9 @@ def _server(jars: Path) -> NacosServer:
     return NacosServer(RELEASE, jars, port=port, members=[f"127.0.0.1:{port}"], jvm_properties={})
 
 
-async def _start_and_close(server: NacosServer, ready_within_s: float = 30.0) -> None:
+async def _start_and_close(server: NacosServer) -> None:
     try:
-        await server.start(ready_within_s=ready_within_s)
+        await server.start()
     finally:
         await server.close()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from distro_conformance.release import Span
 from distro_model.profile import Profile
-from distro_model.rules import receive, sync, verify
+from distro_model.rules import load, receive, sync, verify
 from distro_model.rules.rule import Function
 
 _ISSUE = "https://github.com/alibaba/nacos/issues"
@@ -97,6 +97,16 @@ CAUSES: tuple[Cause, ...] = (
         f"{_ISSUE}/15857",
         {"INV-REV": "a stale snapshot overwrites a client that is connected here"},
         (receive.is_not_native_here,),
+    ),
+    Cause(
+        "B32",
+        Span(None, "2.2.0"),
+        f"{_ISSUE}/9837",
+        {
+            "INV-LOAD": "no peer is known when the first load begins, so it fails and waits for its retry",
+            "INV-SOURCE": "the load that comes late brings a client back that has left, and its task sends the copy",
+        },
+        (load.knows_a_peer,),
     ),
 )
 
