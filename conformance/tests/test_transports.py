@@ -159,7 +159,20 @@ def test_what_is_broken_in_grpc_is_found_over_grpc_and_nowhere_else(
 def test_the_report_says_how_many_steps_went_over_which(
     chosen: tuple[str, ...], expected: set[str], tmp_path: Path
 ) -> None:
-    command = ["test", "cluster", "--json", "--seconds", "60", "--examples", "12", "--steps", "10", *chosen]
+    command = [
+        "test",
+        "cluster",
+        "--json",
+        "--seconds",
+        "60",
+        "--examples",
+        "12",
+        "--steps",
+        "10",
+        "--seed",
+        "1",
+        *chosen,
+    ]
     result = CliRunner().invoke(app, [*command, "--out", str(tmp_path)])
     document = json.loads(result.stdout)
     over = document["steps_over"]

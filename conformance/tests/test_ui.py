@@ -158,8 +158,8 @@ def page(browser: Browser, served: tuple[Explorer, str]) -> Iterator[Page]:
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
+    explorer.walk = Walk.begin(RELEASE)
     page.goto(f"{address}/?token={explorer.token}")
-    page.get_by_role("button", name="Begin anew").click()
     expect(page.get_by_text("0 of 0 transitions")).to_be_visible()
     yield page
     page.close()
