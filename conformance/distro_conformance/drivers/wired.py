@@ -20,7 +20,7 @@ from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.service_lists import instance_text, read_list
 from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
-from distro_conformance.recording.journal import TraceJournal, read_state
+from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
@@ -259,8 +259,7 @@ class WiredCluster:
         """Until the node has noticed that the connection is gone. A real one is asked."""
 
         async def gone() -> bool | None:
-            held = await read_state(await self._probe(node))
-            return None if any(replica.client == client_id for replica in held) else True
+            return None if any(replica.client == client_id for replica in await self._replicas(node)) else True
 
         if node in self.up and await eventually(gone, self.clock, NOTICED_WITHIN_MS) is None:
             name = self.client_name(client_id)
@@ -452,14 +451,27 @@ class WiredCluster:
         if payload.body.value == answered:
             return held
         reply = decode(payload)
-        if outcome_of(reply) is Outcome.FAIL:  # it has not loaded yet, and says so
-            return self._by_name(await self._queried(name))
-        try:
-            held = self._by_name(read_snapshot(reply))
-        except ValueError as error:
-            raise TargetError(f"{name} cannot be read: {error}") from error
+        held = self._by_name(await self._read(name, reply))
+        if outcome_of(reply) is Outcome.FAIL:
+            return held  # what it holds may change while it refuses in the same words
         self._snapshots[name] = payload.body.value, held
         return held
+
+    async def _replicas(self, name: str) -> tuple[Replica, ...]:
+        """What the node holds, unnamed. Raises TargetError when it cannot be read."""
+        try:
+            return await self._read(name, decode(await (await self._probe(name)).call(_SNAPSHOT)))
+        except grpc.aio.AioRpcError as error:
+            raise TargetError(f"{name} cannot be read: {error.details()}; is the node up?") from error
+
+    async def _read(self, name: str, reply: Message) -> tuple[Replica, ...]:
+        """Of its answer to SNAPSHOT; a node that has not loaded yet refuses it, and is asked for each client."""
+        if outcome_of(reply) is Outcome.FAIL:
+            return await self._queried(name)
+        try:
+            return read_snapshot(reply)
+        except ValueError as error:
+            raise TargetError(f"{name} cannot be read: {error}") from error
 
     def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
         seen = [each for each in replicas if not self.only_own or each.client in self._client_names]
@@ -486,7 +498,7 @@ class WiredCluster:
         journal, at = self.journal, self._clients[client]
         if journal is None or not journal.infers_state:
             return
-        held = next((r for r in await read_state(await self._probe(at.node)) if r.client == at.connection.id), None)
+        held = next((r for r in await self._replicas(at.node) if r.client == at.connection.id), None)
         if held is None:
             raise TargetError(f"{at.node} does not hold its own client {client}")
         write = journal.client_connected if isinstance(action, Connect) else journal.client_changed
