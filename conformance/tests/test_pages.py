@@ -1,0 +1,36 @@
+"""The pages of this repository name files that exist: whoever follows a path arrives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("bench", "conformance", "docs", "impl", "model", "protos", "scenarios", "spark", "tools", "traces")
+PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(ROOMS)})/[\w./*-]*[\w/*]")
+MADE = {"docs/reference/requirements.md"}
+"""Pages whose paths are those of another project's sources."""
+
+PAGES = sorted(
+    page
+    for page in (*ROOT.glob("*.md"), *(each for room in ROOMS for each in (ROOT / room).rglob("*.md")))
+    if page.relative_to(ROOT).as_posix() not in MADE and "node_modules" not in page.parts
+)
+
+
+def missing(text: str) -> list[str]:
+    named = {match.group().rstrip(".") for match in PATH.finditer(text)}
+    return sorted(path for path in named if not any(True for _ in ROOT.glob(path.rstrip("/"))))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_names_only_files_that_exist(page: Path) -> None:
+    assert missing(page.read_text()) == []
+
+
+def test_a_path_that_is_gone_is_noticed() -> None:
+    assert missing("see `model/distro_model/gone.py`, and model/distro_model/__init__.py") == [
+        "model/distro_model/gone.py"
+    ]
