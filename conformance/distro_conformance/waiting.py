@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +35,14 @@ class Clock(Protocol):
         ...
 
 
+class SharedClock(Clock, Protocol):
+    """A clock that many checks wait on at once."""
+
+    def taking_part(self) -> AbstractContextManager[None]:
+        """While it is entered virtual time passes only when this one waits too. Real time asks nobody."""
+        ...
+
+
 class RealClock:
     """Milliseconds since it was made."""
 
@@ -46,6 +55,9 @@ class RealClock:
 
     async def pass_ms(self, ms: int) -> None:
         await asyncio.sleep(ms / 1000)
+
+    def taking_part(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:

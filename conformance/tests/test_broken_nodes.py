@@ -90,12 +90,13 @@ def without_half_of_a_batch(call: DistroCall, request: Payload) -> Payload | Non
 
 def resync_never_sent() -> Callable[[DistroCall, Payload], Payload | None]:
     """The second CHANGE with the same revision is the answer to a failed VERIFY."""
-    sent: set[tuple[str | None, int | None]] = set()
+    sent: set[tuple[str, str | None, int | None]] = set()
 
-    def meddle(call: DistroCall, _: Payload) -> Payload | None:
+    def meddle(call: DistroCall, request: Payload) -> Payload | None:
         if call.operation != "CHANGE":
             return None
-        key = (call.client, call.revision)
+        target = decode(request).body["distroData"]["distroKey"]["targetServer"]
+        key = (target, call.client, call.revision)
         return ACKNOWLEDGED if key in sent else sent.add(key)
 
     return meddle
@@ -172,7 +173,7 @@ BROKEN: dict[str, tuple[str, Callable[[], EmbeddedTarget]]] = {
     "a CHANGE comes late": ("DISTRO-SYNC-001", lambda: EmbeddedTarget(replace(STRICT, sync_delay_ms=1200))),
     "a DELETE is never sent": ("DISTRO-SYNC-002", lambda: broken_wire(never_sent("DELETE"))),
     "a VERIFY is never sent": ("DISTRO-VERIFY-001", lambda: broken_wire(never_sent("VERIFY"))),
-    "a VERIFY comes late": ("DISTRO-VERIFY-001", lambda: EmbeddedTarget(replace(STRICT, verify_interval_ms=10_000))),
+    "a VERIFY comes late": ("DISTRO-VERIFY-001", lambda: EmbeddedTarget(replace(STRICT, verify_interval_ms=20_000))),
     "a VERIFY has no revision": ("DISTRO-VERIFY-001", lambda: EmbeddedTarget(replace(STRICT, revision_sent=False))),
     "a failed VERIFY is ignored": ("DISTRO-VERIFY-002", lambda: broken_wire(resync_never_sent())),
     "B10": (

@@ -19,7 +19,7 @@ from distro_conformance.differential.scripts.registry import Script, Setting
 from distro_conformance.differential.secured import SecuredNacos, secured_reference
 from distro_conformance.differential.stage import Stage, ready
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import member_beside, port_beside, version_of
+from distro_conformance.node.run import members_beside, port_beside, version_of
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
@@ -206,7 +206,7 @@ async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
 @asynccontextmanager
 async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
     """The member's address is the higher one on every node: who owns what depends on the order (section 6.6)."""
-    async with member_beside(target, on_progress, higher=True) as peer:
+    async with members_beside(target, on_progress, 1, higher=True) as (peer,):
         await ready(peer, target, _READY_WITHIN_MS)
         yield peer
 

@@ -12,6 +12,7 @@ import contextlib
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import aiohttp
 
@@ -73,7 +74,18 @@ class SecuredNacos:
     def address(self) -> str:
         return f"{HOST}:{self._port}"
 
-    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
+    lease_ms = None
+
+    def fresh(self) -> Self:
+        return type(self)(self.profile)
+
+    async def start(
+        self,
+        other_members: Sequence[str],
+        on_progress: OnProgress,
+        *,
+        until_loaded: bool = True,  # noqa: ARG002 - it is alone, and has nothing to load
+    ) -> None:
         """Returns when the server knows its users. Raises TargetError."""
         assert not other_members, "it is started alone"
         jars = await jars_of(self._release, on_progress)

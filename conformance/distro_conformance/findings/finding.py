@@ -20,9 +20,10 @@ from distro_protos import Json
 class Level(StrEnum):
     MUST = "MUST"  # a violation fails the run
     SHOULD = "SHOULD"  # a violation is reported
+    MAY = "MAY"  # so do known nodes, and others need not
 
 
-MUST, SHOULD = Level.MUST, Level.SHOULD
+MUST, SHOULD, MAY = Level.MUST, Level.SHOULD, Level.MAY
 
 
 class Judgement(StrEnum):
@@ -76,8 +77,8 @@ class Finding:
 
     @property
     def counted(self) -> Verdict | None:
-        """What it contributes to the verdict of a run: a SHOULD only reports."""
-        is_should = self.level is Level.SHOULD
+        """What it contributes to the verdict of a run: only a MUST does more than report."""
+        is_should = self.level is not Level.MUST
         match self.judgement:
             case Judgement.CONFORMS | Judgement.KNOWN:
                 return Verdict.CONFORMS

@@ -1,4 +1,4 @@
-"""What a check gets: the played member, played clients, waiting in the target's own time, and two ways to end.
+"""What a check gets: played members and clients, waiting in the target's own time, and two ways to end.
 
 A check *violates* when something that must come does not come, or something comes that must not. When it cannot get
 that far (the node never connected to the played member, a client was refused) it *cannot tell*: that is never a pass
@@ -7,6 +7,7 @@ and never a fault of the node in this respect. `eventually` and `never` are the 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +16,13 @@ from typing import TypeVar
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import release_of
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Look, eventually, never
+from distro_conformance.waiting import STEP_MS, Look, eventually, never
 from distro_traces.content import Replica
 
 T = TypeVar("T")
@@ -58,38 +59,74 @@ class Timings:
 
     sync_ms: int
     resync_ms: int
+    retry_ms: int  # from a failed sync to its repetition
     verify_ms: int
     view_ms: int  # until a query shows what was applied (real-nacos.md section 3)
+    push_ms: int
+    lease_ms: int
+    clean_ms: int = 5000  # until the cleaner comes round
+    call_ms: int = 3000  # the patience of a member that waits for an answer
+    idle_ms: int = 20_000  # until a silent connection is asked
 
     @classmethod
-    def of(cls, profile: str) -> Timings:
+    def of(cls, profile: str, lease_ms: int | None = None) -> Timings:
+        """`lease_ms`: where the target was started with another one."""
         release = release_of(profile)
-        delay_ms = 2000 if release is not None and release < (2, 2, 0) else 1000
-        return cls(sync_ms=delay_ms + _TICK_MS, resync_ms=_TICK_MS, verify_ms=5000, view_ms=600)
+        delay_ms, retry_ms = (2000, 5000) if release is not None and release < (2, 2, 0) else (1000, 3000)
+        documented_ms = 30_000 if release is not None and release < (2, 0, 3) else 180_000
+        return cls(
+            sync_ms=delay_ms + _TICK_MS,
+            resync_ms=_TICK_MS,
+            retry_ms=retry_ms + _TICK_MS,
+            verify_ms=5000,
+            view_ms=600,
+            push_ms=500 + _TICK_MS,
+            lease_ms=lease_ms or documented_ms,
+        )
 
 
 @dataclass
 class Kit:
-    """Made afresh for every check; the node and the member live through the run. `evidence` is told in order."""
+    """Made afresh for every check; node and members are shared with the checks beside it, clients and services are its
+    own. `evidence` is told in order, of the own clients only."""
 
     target: Target
-    peer: PlayedPeer
+    peers: tuple[PlayedPeer, ...]
     evidence: list[str] = field(default_factory=list)
     _clients: list[PlayedClient] = field(default_factory=list)
-    _seen_before: int = 0
+    _own: set[str] = field(default_factory=set)
+    _rules: list[tuple[PlayedPeer, AnswerRule]] = field(default_factory=list)
+    _seen_before: dict[str, int] = field(default_factory=dict)
+    _listening: list[tuple[PlayedPeer, OnArrival]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.timings = Timings.of(self.target.profile)
-        self._seen_before = len(self.peer.arrivals)
-        self.peer.on_arrival = self._arrived
-        self.peer.answer_normally()
+        self.timings = Timings.of(self.target.profile, self.target.lease_ms)
+        for peer in self.peers:
+            self._seen_before[peer.address] = len(peer.arrivals)
+            listener = self._listener(peer)
+            self._listening.append((peer, listener))
+            peer.listeners.append(listener)
+
+    @property
+    def peer(self) -> PlayedPeer:
+        """The member that speaks to the node."""
+        return self.peers[0]
+
+    @property
+    def other(self) -> PlayedPeer:
+        """A member that is there as well. Raises CannotTellError when there is none."""
+        if len(self.peers) < 2:
+            raise CannotTellError("cannot go on with only one played member")
+        return self.peers[1]
 
     # Who plays.
 
     async def client(self) -> PlayedClient:
         """A new client, connected to the node."""
-        client = await PlayedClient.connect(with_offset(self.target.address, SDK_OFFSET))
+        async with _one_after_the_other():
+            client = await PlayedClient.connect(with_offset(self.target.address, SDK_OFFSET))
         self._clients.append(client)
+        self._own.add(client.id)
         self.note(f"client {client.id} connects to the node")
         return client
 
@@ -102,9 +139,17 @@ class Kit:
 
     def http_client(self, owner: str) -> PlayedHttpClient:
         """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner."""
-        members = (self.target.address, self.peer.address)
+        members = (self.target.address, *(peer.address for peer in self.peers))
         ip, port = address_owned_by(owner, members, next(_numbers) % 256)
-        return PlayedHttpClient(self.target.address, ip, port)
+        client = PlayedHttpClient(self.target.address, ip, port)
+        self._own.add(client.id)
+        return client
+
+    async def start_node(self, *, until_loaded: bool = True) -> None:
+        """Where the check has a node of its own. Raises TargetError."""
+        await self.target.start([peer.address for peer in self.peers], self.note, until_loaded=until_loaded)
+        for peer in self.peers:
+            await peer.join(self.target.address)
 
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""
@@ -119,15 +164,31 @@ class Kit:
 
     def foreign_client(self) -> str:
         """An id for a client that the played member owns."""
-        return f"{1_700_000_000_000 + next(_numbers)}_127.0.0.1_{self.peer.port}"
+        client = f"{1_700_000_000_000 + next(_numbers)}_127.0.0.1_{self.peer.port}"
+        self._own.add(client)
+        return client
+
+    def answer(self, operation: str, answer: Answer, *, client: str, at: PlayedPeer | None = None) -> None:
+        """From now on, and until the check ends, a member (default: `peer`) answers so about that client."""
+        peer = at or self.peer
+        self._rules.append((peer, peer.answer(operation, answer, client=client)))
+        self.note(f"{peer.address} will answer {operation} of {client} with {answer}")
 
     # What has been seen.
 
-    def arrival(self, operation: str, client: str, *, after: Arrival | None = None) -> Look[Arrival]:
-        """Looks for the first such request at the played member, since the check began or after another one."""
+    def arrivals(self, client: str, at: PlayedPeer | None = None) -> list[Arrival]:
+        """Distro requests about that client at a member (default: `peer`) since the check began."""
+        peer = at or self.peer
+        later = peer.arrivals[self._seen_before[peer.address] :]
+        return [arrival for arrival in later if arrival.call is not None and arrival.call.client == client]
+
+    def arrival(
+        self, operation: str, client: str, *, after: Arrival | None = None, at: PlayedPeer | None = None
+    ) -> Look[Arrival]:
+        """Looks for the first such request at a member (default: `peer`), since the check began or after another."""
 
         async def look() -> Arrival | None:
-            arrivals = self.peer.arrivals[self._seen_before :]
+            arrivals = self.arrivals(client, at)
             later = arrivals if after is None else arrivals[arrivals.index(after) + 1 :]
             return next((arrival for arrival in later if arrival.is_about(operation, client)), None)
 
@@ -152,7 +213,7 @@ class Kit:
         self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
     ) -> T:
         """What `look` finds within the time. Raises ViolationError with what there is `otherwise`."""
-        found = await eventually(self._staying(look), self.target.clock, within_ms)
+        found = await eventually(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
         if found is None:
             expected = f"{what} within {self._window(within_ms)}"
             observed = await otherwise() if otherwise else NOTHING
@@ -161,14 +222,14 @@ class Kit:
 
     async def arrange(self, look: Look[T], *, within_ms: int, what: str) -> T:
         """The same for what the check presupposes. Raises CannotTellError."""
-        found = await eventually(self._staying(look), self.target.clock, within_ms)
+        found = await eventually(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
         if found is None:
             raise CannotTellError(f"cannot go on without {what}, waited {self._window(within_ms)}; {self._heard()}")
         return found
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
         """Watch for the whole time. Raises ViolationError when `look` finds something."""
-        found = await never(self._staying(look), self.target.clock, for_ms)
+        found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
         if found is not None:
             message = f"{what}, but at {self.target.clock.now_ms()} ms there was: {found}"
             raise ViolationError(message, expected=f"{what}, for {for_ms} ms")
@@ -181,7 +242,10 @@ class Kit:
         for client in list(self._clients):
             with contextlib.suppress(TargetError):
                 await self.leave(client)
-        self.peer.on_arrival = None
+        for peer, rule in self._rules:
+            peer.forget(rule)
+        for peer, listener in self._listening:
+            peer.listeners.remove(listener)
 
     def _staying(self, look: Look[T]) -> Look[T]:
         """The played member stays a member while somebody waits."""
@@ -196,14 +260,30 @@ class Kit:
         slack_ms = self.target.clock.slack_ms
         return f"{within_ms} ms" + (f" (and {slack_ms} ms for a busy machine)" if slack_ms else "")
 
-    def _heard(self) -> str:
-        arrivals = [a for a in self.peer.arrivals[self._seen_before :] if a.call is not None]
-        if not arrivals:
-            return f"{self.peer.address} got no Distro request from {self.target.address}"
-        last = arrivals[-1]
-        return f"the last that {self.peer.address} got from {self.target.address}: {last} at {last.at_ms} ms"
+    @property
+    def _step_ms(self) -> int:
+        """Real time is looked at less often: many checks ask one node."""
+        return 100 if self.target.clock.slack_ms else STEP_MS
 
-    def _arrived(self, arrival: Arrival) -> None:
-        if arrival.call is not None:
-            where = f"{self.target.address} -> {self.peer.address}"
-            self.evidence.append(f"{arrival.at_ms} ms: {where}: {arrival}")
+    def _heard(self) -> str:
+        arrivals = [each for client in self._own for peer in self.peers for each in self.arrivals(client, peer)]
+        if not arrivals:
+            return f"no played member got a Distro request of {self.target.address} about a client of this check"
+        last = max(arrivals, key=lambda arrival: arrival.at_ms)
+        return f"the last that {self.target.address} sent about a client of this check: {last} at {last.at_ms} ms"
+
+    def _listener(self, peer: PlayedPeer) -> OnArrival:
+        def arrived(arrival: Arrival) -> None:
+            if arrival.call is not None and arrival.call.client in self._own:
+                where = f"{self.target.address} -> {peer.address}"
+                self.evidence.append(f"{arrival.at_ms} ms: {where}: {arrival}")
+
+        return arrived
+
+
+_CONNECTING: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+
+
+def _one_after_the_other() -> asyncio.Semaphore:
+    """Connections are set up a few at a time: checks begin together, and set-up has a time-out."""
+    return _CONNECTING.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(4))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
@@ -34,6 +34,7 @@ from distro_conformance.wire.messages import (
     read_snapshot,
     sync_data,
 )
+from distro_conformance.wire.silence import FOR_EVER_MS, answered_late
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -60,13 +61,24 @@ class Reply:
 
     type: str
     body: Json
+    after_ms: int = 0
+    """How long it keeps the node waiting."""
+
+    def __str__(self) -> str:
+        wait = f" after {self.after_ms} ms" if self.after_ms else ""
+        return f"{self.type} {self.body.get('resultCode')}/{self.body.get('errorCode')}{wait}"
 
 
 Answer = Reply | Callable[[DistroCall], Reply]
+OnArrival = Callable[["Arrival"], None]
 
 SUCCESS = Reply(DISTRO_RESPONSE, _OK)
 FAILURE = Reply(DISTRO_RESPONSE, {"resultCode": 500, "errorCode": 500, "message": "not so here", "success": False})
 """The typed failure, the only one that a sender of VERIFY reacts to (docs/protocol #sync-result)."""
+
+
+NEVER = replace(SUCCESS, after_ms=FOR_EVER_MS)
+"""No answer at all: the node has to give up waiting."""
 
 
 def snapshot_reply(*clients: Json) -> Reply:
@@ -103,8 +115,10 @@ class Arrival:
         return " ".join(words) + f", answered with {'success' if self.answered else 'failure'}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerRule:
+    """How the member answers an operation, of one client or of all; `forget` takes it."""
+
     operation: str
     client: str | None
     answer: Answer
@@ -112,16 +126,20 @@ class _Rule:
 
 @dataclass
 class PlayedPeer:
-    """One member at 127.0.0.1:`port`. `now_ms` stamps what arrives; `on_arrival` hears of it at once."""
+    """One member at 127.0.0.1:`port`. `now_ms` stamps what arrives; `listeners` hear of it at once.
+
+    `in_virtual_time`: whether its silences are the node's link's to keep (wire/silence.py).
+    """
 
     port: int
     now_ms: Callable[[], int]
     version: str = "2.2.4"
     arrivals: list[Arrival] = field(default_factory=list)
-    on_arrival: Callable[[Arrival], None] | None = None
+    listeners: list[OnArrival] = field(default_factory=list)
+    in_virtual_time: bool = False
     http: HttpMember = field(init=False)
     """Its HTTP side; listens as long as the member does."""
-    _rules: list[_Rule] = field(default_factory=list)
+    _rules: list[AnswerRule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
     _server: grpc.aio.Server | None = None
     _node: str = ""
@@ -178,9 +196,14 @@ class PlayedPeer:
 
     # What the node hears from this member, when it asks.
 
-    def answer(self, operation: str, answer: Answer, *, client: str | None = None) -> None:
+    def answer(self, operation: str, answer: Answer, *, client: str | None = None) -> AnswerRule:
         """From now on answer the operation so, for one client or for all; the latest matching rule counts."""
-        self._rules.append(_Rule(operation, client, answer))
+        self._rules.append(AnswerRule(operation, client, answer))
+        return self._rules[-1]
+
+    def forget(self, rule: AnswerRule) -> None:
+        if rule in self._rules:
+            self._rules.remove(rule)
 
     def answer_normally(self) -> None:
         """Forget every rule: success, and an empty snapshot."""
@@ -241,14 +264,18 @@ class PlayedPeer:
             )
         if context.peer() not in self._registered:
             return _error(301, "Connection is unregistered.")
-        return self._handle(message)
+        return await self._handle(message)
 
-    def _handle(self, message: Message) -> Payload:
+    async def _handle(self, message: Message) -> Payload:
         call = read_request(message)
         if call is not None:
             reply = self._reply_to(call)
-            self._arrived(Arrival(self.now_ms(), message.type, call, reply.body.get("resultCode") == 200, message.body))
-            return encode(reply.type, reply.body)
+            is_success = reply.body.get("resultCode") == 200 and not reply.after_ms
+            self._arrived(Arrival(self.now_ms(), message.type, call, is_success, message.body))
+            answer = encode(reply.type, reply.body)
+            if not reply.after_ms:
+                return answer
+            return await answered_late(answer, reply.after_ms, in_virtual_time=self.in_virtual_time)
         self._arrived(Arrival(self.now_ms(), message.type, body=message.body))
         if message.type == "MemberReportRequest":
             return encode("MemberReportResponse", {**_OK, "node": self.as_member()})
@@ -277,8 +304,8 @@ class PlayedPeer:
 
     def _arrived(self, arrival: Arrival) -> None:
         self.arrivals.append(arrival)
-        if self.on_arrival is not None:
-            self.on_arrival(arrival)
+        for listener in tuple(self.listeners):
+            listener(arrival)
 
     def as_member(self) -> Json:
         """This member as a report shows it; `address` must be there (section 4.3)."""

@@ -1,7 +1,9 @@
-"""Node conformance: one node under test, one played member, every requirement in turn.
+"""Node conformance: one node under test, played members, every requirement, all at once.
 
-The node and the member are started once and live through the run, since a real server takes seconds to start; each
-check plays clients and services of its own, so it does not matter which ran before it.
+The node and the members are started once and live through the run, since a real server takes seconds to start; each
+check plays clients and services of its own, so it does not matter which run beside it. What a check waits for takes as
+long as the longest wait, not as their sum. Checks of how a node starts, and those that would harm the members' standing
+with it, get a node of their own.
 """
 
 from __future__ import annotations
@@ -27,8 +29,12 @@ from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, TargetError, UsageError, Verdict
 from distro_conformance.waiting import Look
 
-_JOINED_WITHIN_MS, _RECONNECTED_WITHIN_MS = 60_000, 3_000
-_CHECK_TIMEOUT_S = 120.0
+PLAYED = 2
+"""Members that the kit plays: what is due to one member is told from what is due to all."""
+OWN_NODES = 2
+"""So many checks with a node of their own at a time; a real server takes some hundred MB."""
+_JOINED_WITHIN_MS = 60_000
+_CHECK_TIMEOUT_S = 400.0
 _ATTEMPTS = 1000
 BY = "node"
 
@@ -69,9 +75,9 @@ def run_node_conformance(
 
     async def run() -> NodeReport:
         begun = time.monotonic()
-        async with member_beside(found, on_progress) as peer:
+        async with members_beside(found, on_progress) as peers:
             started = time.monotonic()
-            findings = await check_requirements(found, peer, chosen, on_finding)
+            findings = await check_requirements(found, peers, chosen, on_finding)
         return NodeReport(found.spec, found.profile, tuple(findings), started - begun, time.monotonic() - begun)
 
     return asyncio.run(run())
@@ -82,42 +88,83 @@ async def run_requirements(
 ) -> list[Finding]:
     """The same on a target object, which is started here and stopped at the end."""
     chosen = _chosen(ids)
-    async with member_beside(target, lambda _: None) as peer:
-        return await check_requirements(target, peer, chosen, on_finding)
+    async with members_beside(target, lambda _: None) as peers:
+        return await check_requirements(target, peers, chosen, on_finding)
 
 
 @asynccontextmanager
-async def member_beside(target: Target, on_progress: OnProgress, *, higher: bool = False) -> AsyncIterator[PlayedPeer]:
-    """The target running, and a played member on its list that has been dialled in both directions, if possible.
+async def members_beside(
+    target: Target, on_progress: OnProgress, count: int = PLAYED, *, higher: bool = False
+) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """The target running, and played members on its list that have been dialled in both directions, if possible.
 
-    `higher`: the member's address is the higher one. Who owns which ip:port client depends on the order (section 6.6).
+    `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order (section 6.6).
     """
-    peer = PlayedPeer(port_beside(target, higher), target.clock.now_ms, version=version_of(target.profile))
+    async with played_members(target, count, higher=higher) as peers:
+        try:
+            await target.start([peer.address for peer in peers], on_progress)
+            for peer in peers:
+                await peer.join(target.address)
+            yield peers
+        finally:
+            for peer in peers:
+                await peer.hang_up()
+            await target.stop()
+
+
+@asynccontextmanager
+async def played_members(target: Target, count: int, *, higher: bool = False) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """Members that listen; the target has not been started yet."""
+    peers: list[PlayedPeer] = []
     try:
-        await peer.start()
-        await target.start([peer.address], on_progress)
-        await peer.join(target.address)
-        yield peer
+        for _ in range(count):
+            port = port_beside(target, higher, *(peer.port for peer in peers))
+            is_virtual, version = target.clock.slack_ms == 0, version_of(target.profile)
+            peers.append(PlayedPeer(port, target.clock.now_ms, version=version, in_virtual_time=is_virtual))
+            await peers[-1].start()
+        yield tuple(peers)
     finally:
-        await peer.hang_up()
-        await target.stop()
-        await peer.stop()
+        for peer in peers:
+            await peer.stop()
 
 
 async def check_requirements(
-    target: Target, peer: PlayedPeer, requirements: Sequence[Requirement], on_finding: OnFinding
+    target: Target, peers: tuple[PlayedPeer, ...], requirements: Sequence[Requirement], on_finding: OnFinding
 ) -> list[Finding]:
-    """One finding for each requirement, in their order, also for those that do not apply."""
+    """One finding for each requirement, in their order, also for those that do not apply.
+
+    All checks begin together and share the waiting; those that want a node of their own, a few at a time.
+    """
+    missing = await _missing(target, peers) if any(target.profile in each.releases for each in requirements) else None
+    nodes = asyncio.Semaphore(OWN_NODES)
+
+    async def checked(requirement: Requirement) -> Finding:
+        judged = _unjudged(requirement, target)
+        if target.profile not in requirement.releases:
+            why = f"applies {requirement.releases}; the target behaves as {target.profile}"
+            return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why)
+        if requirement.own_node:
+            async with nodes:
+                return await _check_on_own_node(target.fresh(), requirement, judged)
+        if missing is not None:
+            return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
+        return await _check(Kit(target, peers), requirement, judged)
+
+    tasks = [asyncio.create_task(checked(requirement), name=requirement.id) for requirement in requirements]
     findings: list[Finding] = []
-    for requirement in requirements:
-        is_first = all(finding.judgement is Judgement.NOT_APPLICABLE for finding in findings)
-        findings.append(await _check(target, peer, requirement, is_first=is_first))
-        on_finding(findings[-1])
+    try:
+        for task in tasks:
+            findings.append(await task)
+            on_finding(findings[-1])
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     return findings
 
 
-async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, *, is_first: bool) -> Finding:
-    judged = Finding(
+def _unjudged(requirement: Requirement, target: Target) -> Finding:
+    return Finding(
         about=requirement.id,
         by=BY,
         judgement=Judgement.CONFORMS,
@@ -127,19 +174,51 @@ async def _check(target: Target, peer: PlayedPeer, requirement: Requirement, *, 
         details={"source": requirement.source, "releases": str(requirement.releases)},
         again=f"distrocheck test node --target {target.spec} --profile {target.profile} --requirement {requirement.id}",
     )
-    if target.profile not in requirement.releases:
-        why = f"applies {requirement.releases}; the target behaves as {target.profile}"
-        return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why)
-    kit, begun = Kit(target, peer), time.monotonic()
+
+
+async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
+    """What keeps every check from being carried out, if anything."""
+    kit = Kit(target, peers)
     try:
-        judged = await _outcome(kit, requirement, judged, is_first=is_first)
+        for peer in peers:
+            await kit.arrange(_connected(peer), within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
+        await kit.arrange(_serves(kit), within_ms=_JOINED_WITHIN_MS, what="a node that serves naming")
+    except (CannotTellError, KitError) as reason:
+        return str(reason)
+    except grpc.aio.AioRpcError as error:
+        return _call_failed(error)
     finally:
         await kit.close()
+    return None
+
+
+async def _check_on_own_node(target: Target, requirement: Requirement, judged: Finding) -> Finding:
+    """The check starts the node itself, once it has told the members what to answer."""
+    judged = replace(judged, node=target.address)
+    try:
+        async with played_members(target, PLAYED) as peers:
+            try:
+                return await _check(Kit(target, peers), requirement, judged)
+            finally:
+                for peer in peers:
+                    await peer.hang_up()
+                await target.stop()
+    except KitError as error:
+        return replace(judged, judgement=Judgement.NOT_JUDGED, message=str(error))
+
+
+async def _check(kit: Kit, requirement: Requirement, judged: Finding) -> Finding:
+    begun = time.monotonic()
+    with kit.target.clock.taking_part():
+        try:
+            judged = await _outcome(kit, requirement, judged)
+        finally:
+            await kit.close()
     judged = replace(judged, seconds=time.monotonic() - begun, evidence=tuple(kit.evidence))
-    return against_the_list(judged, target.profile, target.kind)
+    return against_the_list(judged, kit.target.profile, kit.target.kind)
 
 
-async def _outcome(kit: Kit, requirement: Requirement, judged: Finding, *, is_first: bool) -> Finding:
+async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Finding:
     """Only a ViolationError is the node's fault; whatever else ends a check leaves the question open."""
 
     def open_question(why: str) -> Finding:
@@ -147,10 +226,6 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding, *, is_fi
 
     try:
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
-            wait_ms = _JOINED_WITHIN_MS if is_first else _RECONNECTED_WITHIN_MS
-            await kit.arrange(_connected(kit.peer), within_ms=wait_ms, what="the node's cluster connection")
-            if is_first:
-                await kit.arrange(_serves(kit), within_ms=wait_ms, what="a node that serves naming")
             await requirement.check(kit)
     except ViolationError as violation:
         return replace(
@@ -167,8 +242,12 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding, *, is_fi
     except TimeoutError:
         return open_question(f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s")
     except grpc.aio.AioRpcError as error:
-        return open_question(f"a call to the node failed: {error.code().name} {error.details()}")
+        return open_question(_call_failed(error))
     return judged
+
+
+def _call_failed(error: grpc.aio.AioRpcError) -> str:
+    return f"a call to the node failed: {error.code().name} {error.details()}"
 
 
 def _connected(peer: PlayedPeer) -> Look[bool]:
@@ -202,11 +281,12 @@ def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:
     return tuple(known.values()) if ids is None else tuple(known[name] for name in ids)
 
 
-def port_beside(target: Target, higher: bool) -> int:
+def port_beside(target: Target, higher: bool, *others: int) -> int:
     own = int(target.address.rpartition(":")[2])
     for _ in range(_ATTEMPTS):
         (port,) = free_base_ports()
-        if (port > own or not higher) and not family(port) & family(own):
+        taken = set[int]().union(*map(family, (own, *others)))
+        if (port > own or not higher) and not family(port) & taken:
             return port
     raise TargetError(f"no port above {own} is free")
 

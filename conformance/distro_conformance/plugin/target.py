@@ -9,7 +9,7 @@ import pytest
 
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.node.player import PlayedClient
-from distro_conformance.node.run import check_requirements, member_beside
+from distro_conformance.node.run import check_requirements, members_beside
 from distro_conformance.plugin.background import do_now
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
@@ -23,7 +23,7 @@ class TargetRun:
         self._target = resolve_target(spec, profile)
         self.profile = self._target.profile
         self._stack = contextlib.AsyncExitStack()
-        self._peer = do_now(self._stack.enter_async_context(member_beside(self._target, lambda _: None)))
+        self._peers = do_now(self._stack.enter_async_context(members_beside(self._target, lambda _: None)))
 
     @property
     def address(self) -> str:
@@ -34,7 +34,7 @@ class TargetRun:
         return do_now(PlayedClient.connect(with_offset(self.address, SDK_OFFSET)))
 
     def check(self, requirement: Requirement) -> Finding:
-        (finding,) = do_now(check_requirements(self._target, self._peer, [requirement], lambda _: None))
+        (finding,) = do_now(check_requirements(self._target, self._peers, [requirement], lambda _: None))
         return finding
 
     def stop(self) -> None:

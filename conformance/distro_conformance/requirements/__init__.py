@@ -16,7 +16,7 @@ from distro_conformance.requirements import (
     sync,
     verify,
 )
-from distro_conformance.requirements.requirement import MUST, SHOULD, Level, Requirement, registered, requirement
+from distro_conformance.requirements.requirement import MAY, MUST, SHOULD, Level, Requirement, registered, requirement
 
 _AREAS = (batch, connection, holder, ip_port, native, ownership, refusal, revision, sync, verify)
 
@@ -26,4 +26,4 @@ def all_requirements() -> tuple[Requirement, ...]:
     return registered()
 
 
-__all__ = ["MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement"]
+__all__ = ["MAY", "MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement"]

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from distro_conformance.findings.finding import MUST, SHOULD, Level
+from distro_conformance.findings.finding import MAY, MUST, SHOULD, Level
 from distro_conformance.release import Span
 
 if TYPE_CHECKING:
     from distro_conformance.node.kit import Kit
 
-__all__ = ["MUST", "SHOULD", "Level", "Requirement", "registered", "requirement"]
+__all__ = ["MAY", "MUST", "SHOULD", "Level", "Requirement", "registered", "requirement"]
 
 Check = Callable[["Kit"], Awaitable[None]]
 
@@ -31,6 +31,8 @@ class Requirement:
     source: str
     releases: Span
     check: Check
+    own_node: bool = False
+    """The check starts the node, `kit.start_node()`, or does what others beside it could not stand."""
 
 
 _REGISTRY: dict[str, Requirement] = {}
@@ -44,13 +46,14 @@ def requirement(
     text: str,
     since: str | None = None,
     until: str | None = None,
+    own_node: bool = False,
 ) -> Callable[[Check], Check]:
     """Registers the decorated check. Raises ValueError when the id is taken."""
 
     def register(check: Check) -> Check:
         if id in _REGISTRY:
             raise ValueError(f"two requirements are called {id}")
-        _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check)
+        _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check, own_node)
         return check
 
     return register

@@ -45,8 +45,7 @@ async def verify_carries_the_revision(kit: Kit) -> None:
 )
 async def failed_verify_is_followed_by_change(kit: Kit) -> None:
     client, change = await _replicated(kit)
-    kit.peer.answer("VERIFY", FAILURE, client=client.id)
-    kit.note(f"{kit.peer.address} will answer every VERIFY of {client.id} with failure")
+    kit.answer("VERIFY", FAILURE, client=client.id)
     verify = await kit.arrange(
         kit.arrival("VERIFY", client.id, after=change),
         within_ms=kit.timings.verify_ms,
@@ -73,7 +72,7 @@ async def _replicated(kit: Kit) -> tuple[PlayedClient, Arrival]:
 
 def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]:
     async def look() -> Arrival | None:
-        for arrival in kit.peer.arrivals:
+        for arrival in kit.arrivals(client.id):
             replica = arrival.call.replica if arrival.call else None
             if arrival.is_about("CHANGE", client.id) and replica and len(replica.published) == services:
                 return arrival

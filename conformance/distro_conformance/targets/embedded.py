@@ -1,12 +1,20 @@
-"""The reference node as a target: in this process, on real sockets, in virtual time."""
+"""The reference node as a target: in this process, on real sockets, in virtual time.
+
+Time passes only when somebody waits for it. Where many checks wait on one node, it passes when all of them do, up to
+the first instant that one of them waits for; so nobody misses anything, however long another one takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
 
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.wire.silence import Silences
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.membership.cluster_clients import PeerLinks
@@ -23,12 +31,58 @@ class EmbeddedClock:
     def __init__(self) -> None:
         self.virtual = VirtualClock()
         self._start_ms = self.virtual.now_ms()
+        self._taking_part = 0
+        self._sleepers: list[tuple[int, asyncio.Future[None]]] = []  # until when, and who
+        self._passing: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
         return self.virtual.now_ms() - self._start_ms
 
     async def pass_ms(self, ms: int) -> None:
         """Raises TargetError when the node itself fails on the way: a defect, but no answer to what was asked."""
+        if not self._taking_part:
+            await self._advance(ms)
+            return
+        awake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self.virtual.now_ms() + ms, awake))
+        self._pass_if_all_wait()
+        await awake
+
+    @contextmanager
+    def taking_part(self) -> Iterator[None]:
+        self._taking_part += 1
+        try:
+            yield
+        finally:
+            self._taking_part -= 1
+            self._pass_if_all_wait()
+
+    def _pass_if_all_wait(self) -> None:
+        self._sleepers = [(until_ms, awake) for until_ms, awake in self._sleepers if not awake.done()]
+        is_passing = self._passing is not None and not self._passing.done()
+        if self._sleepers and len(self._sleepers) >= self._taking_part and not is_passing:
+            self._passing = asyncio.create_task(self._pass(), name="virtual time")
+
+    async def _pass(self) -> None:
+        """To the first instant that somebody waits for; who waits for it goes on."""
+        due_ms = min(until_ms for until_ms, _ in self._sleepers)
+        failure: TargetError | None = None
+        try:
+            await self._advance(max(0, due_ms - self.virtual.now_ms()))
+        except TargetError as error:
+            failure = error
+        due = [awake for until_ms, awake in self._sleepers if failure or until_ms <= due_ms]
+        self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[1] not in due]
+        for awake in due:
+            if awake.done():
+                continue
+            if failure is None:
+                awake.set_result(None)
+            else:
+                awake.set_exception(TargetError(str(failure)))
+        asyncio.get_running_loop().call_soon(self._pass_if_all_wait)  # whoever was due may have given up meanwhile
+
+    async def _advance(self, ms: int) -> None:
         try:
             await self.virtual.advance(ms)
         except (NotSettledError, WorkFailedError) as error:
@@ -61,14 +115,26 @@ class EmbeddedTarget:
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
-        self._links, self._acquainted, self._options = links, acquainted, options
+        self._acquainted, self._options = acquainted, options
+        self._links = Silences(links, self.clock.virtual)
         self._node: Node | None = None
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
-    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
+    lease_ms = None
+
+    def fresh(self) -> Self:
+        return type(self)(self._profile, links=self._links.inner, acquainted=self._acquainted, options=self._options)
+
+    async def start(
+        self,
+        other_members: Sequence[str],
+        on_progress: OnProgress,
+        *,
+        until_loaded: bool = True,  # noqa: ARG002 - it loads while it starts, unless a member keeps it waiting
+    ) -> None:
         profile = self._profile.acquainted() if self._acquainted else self._profile
         members = (self.address, *other_members) if other_members or self._options is None else ()
         options = self._options or DEFAULT_OPTIONS

@@ -26,7 +26,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, release_of
@@ -223,7 +223,18 @@ class ProcessTarget:
     def address(self) -> str:
         return f"{HOST}:{self._port}"
 
-    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
+    lease_ms = None
+
+    def fresh(self) -> Self:
+        return type(self)(self.spec.partition(":")[2], self.profile)
+
+    async def start(
+        self,
+        other_members: Sequence[str],
+        on_progress: OnProgress,
+        *,
+        until_loaded: bool = True,  # noqa: ARG002 - only the server knows
+    ) -> None:
         on_progress(f"starting {self._described.command[0]} at {self.address}")
         self._server = ProcessServer(self._described, self._port, sorted((self.address, *other_members)))
         await self._server.start()

@@ -7,9 +7,9 @@ whose clock counts. A kind of target is one file with a class and one entry in `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
-from distro_conformance.waiting import Clock
+from distro_conformance.waiting import SharedClock
 
 OnProgress = Callable[[str], None]
 
@@ -27,10 +27,22 @@ class Target(Protocol):
         ...
 
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> SharedClock: ...
 
-    async def start(self, other_members: Sequence[str], on_progress: OnProgress) -> None:
-        """Returns when the node serves. Raises TargetError; `stop` must be called all the same."""
+    @property
+    def lease_ms(self) -> int | None:
+        """How long a copy lives that nobody verifies, where the node was told another time than its default."""
+        ...
+
+    def fresh(self) -> Self:
+        """Another one like this, elsewhere and not started."""
+        ...
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
+        """Returns when the node serves, and has loaded unless told otherwise.
+
+        Raises TargetError; `stop` must be called all the same.
+        """
         ...
 
     async def stop(self) -> None:

@@ -1,0 +1,57 @@
+"""A played member that answers late, or never.
+
+In real time it just waits. In virtual time a request counts as work until its answer is there, and time stands still
+for it; so the member says at once that it will be silent, and for how long, and the link of the embedded node waits
+in its place, in the node's own time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from distro_impl import Clock
+from distro_impl.clocks.clock import Waiting
+from distro_impl.membership.cluster_clients import PeerLinks
+from distro_impl.transport.transport import Forward, PeerLink
+from distro_protos import Payload
+
+_SILENT_MS = "silent-ms"
+FOR_EVER_MS = 24 * 3600 * 1000
+
+
+async def answered_late(reply: Payload, after_ms: int, *, in_virtual_time: bool) -> Payload:
+    """What a played member gives its server for an answer that is due after so long."""
+    if in_virtual_time:
+        reply.metadata.headers[_SILENT_MS] = str(after_ms)
+    else:
+        await asyncio.sleep(after_ms / 1000)
+    return reply
+
+
+class Silences:
+    """Links of an embedded node on which silence takes virtual time. `links`: what stands on them besides."""
+
+    def __init__(self, links: PeerLinks | None, clock: Clock) -> None:
+        self.inner, self._clock = links, clock
+
+    def __call__(self, member: str) -> PeerLink:
+        return _SilentLink(self.inner(member) if self.inner else PeerLink(), self._clock)
+
+
+class _SilentLink(PeerLink):
+    def __init__(self, inner: PeerLink, clock: Clock) -> None:
+        self._inner, self._clock = inner, clock
+
+    def check_connect(self) -> None:
+        self._inner.check_connect()
+
+    async def carry(self, request: Payload, forward: Forward) -> Payload:
+        reply = await self._inner.carry(request, forward)
+        if (silent_ms := reply.metadata.headers.get(_SILENT_MS)) is not None:
+            over = Waiting[None](self._clock)
+            timer = self._clock.call_at(self._clock.now_ms() + int(silent_ms), lambda: over.give(None), "late answer")
+            try:
+                await over.taken()
+            finally:
+                timer.cancel()
+        return reply
