@@ -20,7 +20,7 @@ from distro_model.rules.rule import RULES, Function, Rule, name_of
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "protocol"
 _STATEMENT = re.compile(r"^### (?P<anchor>\S+)\n\*(?P<span>[^·\n]*)(?: · (?P<source>[^\n]*))?\*\n", re.MULTILINE)
-_CITATION = re.compile(r"#([a-z0-9]+(?:-[a-z0-9]+)+)")
+_CITATION = re.compile(r"(?<!\.md)#([a-z0-9]+(?:-[a-z0-9]+)+)")
 
 
 @dataclass(frozen=True, slots=True)

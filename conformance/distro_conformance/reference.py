@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 
 from distro_conformance.catalogue import CATALOGUE, Entry
+from distro_conformance.cli.reference import commands_page
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.fidelity import fidelity_page
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
@@ -31,6 +32,7 @@ def pages() -> dict[str, str]:
     written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
     more = {
         "callers": _callers_page,
+        "commands": lambda: commands_page(_NOTE),
         "deviations": _deviations_page,
         "fidelity": lambda: fidelity_page(_NOTE),
         "settings": _settings_page,

@@ -1,4 +1,5 @@
-"""The three verdicts and the exit codes that go with them (cli.md), and the errors that end a run early.
+"""The three verdicts and the exit codes that go with them (docs/reference/commands.md), and the errors that end a
+run early.
 
 They are one small file because every verb needs them and scripts of others rely on the numbers.
 """

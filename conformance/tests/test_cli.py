@@ -462,3 +462,12 @@ def test_check_tells_a_healthy_recording_from_a_damaged_path(tmp_path: Path) -> 
     newer = run("check", str(tmp_path))
     assert (newer.returncode, newer.stderr.count("\n")) == (2, 1), newer.stderr
     assert "99" in newer.stderr
+
+
+def test_a_shell_completes_verbs_and_loads_none_of_them() -> None:
+    def completed(words: str) -> list[str]:
+        asked = {"_DISTROCHECK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        return run(env=asked).stdout.split()
+
+    assert completed("distrocheck exp") == ["explore", "export", "explain"]
+    assert completed("distrocheck test no") == ["node"]

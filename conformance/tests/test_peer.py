@@ -185,7 +185,7 @@ def test_an_old_one_reports_itself_when_it_joins_since_nobody_would_join_it_else
 def test_an_address_is_chosen_by_the_member_that_owns_it() -> None:
     members = ("127.0.0.1:8848", "127.0.0.1:9848")
     chosen = {owner: [address_owned_by(owner, members, number) for number in range(20)] for owner in members}
-    # By the formula of section 6.6: 10.1.0.0:80 falls to place 0 of two, 10.1.0.1:80 to place 1.
+    # By docs/protocol #owner-place: 10.1.0.0:80 falls to place 0 of two, 10.1.0.1:80 to place 1.
     assert [chosen[owner][0] for owner in members] == [("10.1.0.0", 80), ("10.1.0.1", 80)]
     assert set(chosen[members[0]]).isdisjoint(chosen[members[1]])
     assert all(len(set(addresses)) == len(addresses) for addresses in chosen.values())

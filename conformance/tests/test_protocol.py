@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +13,9 @@ from distro_conformance.protocol import PAGES, cited_by, cited_in, citing_files,
 from distro_conformance.requirements import all_requirements
 from distro_model.rules.rule import RULES
 
+ROOT = Path(__file__).resolve().parents[2]
 HERE = "conformance/tests/test_protocol.py"
-"""Cites what does not exist, so that the search for it is seen to find: docs/protocol #sync-nothing."""
+"""Cites what does not exist, so that the search for it is seen to find: docs/protocol #sync-nothing, nowhere.md."""
 FOLDERS = ("model", "impl", "conformance", "traces", "spark", "protos", "bench", "tools")
 
 
@@ -53,3 +56,32 @@ def test_a_statement_has_a_place_in_the_node_or_a_reason(anchor):
 
 def test_reasons_are_about_statements():
     assert (WITHOUT_RULE.keys() | WITHOUT_NODE.keys()) <= statements().keys()
+
+
+def test_no_file_speaks_of_a_document_that_is_not_here():
+    """Whoever has the repository has all that it cites; names of files that a run writes are no citations."""
+    written = {"steps.md", "summary.md"}
+    missing = {
+        f"{path}: {name}"
+        for path, text in tracked_texts()
+        for name in re.findall(r"(?<![\w{}*<>/.-])[\w./-]*[\w-]\.md\b", text)
+        if name not in written and not any((place / name).is_file() for place in (ROOT, ROOT / "docs", path_of(path)))
+    }
+    assert missing == {f"{HERE}: nowhere.md"}
+
+
+def test_no_file_counts_the_sections_of_a_document_that_is_not_here():
+    """A bare "section" of a number says nothing without its document; statements of the protocol have names."""
+    counted = [path for path, text in tracked_texts() if re.search(r"[\W]section \d", text)]
+    assert counted == []
+
+
+def tracked_texts():
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in names.splitlines():
+        if name.endswith((".py", ".md", ".toml", ".yml", ".scenario")) and (ROOT / name).is_file():
+            yield name, (ROOT / name).read_text(encoding="utf-8")
+
+
+def path_of(name):
+    return (ROOT / name).parent

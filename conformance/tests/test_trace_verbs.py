@@ -1,4 +1,4 @@
-"""The verbs over traces as others' scripts use them: the fields of cli.md, exit codes, one line for a mistake."""
+"""The verbs over traces as others' scripts use them: the fields of docs/schemas, exit codes, one line for a mistake."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class NodeConfig:
 
     @property
     def is_standalone(self) -> bool:
-        """No cluster at all: no sync, no verify, no reports, and nothing to load (section 6.1)."""
+        """No cluster at all: no sync, no verify, no reports, and nothing to load (docs/protocol #sync-announce)."""
         return not self.members and self.member_list_file is None
 
     @property

@@ -1,6 +1,6 @@
 """Small named changes of the node's behaviour, made on purpose.
 
-A conformance suite is judged by the mutants it kills. Each is one entry: the id (of known-bugs.md where the bug is
+A conformance suite is judged by the mutants it kills. Each is one entry: the id (that of the model where the bug is
 historical, `m-…` where it is made up), one sentence, and the switch of the profile that it turns.
 """
 

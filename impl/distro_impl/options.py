@@ -40,13 +40,13 @@ class GrpcServerOptions:
     keep_alive_timeout_ms: int = 20_000
     permit_keep_alive_ms: int = 10_000
     """Clients may ping this often. Upstream says 300 s, but SDKs ping every 60 s of silence, and gRPC's C core, unlike
-    Java's, does not forgive that (section 1.2)."""
+    Java's, does not forgive that (docs/protocol #wire-limits)."""
     tls: TlsOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """The header by which members of one cluster know each other (section 4.4)."""
+    """The header by which members of one cluster know each other (docs/protocol #member-auth)."""
 
     key: str
     value: str = field(repr=False)

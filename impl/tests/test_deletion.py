@@ -1,4 +1,4 @@
-"""What was deleted stays deleted, in strict (known-bugs.md B26, B27). A release takes it back."""
+"""What was deleted stays deleted, in strict (B26, B27). A release takes it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reports over HTTP, as the releases up to 2.2.0 send them, and when newer ones fall back on them (section 4.3)."""
+"""Reports over HTTP, as the releases up to 2.2.0 send them, and when newer ones fall back on them
+(docs/protocol #member-report)."""
 
 from __future__ import annotations
 

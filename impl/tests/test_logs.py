@@ -66,7 +66,7 @@ def lines(caplog: pytest.LogCaptureFixture, node: str) -> list[str]:
 
 @pytest.mark.wire
 async def test_distro_is_told_in_the_words_of_a_real_server(lab: Lab, caplog: pytest.LogCaptureFixture):
-    """The texts are those of real-nacos.md section 7."""
+    """The texts are those of docs/protocol #log-lines."""
     caplog.set_level(logging.INFO)
     run = await lab.cluster(size=2)
     first, second = run.cluster.addresses

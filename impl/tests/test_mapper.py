@@ -1,4 +1,4 @@
-"""Who is responsible for an ip:port client (docs/protocol #owner-place, known-bugs.md section 4)."""
+"""Who is responsible for an ip:port client (docs/protocol #owner-place)."""
 
 from __future__ import annotations
 

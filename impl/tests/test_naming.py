@@ -162,7 +162,7 @@ async def test_a_push_holds_the_clusters_that_its_subscriber_named(lab: Lab) -> 
 async def test_in_a_release_a_query_lags_behind_by_the_push_delay_but_for_the_first_change(
     lab: Lab, profile: Profile, lags: bool
 ) -> None:
-    """real-nacos.md section 3."""
+    """docs/real-servers.md#a-played-member."""
     run = await lab.cluster(profile, size=1)
     one, other = [await lab.naming(run.cluster.nodes[0]) for _ in range(2)]
     await one.register("web", 80)

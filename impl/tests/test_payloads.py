@@ -25,7 +25,7 @@ from distro_protos import Message, Payload, encode
 pytestmark = pytest.mark.wire
 
 ERROR_CODES = {-401, 300, 301, 302, 400, 403, 404, 500, 502}
-"""Of section 1.4, those that a node answers with."""
+"""Of docs/protocol #wire-errors, those that a node answers with."""
 
 
 def assert_is_an_answer(reply: Message) -> None:

@@ -1,7 +1,7 @@
 """The official Python SDK against three nodes in real time: it must not notice that they are not Nacos.
 
 The SDK keeps the last list that was not empty, so whether an instance is gone is asked by a client that has never seen
-it (real-nacos.md section 8).
+it (docs/real-servers.md#the-python-sdk).
 """
 
 from __future__ import annotations

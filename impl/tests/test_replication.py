@@ -93,7 +93,7 @@ async def test_unavailable_is_retried_after_the_retry_delay_and_delays_nobody_el
 async def test_an_unanswered_change_is_retried_after_time_out_and_retry_delay(
     lab: Lab, profile: Profile, again_ms: int
 ) -> None:
-    """6 s after the first try, 8 s on 2.0.4 (real-nacos.md section 5)."""
+    """6 s after the first try, 8 s on 2.0.4 (docs/real-servers.md#what-the-sender-does)."""
     run = await lab.cluster(profile)
     client = await lab.naming(run.cluster.nodes[0])
     link = run.link(0, 1)
@@ -118,7 +118,7 @@ async def test_an_unanswered_change_is_retried_after_time_out_and_retry_delay(
 async def test_which_answers_to_a_change_are_followed_by_a_retry(
     lab: Lab, answer: tuple[str, dict[str, int]], changes: int
 ) -> None:
-    """real-nacos.md section 5, "Sender's reaction": 200/500 counts as success (D5)."""
+    """docs/real-servers.md#what-the-sender-does: 200/500 counts as success (D5)."""
     run = await lab.cluster(size=2)
     client = await lab.naming(run.cluster.nodes[0])
     run.link(0, 1).answers = {"CHANGE": answer}

@@ -52,7 +52,7 @@ async def test_a_lost_change_is_found_by_verify_and_sent_again_to_that_peer_alon
 async def test_only_a_typed_failure_of_a_verify_causes_a_change(
     lab: Lab, answer: tuple[str, dict[str, int]] | None, causes_a_change: bool
 ) -> None:
-    """real-nacos.md section 5, "Sender's reaction"; D10."""
+    """docs/real-servers.md#what-the-sender-does; D10."""
     run = await lab.cluster(size=2)
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
@@ -82,7 +82,7 @@ async def test_b02_a_lost_change_stays_lost_where_verify_only_asks_for_existence
 
 
 async def test_a_subscriber_exists_on_every_peer_after_one_verify_round(lab: Lab) -> None:
-    """Verified with revision 0, unknown there, pushed empty (section 6.1)."""
+    """Verified with revision 0, unknown there, pushed empty (docs/protocol #sync-announce)."""
     run = await lab.cluster()
     client = await lab.naming(run.cluster.nodes[0])
     await run.clock.advance(5000)

@@ -1,7 +1,7 @@
 """What an environment can do to a cluster with a clock: clients, time, links, requests, nodes, member lists.
 
 The same vocabulary is spoken by scenarios, by the lockstep machine and by a counterexample that was given times.
-`str(action)` is the line of a scenario (design.md section 5).
+`str(action)` is the line of a scenario.
 """
 
 from __future__ import annotations

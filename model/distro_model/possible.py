@@ -2,7 +2,7 @@
 
 An action turns each possible state into all its outcomes; what was observed afterwards keeps those that agree. When
 none is left, the observation is rejected, and the rejection says what the nearest outcome would have had instead.
-design.md section 3, "Unknown outcomes".
+
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class TestMembers:
         assert self.state_of(lab, "b") == Member("b")
 
     def test_an_inbound_report_makes_up_but_forgets_no_failure(self, cluster):
-        """real-nacos.md 3 and 5, against docs/protocol #member-report."""
+        """docs/real-servers.md#a-played-member, against docs/protocol #member-report."""
         lab = cluster(nodes="ab").do(Cut("a", "b"))
         seen = {self.state_of(lab.run(100), "b") for _ in range(120)}
         assert Member("b", MemberState.UP, 3) in seen

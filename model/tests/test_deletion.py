@@ -1,4 +1,4 @@
-"""What was deleted stays deleted: tombstones. known-bugs.md B26, B27.
+"""What was deleted stays deleted: tombstones. B26 and B27.
 
 Links do not reorder, so a CHANGE that comes after its DELETE is told to one node directly.
 """

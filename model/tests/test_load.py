@@ -1,4 +1,4 @@
-"""Whom a load may believe, and when nobody has anything: the first load in strict. known-bugs.md B33."""
+"""Whom a load may believe, and when nobody has anything: the first load in strict (B33)."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class TestOwner:
         ],
     )
     def test_a_split_view_has_the_owners_of_the_catalogue(self, remainder, claim, tags):
-        """known-bugs.md section 4: B and C believe each other DOWN."""
+        """B and C believe each other DOWN."""
         views = [node("A", "BC"), node("B", "AC", down="C"), node("C", "AB", down="B")]
         for tag in tags.split():
             assert place(tag, 6) == remainder

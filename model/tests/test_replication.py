@@ -36,7 +36,7 @@ def test_a_change_arrives_one_sync_delay_later(cluster):
 
 
 def test_many_changes_travel_as_one_call_that_holds_the_last_state(cluster):
-    """real-nacos.md 5: one CHANGE 1.05 s after the first of six, holding the last state."""
+    """docs/real-servers.md#what-the-sender-does: one CHANGE 1.05 s after the first of six, holding the last state."""
     lab = cluster().do(Connect("c1", "a"))
     for version in range(6):
         lab.do(Register("c1", "web", f"10.0.0.1:80 v={version}")).run(100)
@@ -61,7 +61,7 @@ def test_deregistering_counts_as_a_change(cluster):
 
 @pytest.mark.parametrize(("profile", "after_ms"), [("nacos-2.0.4", 2000 + 3000 + 5000), ("strict", 1000 + 3000 + 3000)])
 def test_a_lost_change_is_retried_after_time_out_and_retry_delay(cluster, profile, after_ms):
-    """real-nacos.md 5: 6.0-6.1 s after the lost call, 8.0 s on 2.0.4."""
+    """docs/real-servers.md#what-the-sender-does: 6.0-6.1 s after the lost call, 8.0 s on 2.0.4."""
     lab = cluster(profile).do(Connect("c1", "a"), Register("c1", "web", WEB_1), Drop("a", "b", "CHANGE"))
     # The verify rounds in between would repair it sooner: they get lost too.
     for _ in range(3):

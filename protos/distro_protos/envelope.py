@@ -60,7 +60,8 @@ class Message:
 
     @property
     def succeeded(self) -> bool:
-        """Java's reading: only `resultCode == 200` is success; `errorCode` is not looked at (section 5.4)."""
+        """Java's reading: only `resultCode == 200` is success; `errorCode` is not looked at
+        (docs/protocol #sync-result)."""
         return self.is_response and self.body.get("resultCode", 200) == 200
 
 
@@ -98,7 +99,7 @@ def encode(
 def decode(payload: Payload) -> Message:
     """Take the body out of an envelope.
 
-    Headers of the envelope win over headers inside the body (the Python SDK sends both, section 1.1).
+    Headers of the envelope win over headers inside the body (the Python SDK sends both, docs/protocol #wire-envelope).
     Raises UnreadableBodyError when the body is not a JSON object, or its headers are no texts. See `read_json`.
     """
     type_name = payload.metadata.type

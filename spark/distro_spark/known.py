@@ -171,7 +171,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-CONV",
         _swallowed_delete,
         "The retry of a CHANGE that fails after the client left replaces the queued DELETE; the copy stays.",
-        "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); docs/protocol #defect-d2",
+        "alibaba/nacos #10809; seen on running 2.2.4 and 2.3.2; docs/protocol #defect-d2",
     ),
     KnownFailure(
         "B24",
@@ -180,7 +180,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-DELETE",
         _swallowed_delete,
         "The retry of a CHANGE that fails after the client left replaces the queued DELETE; none is sent.",
-        "alibaba/nacos #10809; seen on 2.2.4 and 2.3.2 (real-nacos.md section 6); docs/protocol #defect-d2",
+        "alibaba/nacos #10809; seen on running 2.2.4 and 2.3.2; docs/protocol #defect-d2",
     ),
     KnownFailure(
         "B31",
@@ -189,7 +189,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-LIVE",
         _half_a_minute,
         "The lease is 30 s: a short outage removes the copies of clients that are connected.",
-        "known-bugs.md B31; read in the code of the releases",
+        "B31; read in the code of the releases",
     ),
     KnownFailure(
         "B33",
@@ -198,7 +198,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-INIT",
         _gave_a_snapshot,
         "A node that is not loaded itself gives a snapshot.",
-        "known-bugs.md B33; docs/protocol #defect-d14",
+        "B33; docs/protocol #defect-d14",
     ),
     KnownFailure(
         "B17",
@@ -207,7 +207,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-LIVE",
         _not_renewed_by_sync,
         "Only a verify renews a lease: the copy of a client that changes before each one expires.",
-        "known-bugs.md B17; read in the code of every release",
+        "B17; read in the code of every release",
     ),
     KnownFailure(
         "B02",
@@ -225,7 +225,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-REV",
         _native_overwritten,
         "A late snapshot or CHANGE is applied to a client that is connected here; its next change reuses a revision.",
-        "alibaba/nacos #15857; wire-protocol.md 6.4",
+        "alibaba/nacos #15857; docs/protocol #receive-native",
     ),
     KnownFailure(
         "B01",
@@ -234,7 +234,7 @@ KNOWN: tuple[KnownFailure, ...] = (
         "INV-NATIVE",
         _native_overwritten,
         "A late snapshot or CHANGE is applied to a client that is connected here.",
-        "alibaba/nacos #15857; wire-protocol.md 6.4",
+        "alibaba/nacos #15857; docs/protocol #receive-native",
     ),
 )
 

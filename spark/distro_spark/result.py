@@ -125,7 +125,7 @@ class CheckResult:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """The document of `distrocheck check --json` (cli.md)."""
+        """The document of `distrocheck check --json` (docs/schemas)."""
         return {"schema": "distrocheck/check/1", **asdict(self)}
 
 

@@ -5,7 +5,8 @@ row, and from its stop or start on, a node holds nothing.
 
 What is compared is the view that a subscriber gets, not the client record. A client that publishes nothing is in no
 view of any service (docs/protocol #receive-change), so on a node it counts the same as no client at all: the owner has
-it from the connection on, the others only after the first verify (section 6.1), and neither of them is wrong.
+it from the connection on, the others only after the first verify
+(docs/protocol #sync-announce), and neither of them is wrong.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A trace answers *which node diverged, from when, after which message*, so a row says where (`node`), in which order
 there (`seq`), through which message (`message`, shared by the four rows of one call) and what the node held
 afterwards (`client`, `owned`, `revision`, `digest`). Order is causal: `seq` within a node, message ids across nodes;
-`at_ms` is only information. Content travels as a digest (`content.py`). design.md section 6.
+`at_ms` is only information. Content travels as a digest (`content.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A trace of everything and a trace of one node's log have the same columns. The difference stands in the header: whose
 state was recorded and how, which end of which directed link, which operations, which values, and whether rows may be
-missing without a sign. A check that needs more than was observed answers "cannot decide". design.md section 6.
+missing without a sign. A check that needs more than was observed answers "cannot decide".
 
 Nodes and links are patterns: `*` stands for every node, also for one that joins later; a link is `source->target`.
 """

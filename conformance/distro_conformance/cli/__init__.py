@@ -1,4 +1,5 @@
-"""The command `distrocheck`: one file per verb, each a thin door to the library (cli.md is the contract).
+"""The command `distrocheck`: one file per verb, each a thin door to the library
+(docs/reference/commands.md is the contract).
 
 `main` turns whatever ends a run early into one line and an exit code; a user's mistake never ends in a traceback. With
 `--json` the line is a document too. The verbs are in the table of `verbs.py` and are imported when they are called.
@@ -22,7 +23,7 @@ from distro_conformance.version import tool_version
 app = typer.Typer(
     name=COMMAND,
     cls=LazyGroup,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -57,7 +58,7 @@ def distrocheck(
 def main() -> None:
     """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target; see also above."""
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name=COMMAND, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:

@@ -1,4 +1,4 @@
-"""Which exit code belongs to which error of the libraries below (cli.md).
+"""Which exit code belongs to which error of the libraries below (docs/reference/commands.md).
 
 The libraries know nothing of exit codes, and `main` nothing of the libraries; this table is where they meet. Errors
 stand here by name, so that `--help` does not load what can raise them.

@@ -1,6 +1,7 @@
 """What a verb prints: one JSON document, or a text for people; stages as they end, and progress on a terminal.
 
-The contract of cli.md in one place: with `--json` stdout holds exactly one document, everything else is stderr.
+The contract of docs/reference/commands.md in one place: with `--json` stdout holds exactly one document, everything
+else is stderr.
 """
 
 from __future__ import annotations

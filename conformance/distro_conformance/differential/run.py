@@ -205,7 +205,8 @@ async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
 
 @asynccontextmanager
 async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
-    """The member's address is the higher one on every node: who owns what depends on the order (section 6.6)."""
+    """The member's address is the higher one on every node: who owns what depends on the order
+    (docs/protocol #owner-place)."""
     async with members_beside(target, on_progress, 1, higher=True) as (peer,):
         await ready(peer, target, _READY_WITHIN_MS)
         yield peer

@@ -27,7 +27,7 @@ from distro_impl import NodeConfig, SystemClock, UnknownProfileError, profile_na
 from distro_traces.ndjson import Recorder
 
 LEASE_FIXED = ("2.0.4",)
-"""Releases on which LEASE_KEY was seen to have no effect (real-nacos.md section 2)."""
+"""Releases on which LEASE_KEY was seen to have no effect (docs/real-servers.md#starting)."""
 
 
 class MixedCluster(RealTimeCluster):

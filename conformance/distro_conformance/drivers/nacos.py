@@ -2,7 +2,7 @@
 
 Only outgoing cluster clients use the property `nacos.server.grpc.port.offset`, so each node gets its own and finds
 its peers at our forwarders, while `cluster.conf` stays true and the same everywhere. HTTP and JRaft do not go over the
-links. Time is real: "within" is a window. Source: real-nacos.md section 4.
+links. Time is real: "within" is a window. Source: docs/real-servers.md#between-real-nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KNOWN_WITHIN_MS = 60_000
 
 _SIGN_OF_LIFE_S = 5.0
 """Every SDK sends one so often; a server asks silent clients after 20 s, and 2.3.2 was seen to expel one that answered
-(real-nacos.md section 3)."""
+(docs/real-servers.md#a-played-member)."""
 
 
 class RealTimeCluster(WiredCluster):

@@ -64,7 +64,7 @@ class Finding:
     """The last message or action before it."""
     evidence: tuple[str, ...] = ()
     known: str | None = None
-    """The bug of known-bugs.md behind it."""
+    """The bug behind it, by its name in docs/reference/mutants.md or docs/protocol."""
     link: str | None = None
     """Where that bug was reported, or can be read."""
     again: str = ""
@@ -94,7 +94,7 @@ class Finding:
         return self.judgement is Judgement.VIOLATES
 
     def to_json(self) -> Json:
-        """As in every document: `id` and `verdict` are the names that cli.md promises."""
+        """As in every document: `id` and `verdict` are the names that docs/schemas promises."""
         return {
             "id": self.about,
             "by": self.by,

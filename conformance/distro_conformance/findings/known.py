@@ -3,7 +3,7 @@
 A listed failure does not fail a run, and one that starts to pass does: then the entry is wrong, or the check no longer
 sees the bug. What is excused is one symptom, a predicate on the finding, and never "this requirement fails": whatever
 else goes wrong there is news. Each entry has a near miss in the tests that it does not excuse. Bugs are those of
-known-bugs.md.
+docs/reference/mutants.md.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class HttpMember:
             self.reports.append(json.loads(body))
             return web.json_response({"code": 200, "message": None, "data": json.dumps(self.as_member())})
         if not request.path.startswith(_INSTANCES):
-            return web.Response(status=404)  # a 2.0.x server looks for parts of 1.x (real-nacos.md section 3)
+            return web.Response(status=404)  # for the parts of 1.x (docs/real-servers.md#a-played-member)
         self.requests.append(
             {
                 "method": request.method,

@@ -61,7 +61,7 @@ class Timings:
     resync_ms: int
     retry_ms: int  # from a failed sync to its repetition
     verify_ms: int
-    view_ms: int  # until a query shows what was applied (real-nacos.md section 3)
+    view_ms: int  # until a query shows what was applied (docs/real-servers.md#a-played-member)
     push_ms: int
     lease_ms: int
     clean_ms: int = 5000  # until the cleaner comes round

@@ -1,7 +1,8 @@
 """A member that the kit plays: it listens where the node expects a peer, answers as told, and remembers everything.
 
 The member looks alive to the node for one reason: it answers member reports with success and a `node`
-(real-nacos.md section 3). Everything else is programmable: by default it acknowledges what it is sent and holds an
+(docs/real-servers.md#a-played-member). Everything else is programmable: by default it acknowledges what it is sent
+and holds an
 empty snapshot; `answer` changes the reply to an operation, for one client or for all. In the other direction
 `sync`, `verify`, `delete`, `snapshot` and `query` say to the node what a member would say.
 """
@@ -178,7 +179,7 @@ class PlayedPeer:
 
     async def join(self, node: str) -> None:
         """Dial a node that has this member on its list. Up to 2.2.0 it connects only to members that have reported
-        themselves (section 4.2). Raises TargetError."""
+        themselves (docs/protocol #member-client). Raises TargetError."""
         if f"nacos-{self.version}" in _REPORTS_OVER_HTTP:
             await self.http.report_to(node, self.version)
         await self.dial(node)
@@ -247,7 +248,7 @@ class PlayedPeer:
         return await self._to_node.ask(DISTRO_REQUEST, body)
 
     async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
-        target = None if operation == "VERIFY" else self._node  # section 5.1
+        target = None if operation == "VERIFY" else self._node  # docs/protocol #distro-envelope
         return await self.say(distro_request(operation, client, target=target, content=content))
 
     # The server side.
@@ -308,7 +309,7 @@ class PlayedPeer:
             listener(arrival)
 
     def as_member(self) -> Json:
-        """This member as a report shows it; `address` must be there (section 4.3)."""
+        """This member as a report shows it; `address` must be there (docs/protocol #member-report)."""
         abilities = {
             "remoteAbility": {"supportRemoteConnection": True, "grpcReportEnabled": True},
             "configAbility": {"supportRemoteMetrics": False},

@@ -62,7 +62,8 @@ class PlayedClient:
         await self._ask("BatchInstanceRequest", batch_request(service, [(ip, port, {}) for port in ports]))
 
     async def deregister(self, service: str, ip: str, port: int) -> None:
-        """Withdraw the service's instance; which one is not looked at (section 3.2). Raises RefusedError."""
+        """Withdraw the service's instance; which one is not looked at
+        (docs/protocol #naming-requests). Raises RefusedError."""
         await self._ask("InstanceRequest", instance_request("deregisterInstance", service, ip, port, {}))
 
     async def query(self, service: str) -> tuple[Host, ...]:

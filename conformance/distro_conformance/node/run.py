@@ -98,7 +98,8 @@ async def members_beside(
 ) -> AsyncIterator[tuple[PlayedPeer, ...]]:
     """The target running, and played members on its list that have been dialled in both directions, if possible.
 
-    `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order (section 6.6).
+    `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order
+    (docs/protocol #owner-place).
     """
     async with played_members(target, count, higher=higher) as peers:
         try:

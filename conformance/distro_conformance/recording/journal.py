@@ -4,7 +4,7 @@ A `TraceJournal` hears of every Distro call on every link and of every fault. Wh
 two sources. A reference node says so itself, through its observer. A real server says nothing, so its state is
 inferred (`infer_state=True`) from what it acknowledged and corrected by probes, which read it: INV-ACK, "success
 implies applied", is thereby assumed for the moment of the change and tested by the next probe. The journal also
-keeps the last row of each (node, client), to write a reading only when it is news. design.md section 6.
+keeps the last row of each (node, client), to write a reading only when it is news.
 """
 
 from __future__ import annotations
@@ -232,5 +232,6 @@ async def read_state(connection: Connection, *, headers: Mapping[str, str] | Non
 
 
 def _was_handled(reply: Message) -> bool:
-    """Up to 2.5.0 a handler's exception comes as resultCode 200 with errorCode 500 (section 5.4): not applied."""
+    """Up to 2.5.0 a handler's exception comes as resultCode 200 with errorCode 500
+    (docs/protocol #sync-result): not applied."""
     return not reply.body.get("errorCode")

@@ -42,7 +42,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
     "DISTRO-BATCH-002",
     MUST,
     since="2.1.2",
-    source="docs/protocol #revision-connection, known-bugs.md B18",
+    source="docs/protocol #revision-connection, docs/reference/mutants.md B18",
     text="A batch raises the revision of its client, without which no member would notice that it missed one.",
 )
 async def batch_raises_the_revision(kit: Kit) -> None:
@@ -66,7 +66,7 @@ async def batch_raises_the_revision(kit: Kit) -> None:
     "DISTRO-BATCH-003",
     MUST,
     since="2.1.1",
-    source="docs/protocol #receive-batch-over-single, known-bugs.md B19",
+    source="docs/protocol #receive-batch-over-single, docs/reference/mutants.md B19",
     text="A CHANGE that holds a batch where a single instance was is applied and shows every instance of the batch.",
 )
 async def batch_replaces_a_single_instance(kit: Kit) -> None:

@@ -20,7 +20,7 @@ _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 @requirement(
     "DISTRO-CONNECTION-001",
     MUST,
-    source="docs/protocol #ejector-check, known-bugs.md B03",
+    source="docs/protocol #ejector-check, docs/reference/mutants.md B03",
     text="A client that is silent for 20 s and does not answer a detection is given up with all that it publishes.",
 )
 async def mute_client_is_given_up(kit: Kit) -> None:
@@ -39,7 +39,7 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 @requirement(
     "DISTRO-CONNECTION-002",
     SHOULD,
-    source="docs/protocol #ejector-answer, known-bugs.md B39",
+    source="docs/protocol #ejector-answer, docs/reference/mutants.md B39",
     text="A client that only answers detections keeps its connection and what it publishes.",
 )
 async def answering_client_stays(kit: Kit) -> None:

@@ -15,7 +15,7 @@ from distro_protos import Message
     "DISTRO-HOLDER-001",
     MUST,
     since="2.1.2",
-    source="docs/protocol #verify-accept, known-bugs.md B02",
+    source="docs/protocol #verify-accept, docs/reference/mutants.md B02",
     text="A VERIFY of another revision than that of the copy fails.",
 )
 async def verify_of_another_revision_fails(kit: Kit) -> None:
@@ -39,7 +39,7 @@ async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
 @requirement(
     "DISTRO-HOLDER-003",
     MUST,
-    source="docs/protocol #receive-late, #defect-d3, known-bugs.md B26",
+    source="docs/protocol #receive-late, #defect-d3, docs/reference/mutants.md B26",
     text="A CHANGE that comes after the DELETE of its client does not bring the client back.",
 )
 async def late_change_is_not_applied(kit: Kit) -> None:
@@ -78,6 +78,6 @@ async def _verified(kit: Kit, client: str, revision: int) -> Message:
 
 
 def _require_typed_failure(kit: Kit, reply: Message, what: str) -> None:
-    """Any other bad end of a VERIFY brings nothing (section 5.4, D10)."""
+    """Any other bad end of a VERIFY brings nothing (docs/protocol #defect-d10)."""
     is_typed = reply.type == "DistroDataResponse"
     kit.require(is_typed and not reply.succeeded, f"a typed failure for {what}", f"{reply.type} {reply.body}")

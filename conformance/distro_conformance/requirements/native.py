@@ -1,4 +1,4 @@
-"""A client belongs to the member that holds its connection, and no other member has a say in it (known-bugs.md)."""
+"""A client belongs to the member that holds its connection, and no other member has a say in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 @requirement(
     "DISTRO-NATIVE-001",
     MUST,
-    source="known-bugs.md B01, docs/protocol #receive-native",
+    source="docs/reference/mutants.md B01, docs/protocol #receive-native",
     text="A member's CHANGE leaves a client that is connected to the node as it is.",
 )
 async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
@@ -24,7 +24,7 @@ async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
 @requirement(
     "DISTRO-NATIVE-002",
     MUST,
-    source="known-bugs.md B41, docs/protocol #receive-native",
+    source="docs/reference/mutants.md B41, docs/protocol #receive-native",
     text="A member's DELETE leaves a client that is connected to the node as it is.",
 )
 async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:

@@ -11,7 +11,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 @requirement(
     "DISTRO-OWNER-001",
     MUST,
-    source="docs/protocol #owner-responsible, #receive-change; known-bugs.md B07",
+    source="docs/protocol #owner-responsible, #receive-change; docs/reference/mutants.md B07",
     text="A client synced to a member shows up in its queries, and that member neither verifies nor re-broadcasts it.",
 )
 async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:

@@ -1,4 +1,4 @@
-"""What a node cannot handle it must not acknowledge: a success means that the data was applied (known-bugs.md B16).
+"""What a node cannot handle it must not acknowledge: a success means that the data was applied (B16).
 
 A sender looks at `resultCode` alone; a failure that shows in `errorCode` only is a success to it, and the sync is lost.
 """
@@ -14,7 +14,7 @@ from distro_protos import Json
 @requirement(
     "DISTRO-REFUSAL-001",
     MUST,
-    source="docs/protocol #receive-raised, #defect-d5, known-bugs.md B16",
+    source="docs/protocol #receive-raised, #defect-d5, docs/reference/mutants.md B16",
     text="A CHANGE whose content cannot be decoded is answered with failure.",
 )
 async def undecodable_content_is_refused(kit: Kit) -> None:
@@ -26,7 +26,7 @@ async def undecodable_content_is_refused(kit: Kit) -> None:
 @requirement(
     "DISTRO-REFUSAL-002",
     MUST,
-    source="docs/protocol #distro-unknown, #defect-d6, known-bugs.md B16",
+    source="docs/protocol #distro-unknown, #defect-d6, docs/reference/mutants.md B16",
     text="A CHANGE of an unknown resource type is answered with failure.",
 )
 async def unknown_resource_type_is_refused(kit: Kit) -> None:
@@ -38,7 +38,7 @@ async def unknown_resource_type_is_refused(kit: Kit) -> None:
 @requirement(
     "DISTRO-REFUSAL-003",
     MUST,
-    source="docs/protocol #distro-unknown, #defect-d6, known-bugs.md B16",
+    source="docs/protocol #distro-unknown, #defect-d6, docs/reference/mutants.md B16",
     text="A sync whose data names an operation that is no sync is answered with failure.",
 )
 async def unknown_operation_is_refused(kit: Kit) -> None:

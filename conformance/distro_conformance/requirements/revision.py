@@ -12,7 +12,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
     "DISTRO-REVISION-001",
     MUST,
     since="2.1.2",
-    source="docs/protocol #receive-revision, known-bugs.md B10",
+    source="docs/protocol #receive-revision, docs/reference/mutants.md B10",
     text="After an acknowledged CHANGE the next VERIFY of the same revision succeeds.",
 )
 async def verify_after_change_succeeds(kit: Kit) -> None:

@@ -34,7 +34,7 @@ QUICK_BEATS = (
     "preserved.ip.delete.timeout=22000",
 )
 """Less than usual, since a test waits for it; more than the ten seconds after which the Node SDK beats first, and more
-than one round of the checker apart (section 6.7)."""
+than one round of the checker apart (docs/protocol #lease-copies)."""
 UNHEALTHY_WITHIN_S = 12.0 + 5.0 + REPLICATED_WITHIN_S
 DELETED_WITHIN_S = 22.0 + 5.0 + REPLICATED_WITHIN_S
 BEATEN_S = 45.0

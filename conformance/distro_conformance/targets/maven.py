@@ -2,7 +2,7 @@
 
 The cache holds one directory per release, and a directory exists only when it is complete: Maven writes next to it
 and the result is renamed, so that an interrupted first start leaves nothing that a later one could mistake for jars.
-Source: real-nacos.md section 1.
+Source: docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
 
 
 def class_path(jars: Path) -> str:
-    """Every jar, hessian 4 before hessian 3: both are needed, and they share class names (real-nacos.md section 2)."""
+    """Every jar, hessian 4 before hessian 3: both are needed, and they share class names
+    (docs/real-servers.md#starting)."""
     ordered = sorted(jars.glob("*.jar"), key=lambda jar: (not jar.name.startswith("hessian-4"), jar.name))
     return os.pathsep.join(map(str, ordered))
 

@@ -1,4 +1,4 @@
-"""A real Nacos server on loopback: started as `real-nacos.md` section 2 tells, ready, stopped, cleaned up.
+"""A real Nacos server on loopback: started as docs/real-servers.md#starting tells, ready, stopped, cleaned up.
 
 What it is given is in `nacos_home.py`; here is its life. Everything a server writes goes into a home directory of its
 own, which is removed at the end and kept when the start fails.
@@ -143,7 +143,7 @@ class NacosServer:
         return await asyncio.to_thread(get, f"http://{self.address}{path}") or ""
 
     def log(self, name: str) -> Path:
-        """A log file by its short name, `protocol-distro` for instance (real-nacos.md section 7)."""
+        """A log file by its short name, `protocol-distro` for instance (docs/protocol #log-lines)."""
         return self.home / "logs" / f"{name}.log"
 
     async def change_members(self, addresses: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """What a real Nacos server is given: its configuration files, its system properties, its command line.
 
 `NamingApp` alone lacks what the console module does at start, hence the bean file: without it every HTTP API answers
-501. Authentication is off, everything is bound to loopback as far as Nacos allows. Source: real-nacos.md section 2.
+501. Authentication is off, everything is bound to loopback as far as Nacos allows. Source: docs/real-servers.md
+#starting.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
 
 
 def _beans(release: NacosRelease) -> str:
-    """What the console module would have defined (real-nacos.md section 2, trap 2)."""
+    """What the console module would have defined (docs/real-servers.md#starting)."""
     scanned = "".join(
         f"""
   <bean class="org.springframework.beans.factory.config.MethodInvokingBean">

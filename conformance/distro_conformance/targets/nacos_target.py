@@ -15,7 +15,8 @@ from distro_conformance.verdict import UsageError
 from distro_conformance.waiting import RealClock
 
 LEASE_KEY, LEASE_MS = "nacos.naming.client.expired.time", 40_000
-"""Shortened from 180 s, so that a lease can be seen to end; 2.0.x does not read it at start (real-nacos.md section 2).
+"""Shortened from 180 s, so that a lease can be seen to end; 2.0.x does not read it at start
+(docs/real-servers.md#starting).
 """
 
 

@@ -2,7 +2,7 @@
 
 A Nacos member is named after one port and listens on up to four: P (HTTP), P+1000 (SDK), P+1001 (cluster) and
 P-1000 (JRaft). So two members on one host can collide although their base ports differ, and "is P free" is the wrong
-question. Source: docs/protocol #wire-limits, real-nacos.md section 2.
+question. Source: docs/protocol #wire-limits, docs/real-servers.md#starting.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Nacos releases that can be fetched, and what each needs beside its jars.
 
 One row per release. The project's own server modules are not in the public Maven repository; these coordinates are
-faithful re-publications, compared class by class. Source: real-nacos.md sections 1 and 2.
+faithful re-publications, compared class by class. Source: docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations

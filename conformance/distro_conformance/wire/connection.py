@@ -134,7 +134,7 @@ class Connection:
                 await self._react(stream, decode(Payload.FromString(message)))
 
     async def _react(self, stream: ClientStream, message: Message) -> None:
-        if message.type == "SetupAckRequest":  # wants no answer (section 2.2)
+        if message.type == "SetupAckRequest":  # wants no answer (docs/protocol #connection-handshake)
             return
         if self._on_push is not None:
             self._on_push(message)

@@ -5,7 +5,7 @@ streams, whatever the release. What may happen to a unary call is decided by the
 A Nacos server knows its caller by the TCP connection (docs/protocol #connection-id), so each connection from the
 source gets a connection of its own to the target, a `Lane`, and loses it when its stream ends. A cut ends the streams,
 and with them the lanes, and every call, with UNAVAILABLE: what the source of a refused connection sees. The port stays
-ours meanwhile, so a heal cannot find it taken. Source: real-nacos.md section 4.
+ours meanwhile, so a heal cannot find it taken. Source: docs/real-servers.md#between-real-nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM
 LOOPBACK = "127.0.0.1"
 
 CALL_TIMEOUT_MAX_S = 60.0
-"""Java sends no deadline, which Python shows as 9.2e9 s; passed on it would expire at once (real-nacos.md 3)."""
+"""Java sends no deadline, which Python shows as 9.2e9 s; passed on it would expire at once
+(docs/real-servers.md#a-played-member)."""
 
 STREAMLESS_LANE_MAX_S = 10.0
 """A source that only asked (a server check that failed) and never opened its stream does not come back."""

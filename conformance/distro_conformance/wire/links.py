@@ -5,7 +5,7 @@ matter: an embedded node carries its requests over it, and a forwarder on a real
 server. So a fault means the same on every target. Cut and hold concern everything that travels; what becomes of one
 request (lost, swallowed, answered to nobody, delivered twice) is decided for Distro requests only, since those are the
 ones whose loss the protocol must survive: for the next that is sent, or for one that a hold keeps back. A request
-meets them in this order: cut, loss or swallowing, hold, delivery, loss of the reply. design.md section 5.
+meets them in this order: cut, loss or swallowing, hold, delivery, loss of the reply.
 """
 
 from __future__ import annotations

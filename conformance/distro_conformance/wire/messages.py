@@ -87,7 +87,8 @@ def content_of(data: Mapping[str, Any]) -> Json | None:
 def distro_request(
     operation: str, client: str | None = None, *, target: str | None = None, content: Any = None
 ) -> Json:
-    """The body of a request; a SNAPSHOT request carries no data at all, a VERIFY no target (section 5.3)."""
+    """The body of a request; a SNAPSHOT request carries no data at all, a VERIFY no target
+    (docs/protocol #distro-snapshot)."""
     if operation == "SNAPSHOT":
         return {"headers": {}, "dataOperation": operation, "module": "cluster"}
     key = {"resourceKey": client, "resourceType": RESOURCE_TYPE, "targetServer": target}
@@ -100,7 +101,8 @@ def pack(content: Any) -> str:
 
 
 def sync_data(client: str, revision: int, instances: Iterable[tuple[str, str, int]], **metadata: str) -> Json:
-    """A ClientSyncData object for instances given as (service, ip, port), all with the same metadata (section 5.2)."""
+    """A ClientSyncData object for instances given as (service, ip, port), all with the same metadata
+    (docs/protocol #distro-content)."""
     rows = list(instances)
     return {
         "clientId": client,
@@ -114,7 +116,8 @@ def sync_data(client: str, revision: int, instances: Iterable[tuple[str, str, in
 
 
 def batch_data(client: str, revision: int, service: str, ip: str, ports: Iterable[int]) -> Json:
-    """A ClientSyncData object with one service, a batch: instances that differ by their port (section 5.2)."""
+    """A ClientSyncData object with one service, a batch: instances that differ by their port
+    (docs/protocol #distro-content)."""
     shell = {"port": 0, "healthy": False, "instancePublishInfos": [_info(ip, port, {}) for port in ports]}
     batch = {
         "namespaces": ["public"],

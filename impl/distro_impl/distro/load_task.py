@@ -7,7 +7,7 @@ was one. A member that is SUSPICIOUS, was not reached, or not understood, may ha
 another round; one that is DOWN may never come back. Should it come back with data, its next verify brings them here
 (of an ip:port client the next beat does), and nothing that a loaded node does takes anything away from it. A member of
 a cluster that has no other member yet waits for one; in strict it is complete, since it holds all there is. Source:
-docs/protocol #load-first, #load-takes, #load-refusals, #load-alone, #load-interrupted, #load-asks, known-bugs.md B33.
+docs/protocol #load-first, #load-takes, #load-refusals, #load-alone, #load-interrupted, #load-asks; B33.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class DistroTransportAgent:
 
     async def sync(self, peer: str, operation: DataOperation, client_id: str, data: Json | None) -> DistroReply:
         """Send CHANGE with the client's data, or DELETE without. To one that is no member any more that is a success:
-        its tasks end silently (section 6.3)."""
+        its tasks end silently (docs/protocol #sync-only-up)."""
         if not self._members.has_member(peer):
             return DistroReply.SUCCESS
         body = distro_body(operation, client_id, data, target=peer)
@@ -57,7 +57,7 @@ class DistroTransportAgent:
     async def load_snapshot(self, peer: str) -> tuple[DistroReply, list[Json]]:
         """SUCCESS with the ClientSyncData objects of all clients that `peer` knows, or what else became of it.
 
-        A success without data counts as an unreadable answer (real-nacos.md section 5).
+        A success without data counts as an unreadable answer (docs/real-servers.md#what-the-sender-does).
         """
         body = {"dataOperation": DataOperation.SNAPSHOT, "module": "cluster"}
         outcome, reply = await self._send(peer, body, self._profile.load_timeout_ms)

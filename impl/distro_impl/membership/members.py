@@ -2,7 +2,7 @@
 
 Whoever needs the list asks for that of now, or hears of `MembersChanged`. The list comes from the configuration or from
 a file (lookup.py); the states come from the reports, which are sent and received in report.py. Source:
-docs/protocol #member-list and #member-report, real-nacos.md section 3.
+docs/protocol #member-list and #member-report, docs/real-servers.md#a-played-member.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class ServerMemberManager:
 
     def healthy_addresses(self) -> tuple[str, ...]:
         """Members that are UP or SUSPICIOUS, this node included, sorted: the list that a responsible member is chosen
-        from (section 6.6)."""
+        from (docs/protocol #owner-place)."""
         return tuple(member.address for member in self.all_members() if member.is_healthy)
 
     def has_member(self, address: str) -> bool:
@@ -232,7 +232,7 @@ class ServerMemberManager:
         """A member of the list that reports is UP; anybody else, False, is answered and otherwise ignored.
 
         Its count of failures stays, so that the next failing report of ours may find it DOWN at once: seen on 2.2.4
-        (real-nacos.md section 3), against docs/protocol #member-report.
+        (docs/real-servers.md#a-played-member), against docs/protocol #member-report.
         """
         member = self.others.get(node.address or "")
         if member is None:

@@ -2,7 +2,7 @@
 
 They go over HTTP in the releases up to 2.2.0 and over gRPC afterwards, unless the other member cannot take them there.
 What comes of a report decides the state of that member (members.py). Source: docs/protocol #member-report-not-up,
-#member-report-end, #member-report, real-nacos.md section 3.
+#member-report-end, #member-report, docs/real-servers.md#a-played-member.
 """
 
 from __future__ import annotations

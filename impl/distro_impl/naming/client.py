@@ -29,7 +29,7 @@ class MalformedSyncDataError(ValueError):
 
 
 class Service(NamedTuple):
-    """Identity of a service (section 3.1)."""
+    """Identity of a service (docs/protocol #naming-names)."""
 
     namespace: str
     group: str
@@ -44,7 +44,7 @@ class Service(NamedTuple):
 class PublishedInstance:
     """`InstancePublishInfo`: what one client publishes in one service.
 
-    `extend_datum` mixes the user's metadata with reserved keys (section 5.2).
+    `extend_datum` mixes the user's metadata with reserved keys (docs/protocol #distro-content).
     """
 
     ip: str
@@ -120,7 +120,7 @@ class Client:
 
     @property
     def responsible(self) -> bool:
-        """Whether it is this node that replicates and verifies the client (section 6.1)."""
+        """Whether it is this node that replicates and verifies the client (docs/protocol #sync-announce)."""
         return self.native
 
     def renew(self, now_ms: int) -> None:
@@ -132,7 +132,7 @@ class Client:
         self.revision += 1
 
     def is_expired(self, now_ms: int, profile: Profile) -> bool:
-        """Only a copy expires; a native client lives as long as its connection (section 6.7)."""
+        """Only a copy expires; a native client lives as long as its connection (docs/protocol #lease-copies)."""
         return not self.native and now_ms - self.renewed_ms > profile.client_expired_ms
 
     @property

@@ -1,7 +1,8 @@
 """The instances of a service as queries and pushes show them: `ServiceStorage`, with its view of each service.
 
 A view is made when it is first asked for. In real releases only a push makes it anew, half a second after a change, so
-a query may lag behind what was acknowledged (real-nacos.md section 3); where the profile says otherwise, each change
+a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says
+otherwise, each change
 drops it. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests, class ServiceStorage.
 """
 

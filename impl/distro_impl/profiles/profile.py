@@ -15,7 +15,7 @@ class UnknownProfileError(ValueError):
 
 
 class RevisionTakenOver(StrEnum):
-    """When a synced copy takes the revision of the message that it applies (section 6.4, point 5)."""
+    """When a synced copy takes the revision of the message that it applies (docs/protocol #receive-revision)."""
 
     NEVER = "never"  # up to 2.1.1: messages carry none
     ON_CREATION = "on creation"  # 2.1.2 - 2.2.4: later only a CHANGE with batches sets it (D1, B10)
@@ -23,7 +23,7 @@ class RevisionTakenOver(StrEnum):
 
 
 class MissingClient(StrEnum):
-    """What becomes of a naming request on a connection that has no naming client (section 3.2)."""
+    """What becomes of a naming request on a connection that has no naming client (docs/protocol #naming-requests)."""
 
     EXCEPTION = "exception"  # up to 2.0.2: 500
     IGNORED = "ignored"  # 2.0.3 - 2.3.1: a success that changes nothing
@@ -31,7 +31,7 @@ class MissingClient(StrEnum):
 
 
 class InnerAuth(StrEnum):
-    """When who asks as a member must prove to be one (section 4.4)."""
+    """When who asks as a member must prove to be one (docs/protocol #member-auth)."""
 
     NEVER = "never"
     ALL_MEMBERS_3X = "once all members are 3.x"
@@ -39,7 +39,7 @@ class InnerAuth(StrEnum):
 
 
 class ReportTransport(StrEnum):
-    """How a node reports itself to a member (section 4.3)."""
+    """How a node reports itself to a member (docs/protocol #member-report)."""
 
     HTTP = "HTTP"  # up to 2.2.0
     GRPC_BY_ABILITY = "gRPC by ability"  # 2.2.1 - 2.2.4: where the abilities of the member do not say otherwise
@@ -59,7 +59,7 @@ class Profile:
     version: str
     """Reported to the other members in `extendInfo`."""
 
-    # Timings (section 8).
+    # Timings (docs/protocol #settings-keys).
     sync_delay_ms: int
     sync_retry_delay_ms: int
     sync_timeout_ms: int = 3_000
@@ -216,7 +216,7 @@ class Profile:
     """A naming request whose parameters are too long or hold strange characters is refused before its handler."""
     queries_read_pushed_view: bool = True
     """A query shows what the last push saw: the first change of a service at once, later ones after the push delay
-    (real-nacos.md section 3)."""
+    (docs/real-servers.md#a-played-member)."""
     instance_id_generated: bool = False
     instance_response_has_type: bool = True
 

@@ -183,7 +183,7 @@ class RequestAcceptor:
         )
 
     async def _set_up(self, connection: Connection, body: ConnectionSetupRequest) -> None:
-        """Source: section 2.3; null labels never get a connection registered upstream either (section 2.2)."""
+        """Source: docs/protocol #connection-stream; null labels never get a connection registered upstream either."""
         if body.labels is None:
             return
         too_early = connection.meta.is_sdk and not self._is_started()

@@ -46,7 +46,7 @@ class ConnectionMeta:
 
     @property
     def is_naming(self) -> bool:
-        """Only these have a naming client (section 2.3)."""
+        """Only these have a naming client (docs/protocol #connection-stream)."""
         return self.labels.get("module") == "naming"
 
     @property

@@ -156,7 +156,8 @@ class ConnectionManager:
         return await self.push(connection, CLIENT_DETECTION, {"module": "internal"}, timeout_ms)
 
     def reset(self, connection: Connection, redirect: str | None = None) -> None:
-        """Ask a client to connect again, to `redirect` (`ip:P`) or wherever it likes (section 2.4)."""
+        """Ask a client to connect again, to `redirect` (`ip:P`) or wherever it likes
+        (docs/protocol #connection-internal)."""
         body = self.reset_body(connection.id, redirect)
         self._clock.spawn(self.push(connection, CONNECT_RESET, body, RESET_TIMEOUT_MS), f"reset of {connection.id}")
 

@@ -153,7 +153,8 @@ class PeerConnection:
             self.retire()
 
     def _request(self, type_name: str, body: Mapping[str, Any]) -> Payload:
-        """With the identity of the cluster in its headers, where the release sends that (section 4.4)."""
+        """With the identity of the cluster in its headers, where the release sends that
+        (docs/protocol #member-auth)."""
         identity = self._own.options.identity if self._own.profile.identity_sent else None
         headers = None if identity is None else {identity.key: identity.value}
         return encode(type_name, {"headers": {}, **body}, headers=headers, client_ip=self._own.ip)

@@ -74,7 +74,7 @@ REQUESTS: Mapping[str, Access] = {
 """By the simple name of its class. Requests of members are taken on the cluster port alone from 2.4.3 on."""
 
 CLUSTER_ONLY = frozenset(name for name, access in REQUESTS.items() if access.caller is Caller.MEMBER)
-"""Refused on the SDK port, where the release does that (section 1.5)."""
+"""Refused on the SDK port, where the release does that (docs/protocol #wire-checks)."""
 
 Route = tuple[str, str]
 """Method and path below the context path. `GET` stands for `HEAD` too."""

@@ -50,7 +50,7 @@ TLS_PREFIXES: Mapping[str, tuple[str, str]] = {
 """Section -> prefix of its keys, and the first release that has them."""
 
 LAST_LEGACY = "2.1.2"
-"""Up to here three legacy keys overwrite those of Distro itself (section 6.9)."""
+"""Up to here three legacy keys overwrite those of Distro itself (docs/protocol #releases-matrix)."""
 
 
 def _distro() -> Iterable[Setting]:

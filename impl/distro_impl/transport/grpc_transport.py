@@ -30,7 +30,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", 360_000),  # as Java's (wire-protocol.md section 1.2)
+    ("grpc.keepalive_time_ms", 360_000),  # as Java's (docs/protocol #wire-limits)
     ("grpc.keepalive_timeout_ms", 20_000),
 )
 STREAM_NAME = "distrocheck-stream"

@@ -137,7 +137,8 @@ class Bounds:
     @property
     def ip_client_names(self) -> tuple[str, ...]:
         """Client i is owned by node i + 1. For an odd number of nodes its hash is even, so that two nodes of three who
-        do not see each other both leave it to the third, and that one to one of them (known-bugs.md section 4)."""
+        do not see each other both leave it to the third, and that one to one of them
+        (docs/protocol #owner-responsible)."""
         names: list[str] = []
         for number in count(1):
             if len(names) == self.ip_clients:

@@ -148,7 +148,8 @@ def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
     """What each node shows to whoever asks: node -> client -> view. None: the node is down.
 
-    Without revisions on the wire (before 2.1.2) an owner still counts, and shows 0 to everybody (section 5.2).
+    Without revisions on the wire (before 2.1.2) an owner still counts, and shows 0 to everybody
+    (docs/protocol #distro-content).
     """
     shows = state.plan.profile.revisions_travel
     return {

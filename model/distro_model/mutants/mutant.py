@@ -12,7 +12,7 @@ from distro_model.rules.rule import Function
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A historical bug keeps the id of the catalogue (`known-bugs.md`), a hypothetical one its `m-…` name.
+    """A historical bug keeps the id of the catalogue (docs/reference/mutants.md), a hypothetical one its `m-…` name.
 
     Explored within `bounds` on top of `strict`, it breaks at least the properties `breaks`; without it, `strict`
     satisfies all of them there. What only the timed cluster can tell breaks nothing there.

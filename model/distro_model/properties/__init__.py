@@ -1,6 +1,6 @@
 """Properties: what must hold, and what must be reachable, in every bounded cluster.
 
-A property has an id (those of `known-bugs.md` where one exists), a kind and a sentence. Where it is seen in states,
+A property has an id (docs/reference/invariants.md), a kind and a sentence. Where it is seen in states,
 `looks` gives the chains that look (`checks.py`, which also says what *settled* means). Where it is seen in a
 transition, `looks` is empty: a step of that transition watches it (`cluster/alarms.py`), or it is one of the alarms of
 every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that nothing passes because

@@ -1,6 +1,6 @@
 """The invariants that a trace can decide, one small file each; what is listed here is in the suite.
 
-Names and sentences are those of known-bugs.md, where it has them.
+Names and sentences: docs/reference/invariants.md.
 """
 
 from __future__ import annotations

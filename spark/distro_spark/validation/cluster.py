@@ -14,7 +14,7 @@ _OWN_MESSAGE = ("operation", "client", "revision", "digest")
 _ENDED_BY_NETWORK = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.ERROR})
 _ENDS_WITHIN_MS = {"SNAPSHOT": 60_000}
 CALL_ENDS_WITHIN_MS = 10_000
-"""Every call of a server has a time limit of a third to a half of this (wire-protocol.md sections 6.2, 6.8)."""
+"""Every call of a server has a time limit of a third to a half of this (docs/protocol #sync-result, #load-snapshot)."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,78 @@
+"""The page of verbs in docs/reference: from the command line itself, so that it says what `--help` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from distro_conformance.cli import app
+from distro_conformance.cli.verbs import COMMAND
+
+EXIT_CODES = {
+    0: "it conforms, everything holds",
+    1: "a violation",
+    2: "usage or configuration: what was asked for makes no sense, or something is not installed",
+    3: "inconclusive: something could not be judged, or a budget ran out",
+    4: "the target could not be started or reached",
+    70: "a defect of distrocheck; it says what to report",
+    130: "interrupted",
+    141: "whoever read the output went away",
+}
+
+
+def commands_page(note: str) -> str:
+    """The verbs with their options, and what holds for all of them."""
+    group = typer.main.get_group(app)
+    codes = [f"| {code} | {text} |" for code, text in EXIT_CODES.items()]
+    return "\n".join(
+        [
+            "# Commands",
+            "",
+            note,
+            "",
+            "With `--json` a verb prints one JSON document on standard output, all else on standard error.",
+            "The documents have schemas in `docs/schemas`; an error is one too. Fields may be added, never renamed.",
+            "`--install-completion` completes verbs and options in your shell.",
+            "",
+            "| exit code | |",
+            "|---:|---|",
+            *codes,
+            *_of_group(group, COMMAND),
+            "",
+        ]
+    )
+
+
+def _of_group(group: Any, path: str) -> Iterator[str]:
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if hasattr(command, "list_commands"):
+            yield from _of_command(command, f"{path} {name}") if command.invoke_without_command else ()
+            yield from _of_group(command, f"{path} {name}")
+        else:
+            yield from _of_command(command, f"{path} {name}")
+
+
+def _of_command(command: Any, path: str) -> Iterator[str]:
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    usage = " ".join([path, *map(_place, arguments)])
+    yield from ("", f"## {path.removeprefix(COMMAND + ' ')}", "", f"`{usage}`", "", command.help.strip())
+    if arguments or options:
+        yield from ("", "| | |", "|---|---|")
+    for each in arguments:
+        yield f"| `{_place(each)}` | {_cell(each.help)} |"
+    for each in options:
+        yield f"| {', '.join(f'`{name}`' for name in (*each.opts, *each.secondary_opts))} | {_cell(each.help)} |"
+
+
+def _place(argument: Any) -> str:
+    name = argument.name.upper()
+    return name if argument.required else f"[{name}]"
+
+
+def _cell(text: str | None) -> str:
+    return (text or "").replace("|", "\\|").replace("\n", " ")
