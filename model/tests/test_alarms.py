@@ -15,7 +15,7 @@ from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Veri
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.checks import misrevised, misrevised_above_0, settled, unloaded
-from distro_model.properties.steps import alarm, spoken_for
+from distro_model.properties.steps import alarms, spoken_for
 
 SINGLE = (("web", "10.0.0.1:80 v=1"),)
 LIFE = Life("c1", "a", ((), SINGLE), 0, "10.0.0.1:80", Connection.OPEN)
@@ -30,6 +30,22 @@ def node(name, *clients):
 
 def copy(revision=1, content=SINGLE, renewed_ms=0):
     return Client("c1", False, revision, content, renewed_ms)
+
+
+def alarm(*told):
+    """The one finding of a step, if there is one."""
+    found = alarms(*told)
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+class TestOneStepThatShowsMoreThanOneThing:
+    STOPPED = replace(fresh_node("b", ("a", "b"), 0), load_at_ms=None)
+
+    def test_a_stopped_loader_that_gives_a_snapshot_breaks_two_properties(self):
+        event = RequestReceived(0, "a", Snapshot())
+        found = alarms(self.STOPPED, event, self.STOPPED, SUCCESS)
+        assert [each.property_id for each in found] == ["INV-LOAD", "INV-INIT"]
 
 
 class TestRenewal:

@@ -26,7 +26,8 @@ from distro_model.search.system import (
     transitions,
 )
 
-RED, FULL = Finding("RED", "the light is red"), Finding("FULL", "the last place is full")
+RED, LOUD = Finding("RED", "the light is red"), Finding("LOUD", "and the bell rings")
+FULL = Finding("FULL", "the last place is full")
 
 
 def positive(value):
@@ -64,7 +65,7 @@ def token_ring(nodes: int) -> System:
         return [("red",), ("green",)] if has_token and state == "idle" else []
 
     def alarm(colour):
-        return [(RED if colour == "red" else None,)]
+        return [((RED, LOUD) if colour == "red" else None,)]
 
     def rest(state):
         return [("idle",)] if state != "idle" else []
@@ -337,10 +338,12 @@ def test_symmetric_values_are_renamed_too():
 
 
 def test_the_run_to_an_alarm_ends_with_the_transition_that_rang_it():
-    run = search(token_ring(3)).runs["RED"]
+    runs = search(token_ring(3)).runs
+    assert runs.keys() == {"RED", "LOUD"}
+    run = runs["RED"]
     assert [each.label for each in run.transitions] == ["red"]
     assert run.finding == RED
-    assert run.transitions[-1].findings == (RED,)
+    assert run.transitions[-1].findings == (RED, LOUD)
 
 
 def test_the_run_to_a_state_is_a_shortest_one_and_can_be_replayed():

@@ -29,7 +29,7 @@ from distro_model.cluster.values import Call, Link
 from distro_model.events import Event, Reply, Send
 from distro_model.messages import Verify
 from distro_model.node import NodeState
-from distro_model.properties.steps import alarm
+from distro_model.properties.steps import alarms
 from distro_model.search.system import NO_GUARD, Alternative, Chain, Lookup, Registers, Value
 from distro_model.step import step
 
@@ -74,7 +74,7 @@ class Chains:
             calls = tuple((out.target, _call(result.node, out)) for out in result.outputs if isinstance(out, Send))
             answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
             sent = tuple((target, call.request) for target, call in calls)
-            return ((result.node, calls, answer, alarm(node, event, result.node, answer, sent)),)
+            return ((result.node, calls, answer, alarms(node, event, result.node, answer, sent)),)
 
         return told
 

@@ -1,7 +1,7 @@
 """What one step of one node shows to be wrong by itself, whoever else there is.
 
-`alarm` sees a node before and after an event, with what it answered and what it sent. Every function below is one
-property; the first that finds something is reported.
+`alarms` sees a node before and after an event, with what it answered and what it sent. Every function below looks at
+one property, whatever the others find.
 """
 
 from __future__ import annotations
@@ -27,22 +27,29 @@ Sent = Sequence[tuple[str, Request]]
 """Pairs (target, request)."""
 
 
-def alarm(
+def alarms(
     before: NodeState,
     event: Event,
     after: NodeState,
     answer: Answer | None,
     sent: Sent = (),
-) -> Finding | None:
-    return (
-        _of_request(before, event, after, answer)
-        or _of_call(before, event, after)
-        or _of_load(before, event, after)
-        or task_alarm(before, event, after, sent)
-        or _late(event, after)
-        or _unready(before, event, answer, sent)
-        or spoken_for(before, event, after, sent)
+) -> tuple[Finding, ...]:
+    """Everything that this step shows: one finding does not hide another."""
+    found = (
+        _touched_native(before, event, after),
+        _unapplied(event, after, answer),
+        _renewed(before, event, after, answer),
+        _unknown_delete(before, event, answer),
+        _given_up(before, event, after),
+        _misaimed(before, event, after),
+        _of_load(before, event, after),
+        task_alarm(before, event, after, sent),
+        _late(event, after),
+        _verifies_unready(before, sent),
+        _gives_unready(before, event, answer),
+        spoken_for(before, event, after, sent),
     )
+    return tuple(each for each in found if each is not None)
 
 
 def _late(event: Event, after: NodeState) -> Finding | None:
@@ -57,29 +64,31 @@ def _late(event: Event, after: NodeState) -> Finding | None:
     return None
 
 
-def _of_request(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    if not isinstance(event, RequestReceived | HandlingRaised):
+def _is_refused(answer: Answer | None) -> bool:
+    return answer is not None and answer.result is not CallResult.SUCCESS
+
+
+def _renewed(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
+    if not isinstance(event, RequestReceived | HandlingRaised) or not _is_refused(answer):
         return None
-    native = _touched_native(before, after)
-    if native is not None:
-        return native
-    if answer is not None and answer.result is CallResult.SUCCESS:
-        return _acknowledged(event.request, after)
-    return None if answer is None else _refused(before, event, after)
-
-
-def _refused(before: NodeState, event: RequestReceived | HandlingRaised, after: NodeState) -> Finding | None:
     for client in before.clients:
         held = after.client(client.name)
         if held is not None and held.renewed_ms > client.renewed_ms:
             return Finding("INV-RENEW", f"{after.name} refused {event.request}, and renewed {client.name} all the same")
-    unknown = isinstance(event.request, Delete) and before.client(event.request.client) is None
-    if unknown and isinstance(event, RequestReceived):
-        return Finding("INV-GONE", f"{before.name} refuses {event.request}, and does not hold it")
     return None
 
 
-def _touched_native(before: NodeState, after: NodeState) -> Finding | None:
+def _unknown_delete(before: NodeState, event: Event, answer: Answer | None) -> Finding | None:
+    if not isinstance(event, RequestReceived) or not isinstance(event.request, Delete) or not _is_refused(answer):
+        return None
+    if before.client(event.request.client) is not None:
+        return None
+    return Finding("INV-GONE", f"{before.name} refuses {event.request}, and does not hold it")
+
+
+def _touched_native(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+    if not isinstance(event, RequestReceived | HandlingRaised | CallEnded):
+        return None
     for client in before.clients:
         held = after.client(client.name)
         if client.native and (held is None or (held.content, held.revision) != (client.content, client.revision)):
@@ -88,8 +97,12 @@ def _touched_native(before: NodeState, after: NodeState) -> Finding | None:
     return None
 
 
-def _acknowledged(request: Request, after: NodeState) -> Finding | None:
-    match request:
+def _unapplied(event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
+    if not isinstance(event, RequestReceived | HandlingRaised):
+        return None
+    if answer is None or answer.result is not CallResult.SUCCESS:
+        return None
+    match event.request:
         case Change(client, _, content):
             held = after.client(client)
             applied = held is not None and held.content == content
@@ -97,23 +110,22 @@ def _acknowledged(request: Request, after: NodeState) -> Finding | None:
             applied = after.client(client) is None
         case _:
             applied = True
-    return None if applied else Finding("INV-ACK", f"{after.name} acknowledged {request} without applying it")
+    return None if applied else Finding("INV-ACK", f"{after.name} acknowledged {event.request} without applying it")
 
 
-def _of_call(before: NodeState, event: Event, after: NodeState) -> Finding | None:
-    if not isinstance(event, CallEnded):
+def _given_up(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+    if not isinstance(event, CallEnded) or not _was_given_up(event, after):
         return None
-    native = _touched_native(before, after)
-    if native is not None:
-        return native
-    if _was_given_up(event, after):
-        what = f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}"
-        return Finding("INV-RETRY", what)
-    if before.local.events:  # a full queue is worked off by whoever publishes: these tasks are of earlier events
+    return Finding("INV-RETRY", f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}")
+
+
+def _misaimed(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+    """A full queue is worked off by whoever publishes: what that queues is of earlier events."""
+    if not isinstance(event, CallEnded) or before.local.events:
         return None
-    if _tasks_for_others(before, event.target) != _tasks_for_others(after, event.target):
-        return Finding("INV-AIM", f"{event.request} ended at {event.target}, and {before.name} bothers others with it")
-    return None
+    if _tasks_for_others(before, event.target) == _tasks_for_others(after, event.target):
+        return None
+    return Finding("INV-AIM", f"{event.request} ended at {event.target}, and {before.name} bothers others with it")
 
 
 def _was_given_up(event: CallEnded, after: NodeState) -> bool:
@@ -165,17 +177,18 @@ def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent) ->
     return Finding("INV-RETRY", f"{after.name} dropped its {task.action} task of {task.client} for {task.target}")
 
 
-def _unready(before: NodeState, event: Event, answer: Answer | None, sent: Sent) -> Finding | None:
-    """What a node does that is not loaded."""
-    if before.loaded:
-        return None
+def _verifies_unready(before: NodeState, sent: Sent) -> Finding | None:
     verify = next((request for _, request in sent if isinstance(request, Verify)), None)
-    if verify is not None:
-        return Finding("INV-INIT", f"{before.name} is not loaded, and sends {verify}")
+    if before.loaded or verify is None:
+        return None
+    return Finding("INV-INIT", f"{before.name} is not loaded, and sends {verify}")
+
+
+def _gives_unready(before: NodeState, event: Event, answer: Answer | None) -> Finding | None:
     asked = isinstance(event, RequestReceived) and isinstance(event.request, Snapshot)
-    if asked and answer is not None and answer.result is CallResult.SUCCESS:
-        return Finding("INV-INIT", f"{before.name} is not loaded, and gives a snapshot")
-    return None
+    if before.loaded or not asked or answer is None or answer.result is not CallResult.SUCCESS:
+        return None
+    return Finding("INV-INIT", f"{before.name} is not loaded, and gives a snapshot")
 
 
 def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:

@@ -255,10 +255,13 @@ def print_after(layout: Layout, scratch: Scratch, strand: Int) -> tuple[np.uint6
 def note_alarms(layout: Layout, tally: Tally, registers: Ints, strand: Int, row: Int, ordinal: Int) -> None:
     for alarm in range(layout.first_alarms[strand], layout.first_alarms[strand + 1]):
         place = np.int64(layout.alarms[alarm, 1]) + registers[layout.alarms[alarm, 0]]
-        found = layout.properties[np.uint64(place)] - 1
-        if found >= 0 and row < tally.found[found, 0]:
-            tally.found[found, 0] = row
-            tally.found[found, 1] = ordinal
+        left = layout.properties[np.uint64(place)]
+        while left != 0:
+            found = lowest_bit(left)
+            left &= left - np.uint64(1)
+            if row < tally.found[found, 0]:
+                tally.found[found, 0] = row
+                tally.found[found, 1] = ordinal
 
 
 @part_of_kernel

@@ -59,8 +59,8 @@ class Layout(NamedTuple):
     """(permutation, column)."""
     refused: Words
     """Guard base + (number << shift) + number -> the strands whose first look-up refuses these values."""
-    properties: Ints
-    """Domain base + number -> 1 + the number of the property whose finding it is, or 0."""
+    properties: Words
+    """Domain base + number -> the properties of which it is a finding, a bit each."""
     functions: Ints
     """(function, 3): base (-1: hashed), two shifts."""
     dense: Ints

@@ -20,6 +20,7 @@ from distro_model.search.system import (
     Transition,
     Value,
     findings,
+    findings_in,
     orbit,
     transitions,
 )
@@ -99,7 +100,7 @@ class _ReadableSearch:
         after = list(row)
         for column, register in chain.result.items():
             after[self.system.index[column]] = end[register]
-        alarms = tuple(found for name in chain.alarms if isinstance(found := end[name], Finding))
+        alarms = tuple(found for name in chain.alarms for found in findings_in(end[name]))
         return Transition(chain, tuple(after), chain.says(end), alarms)
 
     def arrive(self, before: Row, transition: Transition, depth: int) -> None:

@@ -72,6 +72,13 @@ class Finding:
     what: str
 
 
+def findings_in(value: Value) -> tuple[Finding, ...]:
+    """What an alarm says: nothing, one finding, or a tuple of them."""
+    if isinstance(value, Finding):
+        return (value,)
+    return tuple(each for each in value if isinstance(each, Finding)) if isinstance(value, tuple) else ()
+
+
 def _unnamed(_: Registers) -> object:
     return None
 
@@ -81,7 +88,7 @@ class Chain:
     """One kind of transition at one place. `name` is unique in its system; `kind` is the part without the place.
 
     `says` makes the label of a transition from all registers; it is called for counterexamples and graphs only.
-    `alarms` are registers that hold a `Finding`, or None where there is nothing to report.
+    `alarms` are registers that hold a `Finding`, a tuple of them, or None where there is nothing to report.
     """
 
     name: str
@@ -201,7 +208,7 @@ def transitions(system: System, row: Row) -> Iterator[Transition]:
             after = list(row)
             for column, register in chain.result.items():
                 after[system.index[column]] = end[register]
-            alarms = tuple(found for name in chain.alarms if isinstance(found := end[name], Finding))
+            alarms = tuple(found for name in chain.alarms for found in findings_in(end[name]))
             yield Transition(chain, tuple(after), chain.says(end), alarms)
 
 

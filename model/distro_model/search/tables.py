@@ -15,11 +15,13 @@ import numpy as np
 from distro_model.search.kernels import file_entries
 from distro_model.search.layout import HASHED, LEAST_WIDTH, REFUSED, STEP_SIZE, Indices, Ints, Layout, Words
 from distro_model.search.program import Program
-from distro_model.search.system import ContradictionError, Finding, Row, System, Value
+from distro_model.search.system import ContradictionError, Row, System, Value, findings_in
 
 DENSE_BITS = 20
 """A look-up with at most 2**20 combinations of inputs gets 4 MiB of its own."""
 LEAST_BITS = 1
+MOST_PROPERTIES = 64
+"""A bit each, of what one value finds."""
 
 Miss = tuple[int, int, int, int]
 
@@ -87,8 +89,10 @@ class Tables:
             return known
         number = self.numbers[domain][value] = len(self.values[domain])
         self.values[domain].append(value)
-        if isinstance(value, Finding):
-            place = self.properties.setdefault(value.property_id, len(self.properties))
+        for finding in findings_in(value):
+            place = self.properties.setdefault(finding.property_id, len(self.properties))
+            if place >= MOST_PROPERTIES:
+                raise ContradictionError(f"a search looks for at most {MOST_PROPERTIES} properties at a time")
             self.findings.append((domain, number, place))
         return number
 
@@ -182,7 +186,7 @@ class Tables:
             images=np.zeros((column_bases[-1], self.permutations), np.int32),
             image_columns=self.image_columns,
             refused=np.zeros(refused_size, np.uint64),
-            properties=np.zeros(domain_bases[-1], np.int32),
+            properties=np.zeros(domain_bases[-1], np.uint64),
             functions=functions,
             dense=np.zeros(dense_size, np.int32),
             hashed=np.zeros((hashed_size, 3), np.int64),
@@ -271,7 +275,7 @@ class Tables:
     def mark_findings(self, layout: Layout, begin: int) -> None:
         bases = [0, *accumulate(1 << bits for bits in self.bits)]
         for domain, number, place in self.findings[begin:]:
-            layout.properties[bases[domain] + number] = 1 + place
+            layout.properties[bases[domain] + number] |= np.uint64(1 << place)
 
     def place(self, layout: Layout, begin: int) -> None:
         """Give fingerprints to values with their renamed values, from the `begin`-th that was placed on."""

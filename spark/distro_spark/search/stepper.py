@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from distro_model.search.system import Chain, Check, Finding, Kind, Lookup, System, Value
+from distro_model.search.system import Chain, Check, Finding, Kind, Lookup, System, Value, findings_in
 
 MASK = (1 << 64) - 1
 Number = int
@@ -120,9 +120,9 @@ class Stepper:
 
     def _raise_alarms(self, chain: Chain, end: Mapping[str, Number], of: int, after: list[Number]) -> None:
         for register in chain.alarms:
-            finding = self.values[end[register]]
-            if isinstance(finding, Finding) and finding.property_id not in self.found.findings:
-                self.found.findings[finding.property_id] = (finding, of, fingerprint(after))
+            for finding in findings_in(self.values[end[register]]):
+                if finding.property_id not in self.found.findings:
+                    self.found.findings[finding.property_id] = (finding, of, fingerprint(after))
 
     def _ends(
         self,
