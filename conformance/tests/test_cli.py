@@ -229,6 +229,25 @@ def test_explore_says_what_holds_and_how_long_a_counterexample_is(tmp_path: Path
     assert all(p["holds"] and p["steps"] is None for p in found["properties"])
 
 
+def test_a_search_that_breaks_nothing_reports_and_has_no_scenario_to_write(tmp_path: Path) -> None:
+    paths = [tmp_path / "found.scenario", tmp_path / "found.itf.json"]
+    done = run("explore", "--changes", "1", "--drops", "0", "--scenario", str(paths[0]), "--itf", str(paths[1]))
+    assert done.returncode == 0
+    assert "complete within the bounds" in done.stdout
+    assert f"{paths[0].name} is not written" in done.stderr.replace("\n", "")
+    assert not any(path.exists() for path in paths)
+
+
+def test_a_search_in_which_nothing_can_happen_says_so() -> None:
+    nothing = ("explore", "--clients", "0", "--changes", "0", "--drops", "0", "--swallows", "0")
+    code, found = document(*nothing, "--bound", "ip_clients=1")
+    assert (code, found["verdict"], found["vacuous"]) == (3, "inconclusive", True)
+    assert (found["distinct_states"], found["transitions"]) == (1, 0)
+    assert not any(each["holds"] for each in found["properties"])
+    assert "one state and no transition" in found["properties"][0]["message"]
+    assert "nothing can happen within these bounds" in run(*nothing).stdout
+
+
 def test_a_search_that_was_cut_short_is_inconclusive() -> None:
     code, found = document("explore", "--max-states", "50")
     assert (code, found["complete"]) == (3, False)

@@ -21,8 +21,10 @@ from distro_model.transitions import OnLink, Transition
 
 Engine = Callable[[System, Limits, Watch], Search]
 
-LIVENESS_STATES = 300_000
+LIVENESS_STATES = 1_000_000
 """Up to so many states the graph is built on which `eventually` is decided; a state takes some hundred bytes there."""
+
+VACUOUS = "nothing can happen within these bounds: one state and no transition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,18 @@ class Exploration:
         return self.search.transitions
 
     @property
-    def holds(self) -> bool:
-        """Everything that the bounds speak about was decided, and holds."""
-        return self.complete and all(result.holds is not False for result in self.results)
+    def vacuous(self) -> bool:
+        """Nothing could happen, so that nothing was looked at."""
+        return self.complete and not self.transitions
+
+    @property
+    def holds(self) -> bool | None:
+        """True: everything that the bounds speak about was decided, and holds. False: something is broken. None: some
+        of it was not decided, or the bounds speak about nothing."""
+        asked = [result.holds for result in self.results if result.applies]
+        if False in asked:
+            return False
+        return True if asked and None not in asked and not self.vacuous else None
 
     def result(self, name: str) -> Result:
         return next(result for result in self.results if result.name == name)
@@ -159,6 +170,8 @@ def _result(checked: Property, search: Search, bounds: Bounds, lasting_undecided
     reason = None if search.complete else "the search was stopped before it knew"
     if checked.kind is Kind.EVENTUALLY:
         reason = lasting_undecided
+    if search.complete and not search.transitions and checked.kind is not Kind.SOMETIMES:
+        reason = VACUOUS
     decided = applies and reason is None
     reason = None if found or not applies else reason
     if checked.kind is Kind.SOMETIMES:

@@ -159,10 +159,35 @@ class TestResults:
         assert (result.holds, result.counterexample) == (True, None)
         assert "holds the second content of c1" in result.witness.found
 
+    def test_a_search_in_which_nothing_can_happen_decides_nothing(self):
+        """No client, or one that may do nothing: one state, and every property would hold of it."""
+        nothing = {"changes": 0, "drops": 0, "swallows": 0}
+        for bounds in (Bounds(clients=0, **nothing), Bounds(clients=0, ip_clients=1, **nothing)):
+            explored = explore(bounds, STRICT)
+            assert (explored.complete, explored.distinct_states, explored.vacuous) == (True, 1, True)
+            assert [each.name for each in explored.results if each.holds] == []
+            assert explored.holds is None
+
+    def test_what_is_not_decided_is_neither_true_nor_false(self):
+        bounds = Bounds(changes=1, drops=0, swallows=0)
+        wanted = [property_named("INV-CONV"), property_named("INV-LOAD")]
+        assert explore(bounds, STRICT, wanted).holds is True  # without a crash nothing is said of loads
+        assert explore(bounds, STRICT, wanted[1:]).holds is None
+        assert explore(replace(bounds, max_states=50), STRICT, wanted).holds is None
+        assert explore(bounds, with_mutant(STRICT, "B07")).holds is False
+
+    def test_liveness_beyond_its_limit_is_not_decided(self, monkeypatch):
+        monkeypatch.setattr("distro_model.explorer.LIVENESS_STATES", 100)
+        explored = explore(SMALL, STRICT)
+        undecided = {each.name: each.undecided for each in explored.results if each.applies and each.holds is None}
+        assert undecided.keys() == {"EVENTUALLY-CONV", "EVENTUALLY-DELETE", "EVENTUALLY-QUIET"}
+        assert "141 states, liveness is decided up to 100" in undecided["EVENTUALLY-CONV"]
+        assert explored.holds is None
+
     def test_a_search_that_was_stopped_decides_nothing_that_it_did_not_see(self):
         explored = explore(Bounds(), STRICT, watch=lambda _: True)
         assert not explored.complete
-        assert not explored.holds
+        assert explored.holds is None
         assert explored.result("INV-CONV").holds is None
 
     def test_max_states_is_a_limit(self):

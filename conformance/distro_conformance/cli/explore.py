@@ -11,7 +11,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding
 from distro_conformance.findings.breaks import known_breaks
@@ -20,7 +20,7 @@ from distro_conformance.scenario.exploration import BOUND_OPTIONS, ENGINES, Expl
 from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
-from distro_model.explorer import Counterexample, Engine
+from distro_model.explorer import VACUOUS, Counterexample, Engine
 from distro_model.search.results import Limits, Progress, Search, Watch
 from distro_model.search.system import NO_GUARD, System
 
@@ -81,9 +81,9 @@ def explore(
             on_progress=lambda so_far, seconds: on_progress(_progress_line(profile, so_far, seconds)),
         )
     if scenario:
-        _write_first(found, scenario)
+        _write(_first_scenario(found), scenario)
     if itf:
-        itf.write_text(itf_text(found), encoding="utf-8")
+        _write(itf_text(found), itf)
     if graph:
         graph.write_text(graph_text(found, graph.suffix), encoding="utf-8")
     if json:
@@ -147,6 +147,7 @@ def _document(found: Explored) -> dict[str, object]:
         "verdict": found.verdict,
         "complete": search.complete,
         "stopped": search.stopped,
+        "vacuous": found.exploration.vacuous,
         "distinct_states": search.distinct_states,
         "transitions": search.transitions,
         "levels": len(search.levels) - 1,
@@ -192,6 +193,7 @@ def _print(found: Explored) -> None:
         say(f"never taken: {', '.join(never)}")
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
     how = f"stopped before everything was seen: {search.stopped}" if search.stopped else "complete within the bounds"
+    how = VACUOUS if found.exploration.vacuous else how
     say()
     row(found.verdict, f"{found.profile}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})")
 
@@ -240,9 +242,13 @@ def _text(scenario: Scenario | str) -> str:
     return scenario if isinstance(scenario, str) else scenario.render()
 
 
-def _write_first(found: Explored, path: Path) -> None:
-    for scenario in found.scenarios.values():
-        if isinstance(scenario, Scenario):
-            path.write_text(scenario.render(), encoding="utf-8")
-            return
-    raise UsageError(f"no counterexample of {found.profile} within these bounds can be written to {path}")
+def _first_scenario(found: Explored) -> str | None:
+    return next((each.render() for each in found.scenarios.values() if isinstance(each, Scenario)), None)
+
+
+def _write(text: str | None, path: Path) -> None:
+    """A search that breaks nothing has a report all the same, and nothing to write."""
+    if text is None:
+        say_aside(f"{path} is not written: there is no counterexample that could stand in it")
+    else:
+        path.write_text(text, encoding="utf-8")

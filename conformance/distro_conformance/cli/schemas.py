@@ -192,6 +192,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         verdict=VERDICT,
         complete=YES_OR_NO,
         stopped=maybe(TEXT),
+        vacuous=YES_OR_NO,
         distinct_states=COUNT,
         transitions=COUNT,
         levels=COUNT,

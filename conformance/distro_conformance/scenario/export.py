@@ -21,11 +21,11 @@ GRAPH_STATES = 20_000
 """More than this nobody can draw, and few tools can load."""
 
 
-def itf_text(found: Explored) -> str:
-    """The first counterexample. Raises UsageError when there is none."""
+def itf_text(found: Explored) -> str | None:
+    """The first counterexample, None where there is none."""
     broken = [each.counterexample for each in found.exploration.results if each.counterexample is not None]
     if not broken:
-        raise UsageError(f"{found.profile} breaks nothing within these bounds: there is no counterexample to write")
+        return None
     return json.dumps(itf(found.exploration.system, broken[0].run), indent=2) + "\n"
 
 

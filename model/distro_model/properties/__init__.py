@@ -53,7 +53,8 @@ class Property:
     sentence: str
     looks: Looks = _in_transitions
     applies: Callable[[Bounds], bool] = lambda _: True
-    """Whether the bounds allow for what a `sometimes` looks for, and for what an `always` speaks about."""
+    """Whether the bounds allow for what a `sometimes` looks for, and for what an `always` speaks about: of what cannot
+    happen nothing is said."""
 
 
 def both(*parts: Looks) -> Looks:
@@ -62,6 +63,18 @@ def both(*parts: Looks) -> Looks:
 
 def _replicates(bounds: Bounds) -> bool:
     return bounds.nodes > 1 and bounds.clients > 0
+
+
+def _synchronises(bounds: Bounds) -> bool:
+    return bounds.nodes > 1 and bounds.clients + bounds.ip_clients > 0
+
+
+def _has_clients(bounds: Bounds) -> bool:
+    return bounds.clients > 0
+
+
+def _has_any_clients(bounds: Bounds) -> bool:
+    return bounds.clients + bounds.ip_clients > 0
 
 
 def _periods_pass(bounds: Bounds) -> bool:
@@ -85,6 +98,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.ALWAYS,
                 "In a settled state every node shows the same instances of every client that is connected or beats.",
                 both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(ip_diverged("INV-CONV"))),
+                _synchronises,
             ),
             Property(
                 "INV-OWNER",
@@ -92,11 +106,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "A client is native at the node that holds its connection and nowhere else, at every moment; an ip:port"
                 " client is owned by exactly one node as soon as all have found out who runs.",
                 both(of_copies(misowned), of_ownership),
+                _has_any_clients,
             ),
             Property(
                 "INV-NATIVE",
                 Kind.ALWAYS,
                 "What a native client publishes, and its revision, change only through its own connection.",
+                applies=_replicates,
             ),
             Property(
                 "INV-LIVE",
@@ -112,6 +128,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In a settled state nobody holds a client that has disconnected, unless a crash since then or a"
                 " swallowed DELETE has left it to the lease.",
                 of_settled(undeleted("INV-DELETE")),
+                _has_clients,
             ),
             Property(
                 "INV-SILENT",
@@ -170,6 +187,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-RETRY",
                 Kind.ALWAYS,
                 "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer.",
+                applies=_synchronises,
             ),
             Property(
                 "INV-DEAD",
@@ -182,11 +200,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-ACK",
                 Kind.ALWAYS,
                 "A CHANGE or DELETE that is answered with SUCCESS has been applied.",
+                applies=_synchronises,
             ),
             Property(
                 "INV-VERIFY",
                 Kind.ALWAYS,
                 "A confirmed verify means: the copy had the owner's content at some moment between send and answer.",
+                applies=_synchronises,
             ),
             Property(
                 "INV-REV",
@@ -194,6 +214,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
                 " not travel; an ip:port client at one revision has one content.",
                 both(of_revisions, of_equal_revisions),
+                _has_any_clients,
             ),
             Property(
                 "INV-CLIENTACK",
@@ -202,7 +223,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 " gone. What an ip:port client was told shows at once where it was handled, and in a settled state"
                 " everywhere, unless its beats stopped, nodes crashed or left, or nodes heard different things.",
                 both(of_homes, of_settled_ip_clients(unshown)),
-                lambda bounds: bounds.clients + bounds.ip_clients > 0,
+                _has_any_clients,
             ),
             Property(
                 "INV-INDEX",
@@ -222,11 +243,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "INV-AIM",
                 Kind.ALWAYS,
                 "The end of a call to one member queues nothing for another.",
+                applies=lambda bounds: bounds.nodes > 2 and _synchronises(bounds),
             ),
             Property(
                 "INV-GONE",
                 Kind.ALWAYS,
                 "A DELETE of a client that is not held succeeds.",
+                applies=_replicates,
             ),
             Property(
                 "INV-INIT",
