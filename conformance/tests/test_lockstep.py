@@ -223,7 +223,7 @@ def test_a_node_that_breaks_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.wire
-def test_a_node_is_asked_what_it_holds_when_it_can_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_is_asked_what_it_holds_when_it_says_that_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
     held_by = EmbeddedCluster.held_by
 
@@ -236,14 +236,16 @@ def test_a_node_is_asked_what_it_holds_when_it_can_have_changed(monkeypatch: pyt
         for action, nodes in (
             (Connect("c1", "a"), ("a",)),
             (Register("c1", "web", "10.0.0.1:80"), ("a",)),
-            (Drop("a", "b", "CHANGE", "c1"), ()),
-            (Advance(1), ()),  # nothing is due
-            (Cut("a", "b"), ("a",)),
-            (Advance(1_100), ("a", "b")),
+            (Advance(100), ()),  # nothing was sent yet
+            (Advance(1_100), ("b",)),
+            (Crash("b"), ("b",)),
+            (Advance(500), ()),
+            (Restart("b"), ("b",)),
+            (Advance(2_000), ("a", "b")),  # after a long time whoever holds anything is asked
         ):
             asked.clear()
             lockstep.perform(action)
-            assert asked == [nodes], action
+            assert asked[-1] == nodes, action
 
 
 @pytest.mark.wire
@@ -261,6 +263,21 @@ def test_a_change_that_only_time_brings_is_seen(monkeypatch: pytest.MonkeyPatch)
             lockstep.perform(action)
         with pytest.raises(DivergedError, match="c1 at b: the client is unknown, the model has there at revision"):
             _wait_in_small_steps(lockstep)
+
+
+@pytest.mark.wire
+def test_a_change_that_a_node_does_not_count_is_seen_after_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        for action in (Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(1_100)):
+            lockstep.perform(action)
+        node = lockstep.cluster.nodes.servers["b"].node
+        assert node is not None
+        monkeypatch.setattr(node.parts.core.watch, "tell", lambda *_: None)
+        for client in node.parts.naming.clients:
+            node.parts.naming.clients.delete(client.id, NodeEventKind.REPLICA_REMOVED)
+        lockstep.perform(Advance(100))
+        with pytest.raises(DivergedError, match="c1 at b: the client is unknown"):
+            lockstep.perform(Advance(2_000))
 
 
 @pytest.mark.wire

@@ -52,7 +52,9 @@ def read(kind: type[T], text: bytes) -> T:
 def convert(kind: Any, value: Any) -> Any:
     """What was read already. Raises FieldError."""
     try:
-        return msgspec.convert(_lax(inspect.type_info(kind), value, "$"), kind)
+        return msgspec.convert(_at(_lax(kind), value, "$"), kind)
+    except _WrongError as error:
+        raise FieldError(f"{error.where} {error.why}") from None
     except msgspec.ValidationError as error:
         raise FieldError(str(error)) from None
 
@@ -64,33 +66,63 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 # Laxness: a value of any shape to one that msgspec takes
 
+_Reader = Callable[[Any], Any]
+"""Of one place in a class. Raises _WrongError, ValueError or OverflowError."""
 
-def _lax(info: inspect.Type, value: Any, path: str) -> Any:
-    """Raises FieldError."""
-    if isinstance(info, inspect.UnionType):  # T | None
-        if value is None:
-            return None
-        info = next(each for each in info.types if not isinstance(each, inspect.NoneType))
-    reader = _READERS.get(type(info))
-    if reader is None:
-        return value
+
+class _WrongError(Exception):
+    """A value below the one that is being read cannot be what it stands for."""
+
+    def __init__(self, where: str, why: object) -> None:
+        self.where, self.why = where, why
+
+
+@cache
+def _lax(kind: Any) -> _Reader:
+    """Inspecting a class takes longer than reading a hundred of its objects."""
+    return _reader(inspect.type_info(kind))
+
+
+def _at(reader: _Reader, value: Any, where: str) -> Any:
+    """The same for what stands at a place: what is wrong there is told with the place."""
     try:
-        return reader(info, value, path)
-    except FieldError:
+        return reader(value)
+    except _WrongError as error:
+        error.where = where + error.where
         raise
     except (ValueError, OverflowError) as error:
-        raise FieldError(f"{path} {error}") from None
+        raise _WrongError(where, error) from None
 
 
-def _text(_: inspect.Type, value: Any, __: str) -> str:
+def _reader(info: inspect.Type) -> _Reader:
+    match info:
+        case inspect.UnionType():  # T | None
+            inner = _reader(next(each for each in info.types if not isinstance(each, inspect.NoneType)))
+            return lambda value: None if value is None else inner(value)
+        case inspect.StructType():
+            return _fields(info)
+        case inspect.DictType():
+            return _map(_reader(info.value_type))
+        case inspect.ListType():
+            return _list(_reader(info.item_type))
+    return _LEAVES.get(type(info), _as_it_is)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, int | float):
         raise ValueError("is not text")
     return str(value)
 
 
-def _whole(_: inspect.Type, value: Any, __: str) -> int:
+def _whole(value: Any) -> int:
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value.strip() or 0)
     if isinstance(value, float) and math.isfinite(value):
@@ -100,7 +132,7 @@ def _whole(_: inspect.Type, value: Any, __: str) -> int:
     return value
 
 
-def _real(_: inspect.Type, value: Any, __: str) -> float:
+def _real(value: Any) -> float:
     if isinstance(value, bool | dict | list):
         raise ValueError("is not a number")
     number = float(value.strip() or 0) if isinstance(value, str) else float(value)
@@ -109,7 +141,7 @@ def _real(_: inspect.Type, value: Any, __: str) -> float:
     return number
 
 
-def _flag(_: inspect.Type, value: Any, __: str) -> bool:
+def _flag(value: Any) -> bool:
     if isinstance(value, bool | int):
         return bool(value)
     if isinstance(value, str) and value.strip().lower() in ("true", "false", ""):
@@ -117,53 +149,62 @@ def _flag(_: inspect.Type, value: Any, __: str) -> bool:
     raise ValueError("is neither true nor false")
 
 
-def _anything(_: inspect.Type, value: Any, path: str, depth: int = MAX_DEPTH) -> Any:
+def _anything(value: Any, depth: int = MAX_DEPTH) -> Any:
+    if not isinstance(value, dict | list):
+        return value
     if not depth:
-        raise FieldError(f"{path} is nested deeper than {MAX_DEPTH}")
+        raise ValueError(f"is nested deeper than {MAX_DEPTH}")
     if isinstance(value, dict):
-        return {key: _anything(_, item, path, depth - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_anything(_, item, path, depth - 1) for item in value]
-    return value
+        return {key: _anything(item, depth - 1) for key, item in value.items()}
+    return [_anything(item, depth - 1) for item in value]
 
 
-def _map(info: inspect.DictType, value: Any, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError("is not an object")
-    return {key: _lax(info.value_type, item, f"{path}.{key}") for key, item in value.items() if item is not None}
+def _map(reader: _Reader) -> _Reader:
+    def read_map(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError("is not an object")
+        return {key: _at(reader, item, f".{key}") for key, item in value.items() if item is not None}
+
+    return read_map
 
 
-def _list(info: inspect.ListType, value: Any, path: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError("is not a list")
-    return [_lax(info.item_type, item, f"{path}[{at}]") for at, item in enumerate(value) if item is not None]
+def _list(reader: _Reader) -> _Reader:
+    def read_list(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError("is not a list")
+        return [_at(reader, item, f"[{at}]") for at, item in enumerate(value) if item is not None]
+
+    return read_list
 
 
-def _fields(info: inspect.StructType, value: Any, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError("is not an object")
-    found = {}
-    for field in info.fields:
-        name = field.encode_name
-        if name not in value:
-            continue
-        item = value[name]
-        if item is not None:
-            found[name] = _lax(field.type, item, f"{path}.{name}")
-        elif type(field.type) in _ZERO:
-            found[name] = _ZERO[type(field.type)]
-    return found
+def _fields(info: inspect.StructType) -> _Reader:
+    places = {
+        field.encode_name: (_reader(field.type), f".{field.encode_name}", _ZERO.get(type(field.type)))
+        for field in info.fields
+    }
+
+    def read_fields(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError("is not an object")
+        found = {}
+        for name, item in value.items():
+            if name in places:
+                reader, where, zero = places[name]
+                if item is not None:
+                    found[name] = _at(reader, item, where)
+                elif zero is not None:
+                    found[name] = zero
+        return found
+
+    return read_fields
 
 
-_READERS: Mapping[type, Callable[[Any, Any, str], Any]] = {
+_LEAVES: Mapping[type, _Reader] = {
     inspect.StrType: _text,
     inspect.IntType: _whole,
     inspect.FloatType: _real,
     inspect.BoolType: _flag,
     inspect.AnyType: _anything,
-    inspect.DictType: _map,
-    inspect.ListType: _list,
-    inspect.StructType: _fields,
 }
 _ZERO: Mapping[type, Any] = {inspect.IntType: 0, inspect.FloatType: 0.0, inspect.BoolType: False}
 """What null means for a Java primitive."""

@@ -91,6 +91,11 @@ class ConnectionLimits:
             "countLimitPerClientApp": dict(self.client_apps),
         }
 
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing is limited at all."""
+        return self == UNLIMITED
+
     def refusal(self, newcomer: CountedConnection, connected: SdkCounts) -> str | None:
         """Why one more connection would be too many, or None."""
         if not newcomer.is_sdk:

@@ -46,6 +46,11 @@ class Node:
         self._servers = self.parts.servers()
         self._distro: DistroProtocol | None = None
 
+    @property
+    def changes(self) -> int:
+        """How often what it holds of a client has changed: while this stands still it holds the same."""
+        return self.parts.core.watch.changes
+
     # Life
 
     async def start(self) -> None:

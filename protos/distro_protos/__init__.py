@@ -14,6 +14,7 @@ from distro_protos.envelope import (
     UnreadableBodyError,
     decode,
     encode,
+    merged_headers,
     read_json,
     write_json,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "check_nesting",
     "decode",
     "encode",
+    "merged_headers",
     "read_json",
     "write_json",
 ]

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from google.protobuf import any_pb2
 
-from distro_protos.nacos_pb2 import Metadata, Payload
+from distro_protos.nacos_pb2 import Payload
 from distro_protos.nesting import check_nesting
 
 REQUEST_SERVICE, REQUEST_METHOD = "Request", "request"
@@ -92,8 +91,13 @@ def encode(
     written = write_json(body)
     if b"null" in written:  # seldom: writing twice then costs less than looking for nulls each time
         written = write_json(_without_nulls(body))
-    metadata = Metadata(type=type_name, headers=dict(headers or {}), client_ip=client_ip)
-    return Payload(metadata=metadata, body=any_pb2.Any(value=written))
+    payload = Payload()  # filled field by field, which costs a tenth of handing the fields to the constructors
+    metadata = payload.metadata
+    metadata.type, metadata.client_ip = type_name, client_ip
+    if headers:
+        metadata.headers.update(headers)
+    payload.body.value = written
+    return payload
 
 
 def decode(payload: Payload) -> Message:
@@ -102,7 +106,8 @@ def decode(payload: Payload) -> Message:
     Headers of the envelope win over headers inside the body (the Python SDK sends both, docs/protocol #wire-envelope).
     Raises UnreadableBodyError when the body is not a JSON object, or its headers are no texts. See `read_json`.
     """
-    type_name = payload.metadata.type
+    metadata = payload.metadata
+    type_name = metadata.type
     try:
         body = read_json(payload.body.value or b"null")
     except ValueError as error:
@@ -110,10 +115,15 @@ def decode(payload: Payload) -> Message:
     if not isinstance(body, dict):
         raise UnreadableBodyError(type_name, "it is not a JSON object")
     try:
-        headers = {**_header_texts(body.get("headers")), **payload.metadata.headers}
+        headers = merged_headers(_header_texts(body.get("headers")), metadata.headers)
     except ValueError as error:
         raise UnreadableBodyError(type_name, str(error)) from error
-    return Message(type_name, body, headers, payload.metadata.client_ip)
+    return Message(type_name, body, headers, metadata.client_ip)
+
+
+def merged_headers(inside: Mapping[str, str], envelope: Mapping[str, str]) -> Mapping[str, str]:
+    """Those inside the body, and over them those of the envelope, which cost more to look at than to count."""
+    return {**inside, **envelope} if envelope else inside
 
 
 def _header_texts(headers: object) -> dict[str, str]:

@@ -36,6 +36,7 @@ from distro_impl.profiles import ReportTransport
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Action, Advance, OverHttp, Pause, Resume
 from distro_model.clockwork import prologue
+from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
 from distro_traces.content import replica_from_sync
 from distro_traces.ndjson import Recorder
@@ -151,12 +152,8 @@ class EmbeddedCluster(WiredCluster):
         self._nodes_clock = SystemClock() if real_time else self.virtual
         self._wire = OVER_GRPC if real_time or serves_http else wire
         self._transport = self._wire.transport(self.virtual)
+        self._asked_at: dict[str, tuple[Node | None, int]] = {}
         self._from_now_on()
-
-    @property
-    def timers_fired(self) -> int:
-        """Of all nodes, since the start: what else they do, they do because somebody speaks to them."""
-        return self.virtual.timers_fired
 
     def cannot(self, action: Action) -> str | None:
         match action:
@@ -171,6 +168,20 @@ class EmbeddedCluster(WiredCluster):
             await self.virtual.advance(action.ms)
         else:
             await super().perform(action)
+
+    async def news_of(self, nodes: Sequence[str]) -> Observation:
+        """What is held by those of them that have changed since they were asked last; they count their changes."""
+        changed = [name for name in nodes if self._asked_at.get(name) != self._changes(name)]
+        return await self.held_by(changed)
+
+    async def held_by(self, nodes: Sequence[str]) -> Observation:
+        self._asked_at.update((name, self._changes(name)) for name in nodes)
+        return await super().held_by(nodes)
+
+    def _changes(self, name: str) -> tuple[Node | None, int]:
+        """Of the life that the node has now."""
+        node = self.servers[name].node
+        return node, node.changes if node is not None else 0
 
     async def start(self, names: Sequence[str], profile: str) -> None:
         self.prepare(names, profile)

@@ -15,19 +15,7 @@ from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projectio
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import (
-    Action,
-    Advance,
-    Connect,
-    Cut,
-    Deregister,
-    Disconnect,
-    Fault,
-    Heal,
-    Hold,
-    Register,
-    RegisterBatch,
-)
+from distro_model.actions import Action, Advance
 from distro_model.clock import start
 from distro_model.clockwork import prologue
 from distro_model.possible import Observation, PossibleStates, Rejection
@@ -92,38 +80,22 @@ class LockstepCluster:
         return all(each == held[0] for each in held) and all(node is not None and node.loaded for node in nodes)
 
     async def perform(self, action: Action) -> None:
-        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal."""
-        hearing, timers_fired = self._hearing(action), self.nodes.timers_fired
+        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal.
+
+        Nodes are asked what they hold when they say that it has changed, and after a long time all of them.
+        """
         try:
             pushed = await self._perform(action)
         except (WorkFailedError, RefusedError) as error:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {error}") from error
         possible = self._possible.after(action)
-        if isinstance(action, Advance) and self.nodes.timers_fired == timers_fired:
-            hearing = ()  # time has passed, and nothing was due
-        seen = {**self._last_seen, **await self.nodes.held_by(hearing)}
+        look = self.nodes.news_of if pushed is None else self.nodes.held_by
+        seen = {**self._last_seen, **await look(self.names)}
         after = possible.matching(seen, self.nodes.traffic.take())
         if isinstance(after, Rejection):
             raise DivergedError(action, self.clock.now_ms(), after)
         self._possible = after
         await self._compare_lists(action, seen, pushed)
-
-    def _hearing(self, action: Action) -> Sequence[str]:
-        """The nodes that can hear of it before time passes. What the others held they still hold.
-
-        One that changes all the same is seen as soon as time has passed, or somebody has spoken to it.
-        """
-        match action:
-            case Fault(held=False) | Heal() | Hold():
-                return ()
-            case Cut(source=source):  # what it still waited for has ended
-                return (source,)
-            case Connect(node=node):
-                return (node,)
-            case Register() | RegisterBatch() | Deregister() | Disconnect():
-                return (self.nodes.node_of(action.client),)
-            case _:
-                return self.names
 
     async def _perform(self, action: Action) -> Observation | None:
         """Where the action leaves time for a push: what nodes with subscribers held before the last such time."""

@@ -51,14 +51,13 @@ class TrafficLog:
             self.recording.replied(self._by_name(carried), outcome, reply)
 
     def ended(self, carried: Carried, outcome: Outcome) -> None:
-        named = self._by_name(carried)
-        call = named.call
+        call, client = carried.call, self.client_name(carried.call.client)
         operation, result = Operation(call.operation), CallResult(outcome.value)
-        self._ended.append(Traffic(named.source, named.target, operation, call.client, call.revision, result))
+        self._ended.append(Traffic(carried.source, carried.target, operation, client, call.revision, result))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
-            self.givers[named.source].add(named.target)
+            self.givers[carried.source].add(carried.target)
         if self.recording:
-            self.recording.ended(named, outcome)
+            self.recording.ended(self._by_name(carried), outcome)
 
     def fault(self, source: str, target: str, what: str) -> None:
         if self.recording:

@@ -194,7 +194,7 @@ async def side_by_side(clock: Clock, coroutines: Iterable[Coroutine[Any, Any, T]
     """All results, in order. Each is a piece of work of its own, so that one that waits does not hide another that
     works. Raises the first error; the others then go on."""
     results: dict[int, T] = {}
-    done = Waiting[None](clock)
+    done: Waiting[None] = Waiting(clock)
 
     async def run(number: int, coroutine: Coroutine[Any, Any, T]) -> None:
         try:

@@ -63,8 +63,6 @@ class VirtualClock:
         self._last_unique_ms = 0
         self._timers: list[tuple[int, int, _Timer]] = []  # when it is due, and the how-manieth that was set
         self._timers_set = 0
-        self.timers_fired = 0
-        """While this stands still and nobody sends anything, nothing happens in any node."""
         self._busy: set[_Work] = set()
         self._waiters: list[asyncio.Future[None]] = []
         self._failure: tuple[str, BaseException] | None = None
@@ -148,7 +146,6 @@ class VirtualClock:
             if timer.callback is None:
                 continue
             self._now_ms = max(self._now_ms, due_ms)
-            self.timers_fired += 1
             result = timer.callback()
             if result is not None:
                 self.spawn(as_coroutine(result), timer.name)

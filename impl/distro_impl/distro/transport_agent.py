@@ -83,11 +83,13 @@ class DistroTransportAgent:
 
 def distro_body(operation: DataOperation, client_id: str, data: Json | None, target: str | None = None) -> Json:
     """The body of a request about one client. `data` becomes the content."""
+    named = {} if target is None else {"targetServer": target}
+    content = {} if data is None else {"content": encode_content(data)}
     return {
         "distroData": {
-            "distroKey": {"resourceKey": client_id, "resourceType": RESOURCE_TYPE, "targetServer": target},
+            "distroKey": {"resourceKey": client_id, "resourceType": RESOURCE_TYPE, **named},
             "type": operation,
-            "content": None if data is None else encode_content(data),
+            **content,
         },
         "dataOperation": operation,
         "module": "cluster",

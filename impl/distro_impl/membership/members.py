@@ -69,6 +69,8 @@ class Member:
     grpc_report_enabled: bool = True
     shows_grpc_report: bool = True
     """Whether the release has that field in its Member objects."""
+    _told: Node | None = None
+    """What it said of itself last, as long as nothing else was found out about it since."""
 
     @property
     def is_healthy(self) -> bool:
@@ -102,6 +104,8 @@ class Member:
 
         What it left out has the value that a reader without it has: no abilities, and no reports over gRPC.
         """
+        if node == self._told:
+            return False
         extend_info = dict(node.extend_info or {})
         abilities = _abilities(node.abilities)
         grpc_report_enabled = node.grpc_report_enabled
@@ -111,6 +115,7 @@ class Member:
             or self.grpc_report_enabled != grpc_report_enabled
         )
         self.extend_info, self.abilities, self.grpc_report_enabled = extend_info, abilities, grpc_report_enabled
+        self._told = node
         return changed
 
     def set_grpc_report(self, *, enabled: bool) -> None:
@@ -120,6 +125,7 @@ class Member:
 
     def set_remote_ability(self, name: str, value: bool) -> None:
         """What this node has found out about it, whatever it says of itself."""
+        self._told = None
         remote = {**(self.abilities.get("remoteAbility") or {}), name: value}
         self.abilities = {**self.abilities, "remoteAbility": remote}
 

@@ -86,7 +86,8 @@ class UdpPushService(asyncio.DatagramProtocol):
         address = ip, int(port)
         try:
             for _ in range(TRIES):
-                ack = self._acks[address, number] = Waiting[bool](self._clock)
+                ack: Waiting[bool] = Waiting(self._clock)
+                self._acks[address, number] = ack
                 sent_to(address, self._clock)
                 transport.sendto(packet, address)
                 self._receiver = self._receiver or _receiver(transport, self._clock)

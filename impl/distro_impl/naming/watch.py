@@ -16,10 +16,13 @@ class Watch:
 
     def __init__(self, node: str, clock: Clock, observer: Observer | None, profile: Profile) -> None:
         self._node, self._clock, self._observer = node, clock, observer
+        self.changes = 0
+        """So many there were, whether or not anybody watches."""
         self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
 
     def tell(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
         """Something happened to `client`, which holds its state of now."""
+        self.changes += 1
         if self._observer is None:
             return
         holds = kind not in (NodeEventKind.CLIENT_DISCONNECTED, NodeEventKind.REPLICA_REMOVED)

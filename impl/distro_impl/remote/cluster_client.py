@@ -80,7 +80,7 @@ class ClusterClient:
         if self._retired:
             raise PeerUnreachableError(f"{self._peer} is no member any more")
         self._begin_to_open()
-        waiting = Waiting[PeerConnection | None](self._clock)  # the attempt itself is work
+        waiting: Waiting[PeerConnection | None] = Waiting(self._clock)  # the attempt itself is work
         assert self._waiting is not None
         self._waiting.append(waiting)
         connection = await waiting.taken()

@@ -142,7 +142,8 @@ class ConnectionManager:
         The message is work of the node until the client has it; waiting for the answer is not.
         """
         request_id = str(next(self._request_ids))
-        ack = connection.acks[request_id] = Waiting[bool](self._clock)
+        ack: Waiting[bool] = Waiting(self._clock)
+        connection.acks[request_id] = ack
         try:
             connection.send(encode(type_name, {"headers": {}, **body, "requestId": request_id}))
             return await self._clock.wait_for(ack.taken(), timeout_ms)

@@ -47,7 +47,7 @@ class ConnectionEjector:
 
     def _expel_over_limit(self) -> None:
         """Asked, not cut off: the client goes by itself, and keeps being served until then."""
-        if not self._profile.ejector_expels:
+        if not self._profile.ejector_expels or (self._wanted_count is None and self._connections.limits.are_none):
             return
         expelled = set(self._connections.limits.over_limit(connection.meta for connection in self._connections))
         expelled.update(self._surplus())

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from distro_impl.jackson import Fields, Int, read
-from distro_protos import Payload
+from distro_protos import Payload, merged_headers
 
 
 class DataOperation(StrEnum):
@@ -172,8 +172,9 @@ def read_body(payload: Payload) -> tuple[Body | Response, Mapping[str, str]]:
 
     Raises ValueError.
     """
-    type_name, text = payload.metadata.type, payload.body.value or b"null"
+    metadata = payload.metadata
+    type_name, text = metadata.type, payload.body.value or b"null"
     if type_name.endswith("Response"):
         return read(Response, text), {}
     body: Body = read(REQUESTS.get(type_name, Body), text)
-    return body, {**(body.headers or {}), **payload.metadata.headers}
+    return body, merged_headers(body.headers or {}, metadata.headers)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.options import ServerIdentity
@@ -71,6 +72,7 @@ class InnerApi:
         return None in self._ips or _ip(ip) in self._ips
 
 
+@lru_cache(maxsize=1024)
 def _ip(host: str) -> IpAddress | None:
     """None for a name. An IPv4 address may come written as one of IPv6."""
     try:
