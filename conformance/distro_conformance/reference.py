@@ -10,6 +10,7 @@ import inspect
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli.reference import commands_page
 from distro_conformance.differential.deviations import DEVIATIONS
+from distro_conformance.differential.listed import listing, releases
 from distro_conformance.fidelity import fidelity_page
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
@@ -159,10 +160,12 @@ def _access(access: Access) -> str:
 def _deviations_page() -> str:
     """Every difference from a real server that stays, by its id."""
     lines = ["# Deviations", "", _NOTE, "", *_DEVIATIONS_HEAD]
-    for deviation in sorted(DEVIATIONS, key=lambda each: each.id):
-        scripts = ", ".join(f"`{name}`" for name in sorted({place.script for place in deviation.places}))
-        lines += ["", f"## {deviation.id}", "", deviation.why, ""]
-        lines += [f"* releases: {deviation.releases}", f"* shows in: {scripts}"]
+    for deviation, why in sorted(DEVIATIONS.items()):
+        rows = {name: [row for row in listing(name).values() if row.deviation == deviation] for name in releases()}
+        scripts = sorted({row.difference.script for listed in rows.values() for row in listed})
+        counted = ", ".join(f"{name} ({len(listed)})" for name, listed in rows.items() if listed)
+        lines += ["", f"## {deviation}", "", why, ""]
+        lines += [f"* differences, by release: {counted}", f"* shows in: {', '.join(f'`{name}`' for name in scripts)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -181,6 +184,6 @@ _CALLERS_HEAD = (
 _DEVIATIONS_HEAD = (
     "Where the reference node does not do what a real server of the same release does, and why it stays so.",
     "`distrocheck test differential --target nacos:2.2.4` plays the same scripts on both and compares what comes back;",
-    "a difference that is not listed here fails it, and so does an entry that explains nothing any more.",
+    "a difference of which script, step, field and both values are not listed fails it, and so does one that is gone.",
 )
 _NOTE = "*Generated from the registry by `make docs`; edit there.*"

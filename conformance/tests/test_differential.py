@@ -11,19 +11,23 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from distro_conformance.differential import judge, listed
 from distro_conformance.differential import run as differential_run
 from distro_conformance.differential.compare import MISSING, Difference, differences
-from distro_conformance.differential.deviation import Deviation, Place
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange, ScriptLog, opened
+from distro_conformance.differential.judge import Log, compared, judged
+from distro_conformance.differential.listed import VARIES, Listed, releases
 from distro_conformance.differential.normalise import normalised
-from distro_conformance.differential.run import Log, confirmed, play, reference_nodes, report, run_differential
+from distro_conformance.differential.run import play, reference_nodes, run_differential
 from distro_conformance.differential.scripts import SCRIPTS, scripts_named
-from distro_conformance.release import Span
+from distro_conformance.findings import Judgement, verdict_of
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
 from distro_conformance.verdict import TargetError, UsageError, Verdict
@@ -102,31 +106,69 @@ def test_an_answer_of_another_kind_is_one_difference() -> None:
     assert [each.path for each in differences("s", [Exchange("s1", real)], [Exchange("s1", ours)])] == [""]
 
 
-def test_a_deviation_explains_its_places_only_and_must_be_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Deviation("DEV-X", (Place("s", "s1", "body.a", "1"),), "why", Span("2.2.0", "2.2.4"))
-    monkeypatch.setattr(differential_run, "DEVIATIONS", (entry,))
+ROW = Difference("query", "s1", "body.a", 1, 2)
 
-    def verdict(real: Any, ours: Any, profile: str = PROFILE) -> tuple[Verdict, int, int]:
-        logs: list[Log] = [{"s": [Exchange("s1", {"body": {"a": value}})]} for value in (real, ours)]
-        found = report(*logs, "t", profile)
-        return found.verdict, len(found.unexplained), len(found.unused)
 
-    assert verdict(1, 2) == (Verdict.CONFORMS, 0, 0)
-    assert verdict(3, 2) == (Verdict.VIOLATES, 1, 1)
-    assert verdict(1, 1) == (Verdict.VIOLATES, 0, 1)
-    assert verdict(1, 2, "nacos-2.3.2") == (Verdict.VIOLATES, 1, 0)
+@pytest.fixture
+def one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {ROW.key: Listed("DEV-MESSAGE", ROW)}
+    monkeypatch.setattr(judge, "listing", lambda profile: rows if profile == PROFILE else {})
+
+
+@pytest.mark.usefixtures("one_row")
+@pytest.mark.parametrize(
+    ("real", "ours", "profile", "unexplained", "gone"),
+    [
+        (1, 2, PROFILE, 0, 0),
+        (3, 2, PROFILE, 1, 0),
+        (1, 3, PROFILE, 1, 0),  # what ours says is part of the row
+        (1, 2.0, PROFILE, 1, 0),
+        (1, 1, PROFILE, 0, 1),
+        (1, 2, "nacos-2.3.2", 1, 0),
+    ],
+)
+def test_a_row_explains_what_both_sides_said_and_must_be_needed(
+    real: Any, ours: Any, profile: str, unexplained: int, gone: int
+) -> None:
+    logs: list[Log] = [{"query": [Exchange("s1", {"body": {"a": value}})]} for value in (real, ours)]
+    found = compared(*logs, profile)
+    assert (len(found.unexplained), len(found.gone)) == (unexplained, gone)
+    expected = Verdict.VIOLATES if unexplained or gone else Verdict.CONFORMS
+    assert verdict_of(judged([found], scripts_named(["query"]), "t")) is expected
+
+
+def test_what_varies_from_run_to_run_may_be_anything_and_its_surroundings_may_not() -> None:
+    row = Listed("DEV-MESSAGE", Difference("query", "s1", "", {"status": 200, "body": {"total": VARIES}}, 501))
+    assert row.explains(replace(row.difference, real={"status": 200, "body": {"total": 7}}))
+    assert not row.explains(replace(row.difference, real={"status": 201, "body": {"total": 7}}))
+    assert not row.explains(replace(row.difference, real={"status": 200, "body": {"total": 7, "more": 1}}))
+
+
+def test_accepted_differences_are_listed_and_those_that_are_gone_are_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(listed, "_DIRECTORY", tmp_path)
+    other = replace(ROW, step="s2", real={"ü": None})
+    listed.accept(PROFILE, "DEV-MESSAGE", [ROW, other], [])
+    assert listed.listing(PROFILE) == {each.key: Listed("DEV-MESSAGE", each) for each in (ROW, other)}
+    listed.accept(PROFILE, "DEV-NO-IP", [replace(ROW, ours=3)], [other])
+    assert list(listed.listing(PROFILE).values()) == [Listed("DEV-MESSAGE", replace(ROW, ours=3))]
 
 
 def test_what_the_target_shows_once_of_twice_is_told_and_is_no_verdict() -> None:
-    ours: Log = {"s": [Exchange("s1", 1), Exchange("s2", 1), Exchange("s3", 1)]}
-    first: Log = {"s": [Exchange("s1", 2), Exchange("s2", 2), Exchange("s3", 1)]}
-    second: Log = {"s": [Exchange("s1", 2), Exchange("s2", 1), Exchange("s3", 2)]}
-    reports = [report(real, ours, "t", PROFILE, whole=False) for real in (first, second)]
-    found = confirmed(*reports)
-    assert [each.step for each in found.unexplained] == ["s1"]
-    assert [each.step for each in found.unrepeated] == ["s2", "s3"]
-    assert found.verdict is Verdict.VIOLATES
-    assert confirmed(reports[0], report(ours, ours, "t", PROFILE, whole=False)).verdict is Verdict.CONFORMS
+    ours: Log = {"query": [Exchange("s1", 1), Exchange("s2", 1), Exchange("s3", 1)]}
+    first: Log = {"query": [Exchange("s1", 2), Exchange("s2", 2), Exchange("s3", 1)]}
+    second: Log = {"query": [Exchange("s1", 2), Exchange("s2", 1), Exchange("s3", 2)]}
+    runs = [compared(real, ours, "strict") for real in (first, second)]
+    scripts = scripts_named(["query"])
+    found = list(judged(runs, scripts, "t"))
+    assert [(each.details["step"], each.judgement) for each in found] == [
+        ("s1", Judgement.VIOLATES),
+        ("s2", Judgement.NOT_JUDGED),
+        ("s3", Judgement.NOT_JUDGED),
+    ]
+    assert verdict_of(found) is Verdict.VIOLATES
+    assert verdict_of(judged([runs[0], compared(ours, ours, "strict")], scripts, "t")) is Verdict.CONFORMS
 
 
 def test_only_the_real_server_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,20 +182,20 @@ def test_only_the_real_server_is_played_again(monkeypatch: pytest.MonkeyPatch) -
         return {script.id: [Exchange("a step", "late" if races else "in time")] for script in scripts}
 
     monkeypatch.setattr(differential_run, "play", play_once)
-    monkeypatch.setattr(differential_run, "DEVIATIONS", ())
+    monkeypatch.setattr(judge, "listing", lambda _: {})
     found = run_differential(f"nacos:{RELEASE}", script_ids=["distro-sync"])
     assert found.verdict is Verdict.VIOLATES
     assert played_on == ["embedded", "nacos", "nacos"]
-    assert found.played_again == ("distro-sync",)
+    assert found.figures["played_again"] == ["distro-sync"]
 
 
 def test_the_registry_of_deviations_is_in_order() -> None:
-    assert len({each.id for each in DEVIATIONS}) == len(DEVIATIONS)
-    for deviation in DEVIATIONS:
-        assert deviation.id.startswith("DEV-")
-        assert len(deviation.why) > 60, deviation.id
-        for place in deviation.places:
-            assert any(char in place.script for char in "*[") or place.script in SCRIPTS, place
+    rows = [row for release in releases() for row in listed.listing(release).values()]
+    assert {row.deviation for row in rows} == DEVIATIONS.keys()
+    assert {row.difference.script for row in rows} <= SCRIPTS.keys()
+    for deviation, why in DEVIATIONS.items():
+        assert deviation.startswith("DEV-")
+        assert len(why) > 60, deviation
 
 
 def test_a_step_has_one_name_in_its_script() -> None:
@@ -179,8 +221,8 @@ def played(profile: str, *ids: str, mutant: str | None = None) -> Log:
 )
 def test_a_node_does_not_differ_from_itself(profile: str) -> None:
     found = run_differential("embedded", profile)
-    assert [*map(str, found.unexplained), *(deviation.id for deviation, _ in found.explained)] == []
-    assert found.exchanges > 1_200
+    assert [each.message for each in found.findings if each.judgement is not Judgement.CONFORMS] == []
+    assert found.figures["exchanges"] > 1_200
 
 
 @pytest.mark.wire

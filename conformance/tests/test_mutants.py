@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from distro_conformance.mutation.kill import Kill
+from distro_conformance.findings import Judged, Judgement
+from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import kill_on_node
-from distro_conformance.mutation.matrix import Matrix, run_mutants
+from distro_conformance.mutation.matrix import run_mutants, score
 from distro_conformance.mutation.traces import SHOWN_BY, Circumstances, broken_by, trace_bench
 from distro_conformance.verdict import Verdict
 from distro_model.mutants import MUTANTS
@@ -35,17 +36,23 @@ def test_what_strict_breaks_in_the_same_simulation_is_no_kill() -> None:
 
 
 def test_a_matrix_conforms_when_every_mutant_is_killed_and_says_how() -> None:
-    dead = Kill("B02", "trace", ("INV-CONV", "INV-REV"), 1.0, 4189)
-    refused = Kill("B07", "node", ("DISTRO-OWNER-001",), 1.0, None)
-    alive = Kill("B10", "model", (), 1.0, None, "no property breaks within its bounds")
-    assert (Matrix((dead, refused)).verdict, Matrix((dead, refused)).score) == (Verdict.CONFORMS, 1.0)
-    assert (Matrix((dead, alive)).verdict, Matrix((dead, alive)).score) == (Verdict.VIOLATES, 0.5)
-    assert Matrix(()).verdict is Verdict.VIOLATES
-    assert [str(kill) for kill in (dead, refused, alive)] == [
+    dead = kill_of("B02", "trace", ("INV-CONV", "INV-REV"), 1.0, 4189)
+    refused = kill_of("B07", "node", ("DISTRO-OWNER-001",), 1.0)
+    alive = kill_of("B10", "model", (), 1.0, reason="no property breaks within its bounds")
+    assert (Judged("node", None, (dead, refused), 2.0).verdict, score((dead, refused))) == (Verdict.CONFORMS, 1.0)
+    assert (Judged("node", None, (dead, alive), 2.0).verdict, score((dead, alive))) == (Verdict.VIOLATES, 0.5)
+    assert Judged("node", None, (), 0.0).verdict is Verdict.INCONCLUSIVE
+    assert [each.message for each in (dead, refused, alive)] == [
         "INV-CONV, INV-REV in 4189 events",
         "DISTRO-OWNER-001",
-        "lives: no property breaks within its bounds",
+        "no property breaks within its bounds",
     ]
+
+
+def test_a_search_that_did_not_end_says_nothing_about_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distro_conformance.mutation.levels._broken_by_strict", lambda *_: None)
+    found = run_mutants("model", ["B07"])
+    assert (found.findings[0].judgement, found.verdict) == (Judgement.NOT_JUDGED, Verdict.INCONCLUSIVE)
 
 
 def test_what_traces_are_searched_for_is_a_mutant_of_the_model() -> None:
@@ -53,17 +60,17 @@ def test_what_traces_are_searched_for_is_a_mutant_of_the_model() -> None:
 
 
 def test_the_model_kills_a_mutant_within_its_bounds() -> None:
-    (kill,) = run_mutants("model", ["B07"]).kills
-    assert kill.killed_by
-    assert kill.steps is not None
+    (kill,) = run_mutants("model", ["B07"]).findings
+    assert kill.judgement is Judgement.CONFORMS
+    assert kill.details["steps"]
 
 
 @pytest.mark.wire
 @pytest.mark.quality
 def test_a_broken_node_fails_a_requirement_and_parts_from_the_model() -> None:
     kill = kill_on_node("B07", seconds_max=60)
-    assert {"lockstep", "DISTRO-OWNER-001"} <= set(kill.killed_by)
-    assert kill.steps is not None
+    assert {"lockstep", "DISTRO-OWNER-001"} <= set(kill.observed["killed_by"])  # type: ignore[call-overload]
+    assert kill.details["steps"]
 
 
 @pytest.mark.spark
@@ -71,10 +78,10 @@ def test_a_broken_node_fails_a_requirement_and_parts_from_the_model() -> None:
 def test_a_mutant_shows_in_traces_where_something_provokes_it_and_nowhere_else() -> None:
     with trace_bench() as kill:
         found = kill("B02", 0)
-        assert (found.killed_by, found.level) == (("INV-CONV", "INV-VERIFY"), "trace")
+        assert (found.observed["killed_by"], found.by) == (["INV-CONV", "INV-VERIFY"], "trace")
         calm = kill("B24", 0, Circumstances(duration_s=30, clients=2))
-        assert not calm.killed, "it takes a CHANGE that is lost just before its client leaves"
-        assert calm.reason.startswith("no invariant breaks in ")
+        assert calm.violates, "it takes a CHANGE that is lost just before its client leaves"
+        assert calm.message.startswith("no invariant breaks in ")
 
 
 @pytest.mark.spark

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.sdks import registry, scenarios
 from distro_conformance.sdks.build import SdkMissingError, built
 from distro_conformance.sdks.nodes import CREDENTIALS, Nodes
 from distro_conformance.sdks.registry import SDKS
-from distro_conformance.sdks.run import Cell, Outcome, SdkReport, run_sdks
+from distro_conformance.sdks.run import run_sdks
 from distro_conformance.sdks.scenarios import SCENARIOS
 from distro_conformance.sdks.stage import Stage
-from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.verdict import TargetError, UsageError, Verdict
 
 pytestmark = pytest.mark.wire
 
@@ -32,39 +33,39 @@ FOR_HTTP = ("register", "subscribe", "deregister", "login", "kill-client")
 
 
 @pytest.fixture(scope="module")
-def cells() -> tuple[Cell, ...]:
-    async def side_by_side() -> tuple[Cell, ...]:
+def cells() -> tuple[Finding, ...]:
+    async def side_by_side() -> tuple[Finding, ...]:
         grpc, http = await asyncio.gather(
             run_sdks("embedded", "nacos-2.2.4", GRPC_SDKS, None, quiet, jobs=len(GRPC_SDKS)),
             run_sdks("embedded", "nacos-2.2.4", HTTP_SDKS, FOR_HTTP, quiet, jobs=len(HTTP_SDKS)),
         )
-        return grpc.cells + http.cells
+        return grpc.findings + http.findings
 
     return asyncio.run(side_by_side())
 
 
 @pytest.mark.slow  # the official Python SDK is met in impl/tests too
 @pytest.mark.parametrize("name", GRPC_SDKS + HTTP_SDKS)
-def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(cells: tuple[Cell, ...], name: str) -> None:
-    of_sdk = [cell for cell in cells if cell.sdk == name]
-    if name != "python" and of_sdk[0].outcome is Outcome.MISSING:
-        pytest.skip(of_sdk[0].reason)
-    assert [cell for cell in of_sdk if cell.outcome is not Outcome.PASS] == []
+def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(cells: tuple[Finding, ...], name: str) -> None:
+    of_sdk = [cell for cell in cells if cell.client == name]
+    if name != "python" and of_sdk[0].judgement is Judgement.NOT_JUDGED:
+        pytest.skip(of_sdk[0].message)
+    assert [cell for cell in of_sdk if cell.judgement is not Judgement.CONFORMS] == []
     assert len(of_sdk) == (len(SCENARIOS) if name in GRPC_SDKS else len(FOR_HTTP))
 
 
 def test_nodes_that_push_late_fail_with_what_the_sdk_was_told() -> None:
     late = ["nacos.naming.push.pushTaskDelay=60000"]
     report = asyncio.run(run_sdks("embedded", "nacos-2.2.4", ["python"], ["subscribe"], quiet, settings=late))
-    (cell,) = report.cells
-    assert (cell.outcome, report.verdict) == (Outcome.FAIL, Verdict.VIOLATES)
-    assert cell.reason == "not told of 10.0.1.1:8001 within 8 s, last of nothing"
+    (cell,) = report.findings
+    assert (cell.judgement, report.verdict) == (Judgement.VIOLATES, Verdict.VIOLATES)
+    assert cell.message == "not told of 10.0.1.1:8001 within 8 s, last of nothing"
 
 
 def test_a_password_that_opens_although_it_must_not_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "WRONG_CREDENTIALS", CREDENTIALS)
-    (cell,) = run(["python"], ["login"]).cells
-    assert (cell.outcome, cell.reason) == (Outcome.FAIL, "a wrong password registers, says the SDK")
+    (cell,) = run(["python"], ["login"]).findings
+    assert (cell.judgement, cell.message) == (Judgement.VIOLATES, "a wrong password registers, says the SDK")
 
 
 @pytest.mark.parametrize(
@@ -87,9 +88,20 @@ def test_what_sdk_or_nodes_do_not_have_is_not_asked_of_them(
 def test_an_sdk_that_cannot_be_had_says_nothing_about_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SDKS, "python", replace(SDKS["python"], build=(("no-such-tool", "build"),)))
     report = run(["python"], ["register"])
-    (cell,) = report.cells
-    assert (cell.outcome, report.verdict) == (Outcome.MISSING, Verdict.INCONCLUSIVE)
-    assert cell.reason == "the SDK python needs 'no-such-tool', which is not installed"
+    (cell,) = report.findings
+    assert (cell.judgement, report.verdict) == (Judgement.NOT_JUDGED, Verdict.INCONCLUSIVE)
+    assert cell.message == "the SDK python needs 'no-such-tool', which is not installed"
+
+
+def test_trouble_of_the_kit_with_the_nodes_is_no_verdict_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def out_of_reach(_: Stage) -> None:
+        raise TargetError("the node is not to be reached")
+
+    monkeypatch.setitem(SCENARIOS, "register", replace(SCENARIOS["register"], run=out_of_reach))
+    report = run(["python"], ["register"])
+    (cell,) = report.findings
+    assert (cell.judgement, report.verdict) == (Judgement.NOT_JUDGED, Verdict.INCONCLUSIVE)
+    assert cell.message == "the node is not to be reached"
 
 
 def test_a_failed_build_is_told_in_one_line_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -127,7 +139,7 @@ def test_what_cannot_be_run_is_refused(target: str, profile: str, sdk: str, scen
         asyncio.run(run_sdks(target, profile, [sdk], [scenario], quiet))
 
 
-def run(sdks: Sequence[str], of: Sequence[str]) -> SdkReport:
+def run(sdks: Sequence[str], of: Sequence[str]) -> Judged:
     return asyncio.run(run_sdks("embedded", "nacos-2.2.4", sdks, of, quiet, jobs=len(sdks)))
 
 

@@ -10,7 +10,8 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
 from distro_conformance.cli.options import JsonOption
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import print_judged, progress, row, say
+from distro_conformance.findings import Finding, Judgement
 
 mutants = typer.Typer(invoke_without_command=True)
 app.add_typer(mutants, name="mutants")
@@ -33,32 +34,35 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """The kill matrix: exit 0 when every mutant is killed, 1 when one lives."""
-    from distro_conformance.mutation.kill import Kill
     from distro_conformance.mutation.matrix import run_mutants
 
-    def told(kill: Kill) -> None:
-        on_progress(f"mutants: {kill.mutant} {'killed' if kill.killed else 'lives'}")
+    def told(finding: Finding) -> None:
+        word = _WORDS.get(finding.judgement, finding.judgement)
+        on_progress(f"mutants: {finding.about} {word}")
         if not json:
-            row("killed" if kill.killed else "lives", f"{kill.mutant:<34} {kill.seconds:6.1f} s  {kill}")
+            row(word, f"{finding.about:<34} {finding.seconds:6.1f} s  {finding.message}")
 
     with progress() as on_progress:
-        matrix = run_mutants(level, mutant or (), max_seconds, told)
-    seconds = [kill.seconds for kill in matrix.kills]
+        judged = run_mutants(level, mutant or (), max_seconds, told)
     if json:
         rows = [
             {
-                "id": kill.mutant,
-                "level": kill.level,
-                "killed": kill.killed,
-                "killed_by": list(kill.killed_by),
-                "seconds": round(kill.seconds, 3),
-                "steps": kill.steps,
-                "reason": kill.reason,
+                "id": each.about,
+                "level": each.by,
+                "killed": each.judgement is Judgement.CONFORMS,
+                "killed_by": each.observed["killed_by"],
+                "seconds": round(each.seconds, 3),
+                "steps": each.details.get("steps"),
+                "reason": "" if each.judgement is Judgement.CONFORMS else each.message,
             }
-            for kill in matrix.kills
+            for each in judged.findings
         ]
-        print_json("mutants run", {"mutants": rows, "score": matrix.score, "verdict": matrix.verdict})
+        print_judged("mutants run", judged, mutants=rows)
     else:
-        longest, middle = max(seconds), median(seconds)
-        say(f"\n{matrix.score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s")
-    raise typer.Exit(matrix.verdict.exit_code)
+        seconds = [each.seconds for each in judged.findings]
+        longest, middle, score = max(seconds), median(seconds), judged.figures["score"]
+        say(f"\n{score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s")
+    raise typer.Exit(judged.verdict.exit_code)
+
+
+_WORDS = {Judgement.CONFORMS: "killed", Judgement.VIOLATES: "lives"}

@@ -17,6 +17,8 @@ from distro_conformance.version import origin
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from distro_conformance.findings import Judged
+
 Progress = Callable[[str], None]
 
 _COLOURS = {
@@ -30,6 +32,19 @@ def print_json(verb: str, document: Mapping[str, Any]) -> None:
     """The one document of a verb, with the schema that scripts rely on and where it comes from."""
     whole = {"schema": schema(verb), **document, "tool": origin()}
     sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_judged(verb: str, judged: Judged, **more: Any) -> None:
+    """The document of a verb that judges: what all of these say, its figures, and what it has besides."""
+    common = {
+        "verdict": judged.verdict,
+        "headline": judged.headline,
+        "target": judged.target,
+        "profile": judged.profile,
+        "seconds": round(judged.seconds, 3),
+        "findings": [finding.to_json() for finding in judged.findings],
+    }
+    print_json(verb, {**common, **judged.figures, **more})
 
 
 def schema(verb: str) -> str:

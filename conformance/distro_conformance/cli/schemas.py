@@ -52,6 +52,10 @@ FINDING = fields(
         "bounds": TEXT,
         "steps": COUNT,
         "steps_until_found": COUNT,
+        **dict.fromkeys(("script", "step", "path"), TEXT),
+        **dict.fromkeys(("real", "ours"), ANYTHING),
+        **dict.fromkeys(("seen", "of"), COUNT),
+        "gone": YES_OR_NO,
     },
     id=TEXT,
     by=TEXT,
@@ -75,6 +79,18 @@ FINDING = fields(
     times=COUNT,
 )
 FINDINGS = many(FINDING)
+JUDGED = {
+    "verdict": VERDICT,
+    "headline": TEXT,
+    "target": TEXT,
+    "profile": maybe(TEXT),
+    "seconds": NUMBER,
+    "findings": FINDINGS,
+}
+"""What every verb says that makes findings and nothing but them."""
+DIFFERENCE = fields(
+    script=TEXT, step=TEXT, path=TEXT, real=ANYTHING, ours=ANYTHING, seen=COUNT, of=COUNT, gone=YES_OR_NO
+)
 ENTRY = {**fields(id=TEXT, text=TEXT), "additionalProperties": TEXT}
 ENTRIES = many(ENTRY)
 EVENT = fields(node=TEXT, seq=COUNT, at_ms=COUNT, kind=TEXT, message=maybe(TEXT))
@@ -206,16 +222,12 @@ DOCUMENTS: Mapping[str, Schema] = {
         scenarios=by_name(TEXT),
     ),
     "test-node": fields(
-        verdict=VERDICT,
-        headline=TEXT,
-        target=TEXT,
-        profile=TEXT,
+        **JUDGED,
         mutant=maybe(TEXT),
         requirements=FINDINGS,
-        findings=FINDINGS,
         failure=maybe(FAILURE),
         steps=COUNT,
-        seconds=NUMBER,
+        start_seconds=NUMBER,
     ),
     "replay": fields(
         verdict=VERDICT,
@@ -242,6 +254,7 @@ DOCUMENTS: Mapping[str, Schema] = {
     ),
     "mutants": fields(mutants=ENTRIES),
     "mutants-run": fields(
+        **JUDGED,
         mutants=many(
             fields(
                 id=TEXT,
@@ -254,21 +267,17 @@ DOCUMENTS: Mapping[str, Schema] = {
             )
         ),
         score=NUMBER,
-        verdict=VERDICT,
     ),
     "list": fields(dict.fromkeys(("requirements", "invariants", "profiles", "targets"), ENTRIES)),
     "explain": fields(id=TEXT, entries=ENTRIES),
     "test-differential": fields(
-        verdict=VERDICT,
-        target=TEXT,
-        profile=TEXT,
+        **JUDGED,
         exchanges=COUNT,
-        differences=many(fields(script=TEXT, step=TEXT, path=TEXT, real=ANYTHING, ours=ANYTHING)),
-        unrepeated=many(fields(script=TEXT, step=TEXT, path=TEXT, real=ANYTHING, ours=ANYTHING, seen=COUNT, of=COUNT)),
+        differences=many(DIFFERENCE),
+        unrepeated=many(DIFFERENCE),
         played_again=many(TEXT),
         deviations=many(fields(id=TEXT, differences=COUNT)),
         unused=many(TEXT),
-        seconds=NUMBER,
     ),
     "test-cluster": fields(
         {"tours": TOURS},
@@ -286,10 +295,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         failure=maybe(FAILURE),
     ),
     "test-sdks": fields(
-        verdict=VERDICT,
-        target=TEXT,
-        profile=maybe(TEXT),
-        seconds=NUMBER,
+        **JUDGED,
         results=many(fields(sdk=TEXT, scenario=TEXT, outcome=TEXT, seconds=NUMBER, reason=TEXT)),
     ),
     "validate": fields(

@@ -10,7 +10,8 @@ import typer
 
 from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import print_judged, progress, row, say
+from distro_conformance.findings import Judgement
 
 
 @test.command()
@@ -27,21 +28,33 @@ def sdks(
     from distro_conformance.sdks.run import run_sdks
 
     with progress() as on_progress:
-        report = asyncio.run(run_sdks(target, profile, sdk, scenario, on_progress, settings=setting or (), jobs=jobs))
+        judged = asyncio.run(run_sdks(target, profile, sdk, scenario, on_progress, settings=setting or (), jobs=jobs))
     if json:
-        cells = [cell.to_json() for cell in report.cells]
-        document = {
-            "verdict": report.verdict,
-            "target": target,
-            "profile": profile,
-            "seconds": round(report.seconds, 3),
-        }
-        print_json("test sdks", {**document, "results": cells})
+        rows = [
+            {
+                "sdk": each.client,
+                "scenario": each.about,
+                "outcome": _OUTCOMES[each.judgement],
+                "seconds": round(each.seconds, 3),
+                "reason": each.message,
+            }
+            for each in judged.findings
+        ]
+        print_judged("test sdks", judged, results=rows)
     else:
-        for name, cells_of_sdk in groupby(report.cells, key=lambda cell: cell.sdk):
-            for cell in cells_of_sdk:
-                timing = f" ({cell.seconds:.1f} s)" if cell.seconds else ""
-                row(cell.outcome, f"{name:<12} {cell.scenario:<12} {cell.reason}{timing}".rstrip())
+        for name, of_sdk in groupby(judged.findings, key=lambda each: each.client):
+            for each in of_sdk:
+                timing = f" ({each.seconds:.1f} s)" if each.seconds else ""
+                row(each.judgement, f"{name:<12} {each.about:<12} {each.message}{timing}".rstrip(), width=14)
             say()
-        row(report.verdict, f"{target}, {report.seconds:.1f} s")
-    raise typer.Exit(report.verdict.exit_code)
+        row(judged.verdict, f"{judged.headline}, {judged.seconds:.1f} s", width=14)
+    raise typer.Exit(judged.verdict.exit_code)
+
+
+_OUTCOMES = {
+    Judgement.CONFORMS: "pass",
+    Judgement.VIOLATES: "fail",
+    Judgement.NOT_APPLICABLE: "not offered",
+    Judgement.NOT_JUDGED: "missing",
+}
+"""The words that scripts rely on."""

@@ -20,10 +20,9 @@ from distro_conformance.cli.options import (
     TransportOption,
     chosen_seed,
 )
-from distro_conformance.cli.output import print_json, progress, row, say, say_aside
+from distro_conformance.cli.output import print_json, print_judged, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_directory
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
-from distro_conformance.findings import headline
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
@@ -47,25 +46,14 @@ def node(
     """Hold one node against the requirements; the kit plays its peer and its clients."""
     with progress() as on_progress:
         report = run_node_conformance(target, profile, requirement, mutant=mutant, on_progress=on_progress)
-    rows = [finding.to_json() for finding in report.findings]
-    failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
     if json:
-        figures = {"steps": len(rows), "seconds": round(report.seconds, 3)}
+        rows = [finding.to_json() for finding in report.findings]
+        failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
         failure = None
         if failing:
             # A requirement is a check of its own: its id is what runs it again.
             failure = {"requirement": failing.about, "steps": len(failing.evidence), "replay": failing.again}
-        document = {
-            "verdict": report.verdict,
-            "headline": f"{target}: {headline(report.findings)}",
-            "target": target,
-            "profile": report.profile,
-            "mutant": mutant,
-            "requirements": rows,
-            "findings": rows,
-            "failure": failure,
-        }
-        print_json("test node", {**document, **figures})
+        print_judged("test node", report, mutant=mutant, requirements=rows, failure=failure, steps=len(rows))
     else:
         for finding in report.findings:
             row(finding.judgement, f"{finding.about:<20} {finding.message or finding.text}", width=14)
@@ -73,7 +61,7 @@ def node(
                 say(f"    {line}")
         row(
             report.verdict,
-            f"{target}: {headline(report.findings)}; profile {report.profile}, {report.seconds:.1f} s",
+            f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s",
             width=14,
         )
     raise typer.Exit(report.verdict.exit_code)

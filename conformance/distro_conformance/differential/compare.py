@@ -26,6 +26,11 @@ class Difference:
     def __str__(self) -> str:
         return f"{self.script} / {self.step} / {self.path}: real {self.real!r}, ours {self.ours!r}"
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Where it is."""
+        return self.script, self.step, self.path
+
     def to_json(self) -> Json:
         return {"script": self.script, "step": self.step, "path": self.path, "real": self.real, "ours": self.ours}
 

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
 
-from distro_conformance.differential.compare import Difference, differences
-from distro_conformance.differential.deviation import Deviation
 from distro_conformance.differential.deviations import DEVIATIONS
-from distro_conformance.differential.exchange import Exchange, ScriptLog
+from distro_conformance.differential.exchange import ScriptLog
+from distro_conformance.differential.judge import Compared, Exchanges, Log, compared, judged
+from distro_conformance.differential.listed import accept, listing
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.scripts import scripts_named
 from distro_conformance.differential.scripts.registry import Script, Setting
 from distro_conformance.differential.secured import SecuredNacos, secured_reference
 from distro_conformance.differential.stage import Stage, ready
+from distro_conformance.findings import Judged
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.run import members_beside, port_beside, version_of
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import TargetError, UsageError, Verdict
-from distro_protos import Json
-
-Log = Mapping[str, Sequence[Exchange]]
-"""By script, normalised."""
+from distro_conformance.verdict import TargetError, UsageError
 
 Nodes = Mapping[Setting, Target]
 Around = Callable[[Target, OnProgress], AbstractAsyncContextManager[PlayedPeer]]
@@ -37,59 +32,25 @@ _READY_WITHIN_MS = 90_000
 _SIDE_BY_SIDE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class DifferentialReport:
-    """`explained` are the differences that a deviation covers, `unused` the deviations that cover none any more.
-
-    `unrepeated` are those that the target showed in one of two runs only: told, and no verdict; `played_again` the
-    scripts of which there are two.
-    """
-
-    target: str
-    profile: str
-    exchanges: int
-    unexplained: tuple[Difference, ...]
-    explained: tuple[tuple[Deviation, Difference], ...]
-    unused: tuple[Deviation, ...]
-    seconds: float
-    unrepeated: tuple[Difference, ...] = ()
-    played_again: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        return Verdict.VIOLATES if self.unexplained or self.unused else Verdict.CONFORMS
-
-    def to_json(self) -> Json:
-        explained = Counter(deviation.id for deviation, _ in self.explained)
-        return {
-            "verdict": self.verdict,
-            "target": self.target,
-            "profile": self.profile,
-            "exchanges": self.exchanges,
-            "differences": [difference.to_json() for difference in self.unexplained],
-            "unrepeated": [{**difference.to_json(), "seen": 1, "of": 2} for difference in self.unrepeated],
-            "played_again": list(self.played_again),
-            "deviations": [{"id": name, "differences": times} for name, times in sorted(explained.items())],
-            "unused": [deviation.id for deviation in self.unused],
-            "seconds": round(self.seconds, 3),
-        }
-
-
 def run_differential(
     target: str,
     profile: str | None = None,
     script_ids: Sequence[str] | None = None,
     *,
     mutant: str | None = None,
+    accept_as: str | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> DifferentialReport:
+) -> Judged:
     """Play the scripts (default: all) on the target and on a reference node of the profile, default the target's own.
 
-    Where the two differ, the scripts in question are played once more on the real server: which pushes it merges
-    depends on when its threads run, and on a busy machine they run late. Ours is never played again, since that would
-    hide its races. Raises UsageError for unknown names and TargetError when the target cannot be started.
+    Where the two differ otherwise than listed, the scripts in question are played once more on the real server: which
+    pushes it merges depends on when its threads run, and on a busy machine they run late. Ours is never played again,
+    since that would hide its races. `accept_as`: the deviation under which all of these are listed from now on.
+    Raises UsageError for unknown names and TargetError when the target cannot be started.
     """
     begun = time.monotonic()
+    if accept_as not in (None, *DEVIATIONS):
+        raise UsageError(f"no deviation {accept_as}: first say in differential/deviations.py why it stays")
     real = resolve_target(target)
     own = profile or real.profile
     nodes = _nodes_of(real, own)
@@ -98,48 +59,24 @@ def run_differential(
     if not scripts:
         raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
-    async def run() -> DifferentialReport:
+    async def run() -> tuple[Compared, ...]:
         ours = await play(reference_nodes(own, mutant), scripts, on_progress)
         theirs = await play(nodes, scripts, on_progress)
-        found = report(theirs, ours, target, real.profile, whole=script_ids is None)
-        doubtful = [each for each in scripts if each.id in {difference.script for difference in found.unexplained}]
-        if not doubtful or isinstance(real, EmbeddedTarget):
-            return found
+        first = compared(theirs, ours, real.profile)
+        if not (doubtful := [each for each in scripts if each.id in first.scripts]) or isinstance(real, EmbeddedTarget):
+            return (first,)
         again = await play(_nodes_of(resolve_target(target), own), doubtful, on_progress)
-        second = report({**theirs, **again}, ours, target, real.profile, whole=script_ids is None)
-        return replace(confirmed(found, second), played_again=tuple(each.id for each in doubtful))
+        return first, compared({**theirs, **again}, ours, real.profile)
 
-    return replace(asyncio.run(run()), profile=own, seconds=time.monotonic() - begun)
-
-
-def report(real: Log, ours: Log, target: str, profile: str, *, whole: bool = True) -> DifferentialReport:
-    """What is left of two logs. A deviation that explains nothing is told only of a `whole` run."""
-    found = [each for name in real for each in differences(name, real[name], ours.get(name, ()))]
-    valid = [each for each in DEVIATIONS if profile in each.releases]
-    explained = [(deviation, each) for each in found if (deviation := _of(each, valid)) is not None]
-    covered = {_key(each) for _, each in explained}
-    used = {deviation.id for deviation, _ in explained}
-    return DifferentialReport(
-        target,
-        profile,
-        sum(map(len, real.values())),
-        tuple(each for each in found if _key(each) not in covered),
-        tuple(explained),
-        tuple(each for each in valid if whole and each.id not in used),
-        seconds=0.0,
-    )
-
-
-def confirmed(first: DifferentialReport, second: DifferentialReport) -> DifferentialReport:
-    """What both runs of the target found, and apart what one of them did."""
-    both = {_key(each) for each in first.unexplained} & {_key(each) for each in second.unexplained}
-    every = (*first.unexplained, *second.unexplained)
-    return replace(
-        second,
-        unexplained=tuple(each for each in second.unexplained if _key(each) in both),
-        unrepeated=tuple(each for each in every if _key(each) not in both),
-        unused=tuple(each for each in second.unused if each in first.unused),
-    )
+    runs = asyncio.run(run())
+    if accept_as is not None:
+        accept(real.profile, accept_as, runs[-1].unexplained, runs[-1].gone)
+    figures = {
+        "exchanges": runs[0].exchanges,
+        "played_again": sorted(runs[0].scripts) if runs[1:] else [],
+        "unused": sorted({listing(real.profile)[each.key].deviation for each in runs[-1].gone}),
+    }
+    return Judged(target, own, tuple(judged(runs, scripts, target)), time.monotonic() - begun, figures)
 
 
 def reference_nodes(profile: str, mutant: str | None = None) -> Nodes:
@@ -158,7 +95,7 @@ def _nodes_of(real: Target, profile: str) -> Nodes:
 
 async def play(nodes: Nodes, scripts: Sequence[Script], on_progress: OnProgress) -> Log:
     """Each script on the node that is started as the script wants it, one node after the other."""
-    logs: dict[str, Sequence[Exchange]] = {}
+    logs: dict[str, Exchanges] = {}
     for setting, target in nodes.items():
         if wanted := [script for script in scripts if script.setting is setting]:
             logs |= await _play_all(target, _AROUND[setting], wanted, on_progress)
@@ -171,7 +108,7 @@ async def _play_all(target: Target, around: Around, scripts: Sequence[Script], o
     Where time is real, scripts run side by side: most of it is waiting, and they do not see each other. Those that
     would be seen come last, one by one.
     """
-    logs: dict[str, Sequence[Exchange]] = {}
+    logs: dict[str, Exchanges] = {}
 
     async def in_lanes(count: int, played: Iterable[Script], peer: PlayedPeer) -> None:
         lanes = asyncio.Semaphore(count)
@@ -226,11 +163,3 @@ async def _alone(target: Target, on_progress: OnProgress) -> AsyncIterator[Playe
 
 
 _AROUND: Mapping[Setting, Around] = {Setting.MEMBER: _beside, Setting.SECURED: _alone}
-
-
-def _of(difference: Difference, deviations: Sequence[Deviation]) -> Deviation | None:
-    return next((each for each in deviations if each.explains(difference)), None)
-
-
-def _key(difference: Difference) -> tuple[str, str, str]:
-    return difference.script, difference.step, difference.path

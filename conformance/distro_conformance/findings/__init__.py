@@ -4,10 +4,12 @@ Whatever judges (a requirement's check, the search of the model, nodes beside th
 a scenario, a script beside a real server) tells findings, and whatever speaks to people or machines takes findings:
 verdict, exit code, headline, `--json`, the page, JUnit, SARIF, the summary of a pull request.
 
-`finding` is the value and how many of them make one verdict; `known` the failures that a release is known for, each
-with its symptom; `breaks` the same for properties of the model; `traces` makes findings of a check on Spark.
+`finding` is the value and how many of them make one verdict, `judged` what a run of one kind of test came to; `known`
+the failures that a release is known for, each with its symptom; `breaks` the same for properties of the model;
+`traces` makes findings of a check on Spark.
 """
 
 from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement, Level, counts, headline, verdict_of
+from distro_conformance.findings.judged import Judged
 
-__all__ = ["MUST", "SHOULD", "Finding", "Judgement", "Level", "counts", "headline", "verdict_of"]
+__all__ = ["MUST", "SHOULD", "Finding", "Judged", "Judgement", "Level", "counts", "headline", "verdict_of"]

@@ -93,8 +93,7 @@ def node_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
         on_progress=on_progress,
         on_finding=lambda finding: on_progress(f"node: {finding.about}"),
     )
-    figures = {"start_seconds": round(report.start_seconds, 3)}
-    stage = Stage("node", report.verdict, report.seconds, headline(report.findings), figures)
+    stage = Stage("node", report.verdict, report.seconds, headline(report.findings), report.figures)
     return StageResult(stage, report.findings)
 
 

@@ -1,31 +1,31 @@
-"""What came of one mutant at one level: a row of the kill matrix."""
+"""What came of one mutant at one level, a row of the kill matrix: a finding about the kit, which conforms when it
+notices the mutant."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+
+from distro_conformance.findings import Finding, Judgement
 
 
-@dataclass(frozen=True, slots=True)
-class Kill:
+def kill(
+    mutant: str, level: str, killed_by: Sequence[str], seconds: float, steps: int | None = None, reason: str = ""
+) -> Finding:
     """`killed_by` names properties, invariants, requirements, or `lockstep`; `reason` says why it lives, if it does.
 
     `steps`: actions of the shortest run that shows it; of traces, the events that were made until one did; None where
     no run was needed.
     """
-
-    mutant: str
-    level: str
-    killed_by: tuple[str, ...]
-    seconds: float
-    steps: int | None
-    reason: str = ""
-
-    @property
-    def killed(self) -> bool:
-        return bool(self.killed_by)
-
-    def __str__(self) -> str:
-        if not self.killed:
-            return f"lives: {self.reason}"
-        unit = "events" if self.level == "trace" else "steps"
-        return ", ".join(self.killed_by) + ("" if self.steps is None else f" in {self.steps} {unit}")
+    unit = "events" if level == "trace" else "steps"
+    dead = ", ".join(killed_by) + ("" if steps is None else f" in {steps} {unit}")
+    return Finding(
+        about=mutant,
+        by=level,
+        judgement=Judgement.CONFORMS if killed_by else Judgement.VIOLATES,
+        text=f"the kit notices the mutant {mutant}",
+        message=dead if killed_by else reason,
+        observed={"killed_by": list(killed_by)},
+        again=f"distrocheck mutants run --level {level} --mutant {mutant}",
+        seconds=seconds,
+        details={} if steps is None else {"steps": steps},
+    )

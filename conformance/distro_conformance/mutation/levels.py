@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from distro_conformance.mutation.kill import Kill
+from distro_conformance.findings import Finding, Judgement
+from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.verdict import Verdict
@@ -21,11 +22,11 @@ from distro_model.mutants import with_mutant
 from distro_model.profiles import STRICT
 from distro_model.search.results import Watch
 
-Judge = Callable[[str, float], Kill]
+Judge = Callable[[str, float], Finding]
 """Puts the mutant of that id to the test, for about so many seconds."""
 
 
-def kill_in_model(mutant_id: str, seconds_max: float) -> Kill:
+def kill_in_model(mutant_id: str, seconds_max: float) -> Finding:
     """Explore `strict` with the mutant within the mutant's own bounds; what `strict` alone breaks there is no kill."""
     bounds = MODEL_MUTANTS[mutant_id].bounds
     began = time.monotonic()
@@ -33,11 +34,12 @@ def kill_in_model(mutant_id: str, seconds_max: float) -> Kill:
     seconds = time.monotonic() - began
     spoiled = _broken_by_strict(bounds, seconds_max)
     if spoiled is None:
-        return Kill(mutant_id, "model", (), seconds, None, "strict alone was not searched to its end in the time given")
+        why = "strict alone was not searched to its end in the time given"
+        return replace(kill(mutant_id, "model", (), seconds), judgement=Judgement.NOT_JUDGED, message=why)
     killed_by = tuple(name for name in broken if name not in spoiled)
     steps = min((broken[name] for name in killed_by), default=None)
     reason = "" if killed_by else "no property breaks within its bounds"
-    return Kill(mutant_id, "model", killed_by, seconds, steps, reason)
+    return kill(mutant_id, "model", killed_by, seconds, steps, reason)
 
 
 @cache
@@ -58,7 +60,7 @@ def _stop_after(seconds_max: float) -> Watch:
     return lambda _: time.monotonic() - began > seconds_max
 
 
-def kill_on_node(mutant_id: str, seconds_max: float) -> Kill:
+def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     """Hold one reference node that has the mutant against the requirements, and drive three in lockstep with `strict`.
 
     `seconds_max` is for the lockstep.
@@ -70,7 +72,7 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Kill:
     steps = None if found.failure is None else found.failure.steps_until_found
     killed_by = failed if found.failure is None else ("lockstep", *failed)
     reason = "" if killed_by else f"no requirement fails, and no divergence in {found.steps} steps"
-    return Kill(mutant_id, "node", killed_by, time.monotonic() - began, steps, reason)
+    return kill(mutant_id, "node", killed_by, time.monotonic() - began, steps, reason)
 
 
 @dataclass(frozen=True, slots=True)

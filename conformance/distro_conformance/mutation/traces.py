@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from distro_conformance.mutation.kill import Kill
+from distro_conformance.findings import Finding
+from distro_conformance.mutation.kill import kill
 from distro_conformance.simulation.faults import faults_named
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_spark.java import require_java
@@ -71,7 +72,7 @@ Judged = Callable[[Sequence[Path]], "CheckResult"]
 """The check of the traces in some directories."""
 
 
-def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float, at: Circumstances | None = None) -> Kill:
+def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float, at: Circumstances | None = None) -> Finding:
     """One simulation after the other, each with the next seed, until an invariant breaks or the time is over.
 
     A simulation that has begun is checked to its end.
@@ -83,10 +84,10 @@ def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float, at: Circu
         events += made
         seconds = time.monotonic() - began
         if broken:
-            return Kill(mutant_id, "trace", broken, seconds, events)
+            return kill(mutant_id, "trace", broken, seconds, events)
         if seconds > seconds_max:
             break
-    return Kill(mutant_id, "trace", (), seconds, None, f"no invariant breaks in {events} events")
+    return kill(mutant_id, "trace", (), seconds, reason=f"no invariant breaks in {events} events")
 
 
 def _simulated(judged: Judged, mutant_id: str, at: Circumstances, seed: int) -> tuple[int, tuple[str, ...]]:
@@ -120,7 +121,7 @@ def broken_by(mutant_id: str, violations: Iterable[Violation]) -> tuple[str, ...
 
 
 @contextmanager
-def trace_bench() -> Iterator[Callable[..., Kill]]:
+def trace_bench() -> Iterator[Callable[..., Finding]]:
     """`kill_in_traces` with one Spark session for all mutants. Raises JavaMissingError."""
     require_java()
     # Spark is an extra, and heavy: no other level loads it.

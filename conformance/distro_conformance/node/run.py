@@ -12,11 +12,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import grpc.aio
 
-from distro_conformance.findings import Finding, Judgement, verdict_of
+from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
@@ -26,7 +26,7 @@ from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, TargetError, UsageError, Verdict
+from distro_conformance.verdict import KitError, TargetError, UsageError
 from distro_conformance.waiting import Look
 
 PLAYED = 2
@@ -37,21 +37,6 @@ _JOINED_WITHIN_MS = 60_000
 _CHECK_TIMEOUT_S = 400.0
 _ATTEMPTS = 1000
 BY = "node"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeReport:
-    """One run. `seconds` includes `start_seconds`, the start of the target."""
-
-    target: str
-    profile: str
-    findings: tuple[Finding, ...]
-    start_seconds: float
-    seconds: float
-
-    @property
-    def verdict(self) -> Verdict:
-        return verdict_of(self.findings)
 
 
 OnFinding = Callable[[Finding], None]
@@ -65,7 +50,7 @@ def run_node_conformance(
     mutant: str | None = None,
     on_progress: OnProgress = lambda _: None,
     on_finding: OnFinding = lambda _: None,
-) -> NodeReport:
+) -> Judged:
     """Start the target that the text names, run the requirements (default: all), stop it.
 
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
@@ -73,12 +58,13 @@ def run_node_conformance(
     found = resolve_target(target, profile, mutant)
     chosen = _chosen(requirement_ids)
 
-    async def run() -> NodeReport:
+    async def run() -> Judged:
         begun = time.monotonic()
         async with members_beside(found, on_progress) as peers:
             started = time.monotonic()
             findings = await check_requirements(found, peers, chosen, on_finding)
-        return NodeReport(found.spec, found.profile, tuple(findings), started - begun, time.monotonic() - begun)
+        figures = {"start_seconds": round(started - begun, 3)}
+        return Judged(found.spec, found.profile, tuple(findings), time.monotonic() - begun, figures)
 
     return asyncio.run(run())
 

@@ -5,60 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import grpc.aio
 
+from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.sdks.build import SdkMissingError, built
 from distro_conformance.sdks.nodes import EMBEDDED, guard, started_nodes
+from distro_conformance.sdks.program import ProgramError
 from distro_conformance.sdks.registry import SDKS, Sdk, sdk_named
 from distro_conformance.sdks.scenarios import SCENARIOS
 from distro_conformance.sdks.stage import FailedError, Scenario, Stage
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import KitError, UsageError, Verdict, worst
+from distro_conformance.verdict import KitError, UsageError
 
-
-class Outcome(StrEnum):
-    PASS = "pass"
-    FAIL = "fail"
-    NOT_OFFERED = "not offered"
-    MISSING = "missing"
-    """The SDK cannot be had on this machine: nothing was tried."""
-
-
-_VERDICTS = {Outcome.PASS: Verdict.CONFORMS, Outcome.FAIL: Verdict.VIOLATES, Outcome.MISSING: Verdict.INCONCLUSIVE}
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    sdk: str
-    scenario: str
-    outcome: Outcome
-    seconds: float = 0.0
-    reason: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "sdk": self.sdk,
-            "scenario": self.scenario,
-            "outcome": self.outcome,
-            "seconds": round(self.seconds, 3),
-            "reason": self.reason,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class SdkReport:
-    cells: tuple[Cell, ...]
-    seconds: float
-
-    @property
-    def verdict(self) -> Verdict:
-        return worst(_VERDICTS[cell.outcome] for cell in self.cells if cell.outcome in _VERDICTS)
+BY = "sdk"
 
 
 async def run_sdks(
@@ -70,7 +33,7 @@ async def run_sdks(
     *,
     settings: Sequence[str] = (),
     jobs: int = 1,
-) -> SdkReport:
+) -> Judged:
     """All SDKs and all scenarios unless some are named, on so many clusters side by side.
 
     Raises UsageError for unknown names, TargetError when the nodes cannot be started.
@@ -86,18 +49,21 @@ async def run_sdks(
         else None
     )
 
-    async def on_one_cluster(of_job: Sequence[Sdk]) -> list[Cell]:
-        cells: list[Cell] = []
+    async def on_one_cluster(of_job: Sequence[Sdk]) -> list[Finding]:
+        cells: list[Finding] = []
         there: list[tuple[Sdk, Path]] = []
         for sdk in of_job:
             try:
                 there.append((sdk, await built(sdk, on_progress)))
             except SdkMissingError as error:
-                cells += [Cell(sdk.name, each.name, Outcome.MISSING, reason=str(error)) for each in wanted]
+                cells += [
+                    replace(_asked(sdk, each, target), judgement=Judgement.NOT_JUDGED, message=str(error))
+                    for each in wanted
+                ]
         if there:
             async with started_nodes(target, profile, settings, on_progress) as nodes:
                 for sdk, place in there:
-                    cells += await _run_sdk(Stage(sdk, place, nodes, guarded), wanted, on_progress)
+                    cells += await _run_sdk(Stage(sdk, place, nodes, guarded), wanted, target, on_progress)
         return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
@@ -108,31 +74,47 @@ async def run_sdks(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    cells.sort(key=lambda cell: list(SDKS).index(cell.sdk))
-    return SdkReport(tuple(cells), time.monotonic() - started)
+    cells.sort(key=lambda cell: list(SDKS).index(str(cell.client)))
+    return Judged(target, profile, tuple(cells), time.monotonic() - started)
 
 
-async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], on_progress: OnProgress) -> list[Cell]:
+async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], target: str, on_progress: OnProgress) -> list[Finding]:
     cells = []
     try:
         for scenario in scenarios:
             on_progress(f"{stage.sdk.name}: {scenario.text}")
-            cells.append(await _run_scenario(scenario, stage))
+            began = time.monotonic()
+            cell = await _run_scenario(scenario, stage, _asked(stage.sdk, scenario, target))
+            cells.append(replace(cell, seconds=time.monotonic() - began))
     finally:
         await stage.kill_programs()
     return cells
 
 
-async def _run_scenario(scenario: Scenario, stage: Stage) -> Cell:
+async def _run_scenario(scenario: Scenario, stage: Stage, asked: Finding) -> Finding:
+    """What the SDK shows, or says itself, is a verdict; trouble of ours with the nodes leaves the question open."""
     if not scenario.is_offered(stage):
-        return Cell(stage.sdk.name, scenario.name, Outcome.NOT_OFFERED)
-    await stage.nodes.repair()
-    started = time.monotonic()
+        return replace(asked, judgement=Judgement.NOT_APPLICABLE)
     try:
+        await stage.nodes.repair()
         await scenario.run(stage)
-    except (FailedError, KitError, grpc.aio.AioRpcError, OSError) as error:
-        return Cell(stage.sdk.name, scenario.name, Outcome.FAIL, time.monotonic() - started, str(error) or repr(error))
-    return Cell(stage.sdk.name, scenario.name, Outcome.PASS, time.monotonic() - started)
+    except (FailedError, ProgramError) as error:
+        return replace(asked, judgement=Judgement.VIOLATES, message=str(error))
+    except (KitError, grpc.aio.AioRpcError, OSError) as error:
+        return replace(asked, judgement=Judgement.NOT_JUDGED, message=str(error) or repr(error))
+    return asked
+
+
+def _asked(sdk: Sdk, scenario: Scenario, target: str) -> Finding:
+    """As it is when nothing goes wrong."""
+    return Finding(
+        about=scenario.name,
+        by=BY,
+        judgement=Judgement.CONFORMS,
+        text=scenario.text,
+        client=sdk.name,
+        again=f"distrocheck test sdks --target {target} --sdk {sdk.name} --scenario {scenario.name}",
+    )
 
 
 def _scenario_named(name: str) -> Scenario:
