@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: gate test test-all lint bench gate-nacos proto docs clean
+.PHONY: gate test test-all lint bench gate-nacos nightly proto docs clean
 
 gate: $(READY)
 	@$(BIN)/distrocheck gate --budget quick
@@ -37,6 +37,10 @@ bench: $(READY)
 gate-nacos: $(READY)
 	@rm -rf distrocheck-out/nacos-2.2.4
 	@$(BIN)/distrocheck gate --budget quick --target nacos:2.2.4 --out distrocheck-out/nacos-2.2.4
+
+# Hours; goes on where it was interrupted. `make nightly JOBS="--only 'mutants node'"` runs one.
+nightly: $(READY)
+	@$(BIN)/python tools/nightly.py $(JOBS)
 
 proto: $(READY)
 	@$(BIN)/python tools/generate.py

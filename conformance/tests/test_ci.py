@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,16 +12,20 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def ci_run(directory: Path, *, maven: int, gate: int) -> subprocess.CompletedProcess[str]:
+def ci_run(directory: Path, *, maven: int = 0, gate: int = 0, **budgets: str) -> subprocess.CompletedProcess[str]:
     """The script where `make` succeeds, the jars are asked for with the exit code `maven`, and the gate ends with
-    `gate`."""
+    `gate`. Budgets as it says, but for a stage in `budgets`."""
     (directory / ".ci").mkdir()
     (directory / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(ROOT / ".ci" / "run", directory / ".ci" / "run")
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    for target, minutes in budgets.items():
+        script = re.sub(rf"stage \d+ make {target}", f"stage {minutes} make {target}", script)
+    (directory / ".ci" / "run").write_text(script, encoding="utf-8")
     programs = {".venv/bin/python": maven, ".venv/bin/distrocheck": gate, "bin/make": 0, "bin/chromium": 0}
     (directory / "bin").mkdir()
     for name, code in programs.items():
-        (directory / name).write_text(f'#!/bin/sh\necho "$0 $*" >> {directory}/called\nexit {code}\n')
+        wait = "sleep 2\n" if budgets and name == "bin/make" else ""
+        (directory / name).write_text(f'#!/bin/sh\necho "$0 $*" >> {directory}/called\n{wait}exit {code}\n')
         (directory / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
     return subprocess.run(
@@ -44,3 +48,16 @@ def test_with_the_jars_at_hand_whatever_is_not_a_pass_is_red(tmp_path: Path, cod
 def test_a_pass_is_a_pass(tmp_path: Path) -> None:
     assert ci_run(tmp_path, maven=0, gate=0).returncode == 0
     assert "fetch_release.py 2.2.4" in (tmp_path / "called").read_text()
+
+
+def test_a_stage_that_is_over_its_budget_is_red_and_says_so(tmp_path: Path) -> None:
+    ran = ci_run(tmp_path, lint="0.0001")
+    assert ran.returncode == 124, ran.stdout
+    assert "stage 'make lint': over its budget" in ran.stdout
+    assert "make gate" not in (tmp_path / "called").read_text()
+
+
+def test_the_budgets_are_an_hour_in_all() -> None:
+    budgets = re.findall(r"^ *stage (\d+) ", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)
+    assert len(budgets) == 4
+    assert sum(map(int, budgets)) <= 60

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from distro_conformance.differential.compare import Difference, differences
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange
-from distro_conformance.differential.listed import listing
+from distro_conformance.differential.listed import VARIES, listing
 from distro_conformance.differential.scripts.registry import Script
 from distro_conformance.findings import MUST, SHOULD, Finding, Judgement
 
@@ -52,7 +52,11 @@ def compared(real: Log, ours: Log, profile: str) -> Compared:
         sum(map(len, real.values())),
         tuple(each for key, each in found.items() if key not in explained),
         tuple((each.deviation, found[key]) for key, each in explained.items()),
-        tuple(each.difference for key, each in listed.items() if key[0] in real and key not in found),
+        tuple(
+            each.difference
+            for key, each in listed.items()
+            if key[0] in real and key not in found and each.difference.real != VARIES
+        ),
     )
 
 

@@ -1,7 +1,8 @@
 """The differences that are listed: for each release that was compared, a file with a row for every one of them.
 
 A row says all of a difference, what the real server says and what ours says, so that nothing else passes under its
-name. A value that two runs of a real server do not share is the word VARIES there. The files are written by
+name. A value that two runs of a real server do not share is the word VARIES there; a row with nothing else on the real
+side need not show. The files are written by
 `test differential --accept ID`, and read, as every change is, before they are committed.
 """
 

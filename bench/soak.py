@@ -1,0 +1,118 @@
+"""The gate in a loop, each round with a fresh seed: do its verdicts hold, and does a round leave anything behind?
+
+    python bench/soak.py --json [--quick] [--minutes 120] [--rounds N] [--busy 2] [--target nacos:2.2.4]
+
+After each round it is looked at what the process holds: memory, descriptors, threads, child processes, and temporary
+files of the kit. It is flat when the last third of the rounds holds no more than the rounds before it, but for what
+garbage collection moves (`ROOM`); the first round loads what stays. `--busy N` keeps N processes busy meanwhile: a
+tester's own trouble on a busy machine must be no verdict on the target. Exit code 1 when something grows or a round
+does not conform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import multiprocessing
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+ROOM: Mapping[str, float] = {"rss_mb": 32.0, "descriptors": 8, "threads": 4, "children": 0, "temporary_files": 0}
+"""How much more the last third may hold. Threads: those of gRPC and of Spark's gateway come and go."""
+Sample = Mapping[str, float]
+
+
+def held() -> Sample:
+    gc.collect()
+    own = psutil.Process()
+    here = list(Path(tempfile.gettempdir()).glob("distrocheck-*"))
+    return {
+        "rss_mb": round(own.memory_info().rss / 2**20, 1),
+        "descriptors": own.num_fds(),
+        "threads": own.num_threads(),
+        "children": len(own.children(recursive=True)),
+        "temporary_files": len(here),
+    }
+
+
+def growing(samples: Sequence[Sample]) -> Mapping[str, float]:
+    """What the last third of the rounds holds more than the others did, beyond ROOM. Less than four rounds say nothing.
+
+    The least of the last third against the most of those before it: one large round is no growth.
+    """
+    rounds = samples[1:]
+    if len(rounds) < 3:
+        return {}
+    last = rounds[-max(1, len(rounds) // 3) :]
+    before = rounds[: len(rounds) - len(last)]
+    more = {name: min(each[name] for each in last) - max(each[name] for each in before) for name in ROOM}
+    return {name: round(grown, 1) for name, grown in more.items() if grown > ROOM[name]}
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
+    """Verdict, seconds, and what violates or is not judged."""
+    # Heavy, and needed by nobody who only wants to know whether something grows.
+    from distro_conformance.gate.options import GateOptions, budget_named  # noqa: PLC0415
+    from distro_conformance.gate.run import run_gate  # noqa: PLC0415
+    from distro_spark.session import local_session  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="soak-") as out:
+        options = GateOptions(target=target, budget=budget_named("quick"), seed=seed, out=Path(out))
+        report = run_gate(options, lambda: local_session(small=True))
+    news = [f"{each.about}: {each.message}" for each in (*report.news, *report.not_judged)]
+    return report.verdict.value, report.seconds, news
+
+
+def soak(target: str, seconds: float, rounds_max: int | None) -> tuple[list[dict[str, object]], list[Sample]]:
+    rows: list[dict[str, object]] = []
+    samples: list[Sample] = []
+    began = time.monotonic()
+    while not rows or (time.monotonic() - began < seconds and (rounds_max is None or len(rows) < rounds_max)):
+        seed = secrets.randbelow(1_000_000)
+        verdict, took, news = one_round(target, seed)
+        samples.append(held())
+        rows.append({"seed": seed, "verdict": verdict, "seconds": round(took, 1), **samples[-1], "news": news})
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    return rows, samples
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="one document on stdout")
+    parser.add_argument("--quick", action="store_true", help="one round")
+    parser.add_argument("--minutes", type=float, default=120.0)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--busy", type=int, default=0, help="so many busy processes beside it")
+    parser.add_argument("--target", default="embedded")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        for _ in range(options.busy):
+            busy = multiprocessing.get_context("spawn").Process(target=spin, daemon=True)
+            busy.start()
+            stack.callback(busy.kill)
+        rows, samples = soak(options.target, options.minutes * 60, 1 if options.quick else options.rounds)
+    grown = growing(samples)
+    conform = sum(row["verdict"] == "conforms" for row in rows)
+    figures = {"rounds": len(rows), "conform": conform, "grows": grown, "busy": options.busy, "each": rows}
+    if options.json:
+        print(json.dumps({"bench": "soak", "figures": figures, "ratios": {"conform": conform / len(rows)}}, indent=2))
+    else:
+        print(f"{conform} of {len(rows)} rounds conform; growing: {grown or 'nothing'}")
+    sys.exit(int(bool(grown) or conform < len(rows)))
+
+
+if __name__ == "__main__":
+    main()

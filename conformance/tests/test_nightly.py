@@ -1,0 +1,80 @@
+"""What is longer than CI allows: which jobs are due, what the table says of them, when a soak says that it grows."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def program(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+nightly, soak = program("tools/nightly.py"), program("bench/soak.py")
+DONE = nightly.Result("sdks", "abc1234", "2026-01-02", 1, 61.2, "embedded: 7 met | 1 violated")
+
+
+def test_a_job_that_has_ended_on_this_commit_is_not_run_again() -> None:
+    jobs = [job for job in nightly.JOBS if job.name in ("sdks", "tours")]
+    assert [job.name for job in nightly.due(jobs, {"sdks": DONE}, "abc1234", [])] == ["tours"]
+    assert [job.name for job in nightly.due(jobs, {"sdks": DONE}, "def5678", [])] == ["tours", "sdks"]
+    assert [job.name for job in nightly.due(jobs, {"sdks": DONE}, "abc1234", ["sdks"])] == ["tours", "sdks"]
+
+
+def test_the_table_has_a_row_for_every_job_with_its_date_or_that_it_never_ran() -> None:
+    page = nightly.page({"sdks": DONE})
+    row = "| violates | embedded: 7 met / 1 violated | 61 s | 2026-01-02 | abc1234 |"
+    assert f"| sdks | the official SDKs on reference nodes {row}" in page
+    assert page.count("| not run |") == len(nightly.JOBS) - 1
+
+
+def test_the_committed_table_has_the_jobs_that_there_are() -> None:
+    rows = (ROOT / "docs" / "nightly.md").read_text("utf-8").splitlines()[7:]
+    assert [row.split("|")[1].strip() for row in rows] == [job.name for job in nightly.JOBS]
+
+
+def test_a_job_that_is_over_its_budget_is_ended_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    found = nightly.run(nightly.Job("slow", "", ("slow.py",), 0.01), "abc1234")
+    assert (found.verdict, found.headline) == ("over its budget", "not done after 0 min")
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        ({"headline": "embedded: 58 met, 0 not judged"}, "embedded: 58 met, 0 not judged"),
+        ({"score": 0.5, "mutants": [{"id": "B01", "killed": True}, {"id": "B02", "killed": False}]}, "50% of 2 killed"),
+        ({"error": "no Java found", "exit_code": 4}, "no Java found"),
+        (
+            {"bench": "soak", "figures": {"rounds": 3, "conform": 3, "grows": {}}},
+            "3 of 3 rounds conform; growing: nothing",
+        ),
+    ],
+)
+def test_one_line_says_what_a_job_came_to(document: dict[str, object], line: str) -> None:
+    assert nightly.headline_of(json.dumps(document)).startswith(line)
+
+
+def samples(*descriptors: int) -> list[dict[str, float]]:
+    return [{**dict.fromkeys(soak.ROOM, 10.0), "descriptors": float(count)} for count in descriptors]
+
+
+def test_what_grows_round_by_round_is_told_and_what_moves_is_not() -> None:
+    assert soak.growing(samples(50, 60, 70, 80, 90, 100, 110)) == {"descriptors": 10.0}
+    assert soak.growing(samples(50, 90, 91, 90, 99, 91, 90)) == {}
+    assert soak.growing(samples(50, 500, 501, 502, 501, 500, 502)) == {}, "the first round loads what stays"
+    assert soak.growing(samples(50, 90, 200)) == {}, "three rounds say nothing"

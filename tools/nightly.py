@@ -1,0 +1,187 @@
+"""What is longer than CI allows, one job after the other, resumable: `make nightly`.
+
+A job that has ended on this commit is not run again (`--again NAME` does so all the same); what it came to is kept in
+distrocheck-out/nightly. Each job has a budget; one that runs over it is ended and counts as not judged. The table of
+results with its date is written to docs/nightly.md, which is committed with whatever it found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "distrocheck-out" / "nightly"
+PAGE = ROOT / "docs" / "nightly.md"
+_VERDICTS = {0: "conforms", 1: "violates", 3: "inconclusive", 4: "not reached"}
+_OVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`words`: of `distrocheck`, or a Python program of this repository."""
+
+    name: str
+    text: str
+    words: tuple[str, ...]
+    minutes: float
+
+    @property
+    def command(self) -> list[str]:
+        own = (
+            [str(ROOT / self.words[0])]
+            if self.words[0].endswith(".py")
+            else ["-m", "distro_conformance", self.words[0]]
+        )
+        return [sys.executable, *own, *self.words[1:]]
+
+
+def _gate(target: str, budget: str, minutes: float) -> Job:
+    out = f"distrocheck-out/nightly/gate-{target.replace(':', '-')}"
+    words = ("gate", "--budget", budget, "--target", target, "--out", out)
+    return Job(f"gate {target}", f"the gate, budget {budget}, on {target}", words, minutes)
+
+
+def _differential(release: str) -> Job:
+    words = ("test", "differential", "--target", f"nacos:{release}")
+    return Job(f"differential {release}", f"the same scripts on {release} and on a reference node", words, 30)
+
+
+def _mutants(level: str, minutes: float) -> Job:
+    words = ("mutants", "run", "--level", level)
+    return Job(f"mutants {level}", f"every mutant is noticed at the level {level}", words, minutes)
+
+
+_SOAK = ("bench/soak.py", "--json")
+_BUSY = (*_SOAK, "--rounds", "20", "--busy", "2")
+
+JOBS: tuple[Job, ...] = (
+    _mutants("model", 60),
+    _mutants("node", 120),
+    _mutants("trace", 60),
+    Job("tours", "every transition of small clusters", ("test", "cluster", "--tours", "--seconds", "3600"), 90),
+    Job("sdks", "the official SDKs on reference nodes", ("test", "sdks", "--jobs", "2"), 60),
+    *(_differential(release) for release in ("2.0.4", "2.2.4", "2.3.2")),
+    _gate("embedded", "nightly", 240),
+    *(_gate(f"nacos:{release}", "ci", 60) for release in ("2.0.4", "2.2.4", "2.3.2")),
+    Job("busy", "the gate, 20 fresh seeds beside two busy processes", _BUSY, 240),
+    Job("busy 2.2.4", "the same on a real server", (*_BUSY, "--target", "nacos:2.2.4"), 360),
+    Job("soak", "the gate for two hours, and what it leaves behind", (*_SOAK, "--minutes", "120"), 150),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    name: str
+    commit: str
+    date: str
+    code: int
+    seconds: float
+    headline: str
+
+    @property
+    def verdict(self) -> str:
+        return "over its budget" if self.code == _OVER else _VERDICTS.get(self.code, f"exit code {self.code}")
+
+
+def run(job: Job, commit: str) -> Result:
+    began = time.monotonic()
+    try:
+        ran = subprocess.run(
+            job.command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=job.minutes * 60
+        )
+        code, text = ran.returncode, headline_of(ran.stdout)
+    except subprocess.TimeoutExpired:
+        code, text = _OVER, f"not done after {job.minutes:.0f} min"
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    return Result(job.name, commit, date, code, round(time.monotonic() - began, 1), text)
+
+
+def headline_of(output: str) -> str:
+    """The one line of a document that says most."""
+    try:
+        document = json.loads(output)
+    except ValueError:
+        return "it printed no document"
+    if "bench" in document:
+        figures = document["figures"]
+        return f"{figures['conform']} of {figures['rounds']} rounds conform; growing: {figures['grows'] or 'nothing'}"
+    if "score" in document:
+        lives = [each["id"] for each in document["mutants"] if not each["killed"]]
+        return f"{document['score']:.0%} of {len(document['mutants'])} killed" + (
+            f"; live: {', '.join(lives)}" if lives else ""
+        )
+    return str(document.get("headline") or document.get("error") or f"{document.get('steps')} steps")
+
+
+def page(results: Mapping[str, Result]) -> str:
+    """The last table: a row for each job, those that never ran too."""
+    rows = [_row(job, results.get(job.name)) for job in JOBS]
+    return "\n".join([*_HEAD, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _row(job: Job, found: Result | None) -> tuple[str, ...]:
+    if found is None:
+        return job.name, job.text, "not run", "", "", "", ""
+    told = found.headline.replace("|", "/")
+    return job.name, job.text, found.verdict, told, f"{found.seconds:.0f} s", found.date, found.commit
+
+
+_HEAD = (
+    "# Nightly",
+    "",
+    "What is longer than CI allows. `make nightly` runs it, goes on where it was interrupted, and writes this table:",
+    "each row with the date and the commit of its last run.",
+    "",
+    "| job | what | verdict | it says | time | date | commit |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def kept() -> dict[str, Result]:
+    found = (Result(**json.loads(path.read_text("utf-8"))) for path in sorted(KEPT.glob("*.result.json")))
+    return {each.name: each for each in found}
+
+
+def keep(result: Result) -> None:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = KEPT / f"{result.name.replace(' ', '-').replace(':', '-')}.result.json"
+    path.write_text(json.dumps(asdict(result), indent=2) + "\n", encoding="utf-8")
+
+
+def due(jobs: Sequence[Job], results: Mapping[str, Result], commit: str, again: Sequence[str]) -> list[Job]:
+    """Those that have not ended on this commit, and those that are wanted again."""
+    return [job for job in jobs if job.name in again or job.name not in results or results[job.name].commit != commit]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument(
+        "--only", action="append", choices=[job.name for job in JOBS], help="may be given several times"
+    )
+    parser.add_argument("--again", action="append", default=[], choices=[job.name for job in JOBS])
+    options = parser.parse_args()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    results = kept()
+    jobs = [job for job in JOBS if options.only is None or job.name in options.only]
+    for job in due(jobs, results, commit, options.again):
+        print(f"{job.name}: {job.text}, at most {job.minutes:.0f} min", flush=True)
+        results[job.name] = run(job, commit)
+        keep(results[job.name])
+        PAGE.write_text(page(results), encoding="utf-8")
+        print(f"  {results[job.name].verdict}: {results[job.name].headline}", flush=True)
+    PAGE.write_text(page(results), encoding="utf-8")
+    return int(any(results[job.name].code for job in jobs if job.name in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
