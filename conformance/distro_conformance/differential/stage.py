@@ -193,12 +193,15 @@ class Stage:
             packet["message"]["lastRefTime"] = type(packet["message"].get("lastRefTime")).__name__
         self.log.note(step, packets)
 
-    async def heard(self, step: str, client: str, expected: int) -> None:
-        """What the played member was sent of a client since the last look, without verifies."""
+    async def heard(self, step: str, client: str, expected: int, *, only_last: bool = False) -> None:
+        """What the played member was sent of a client since the last look, without verifies.
+
+        `only_last`: after so many changes that a busy machine needs more than one sync delay for them.
+        """
         await self.until(lambda: len(self._of(client)), expected, self.timings.sync_ms)
         found = self._of(client)
         self._told[client] = len(self.peer.arrivals)
-        self.log.note(step, [opened(arrival.body) for arrival in found])
+        self.log.note(step, [opened(arrival.body) for arrival in (found[-1:] if only_last else found)])
 
     async def verified(self, step: str, client: str) -> None:
         """The next verify of a client."""

@@ -82,7 +82,7 @@ async def fields(stage: Stage) -> None:
         await stage.ask(f"query {changed}", client, "ServiceQueryRequest", query(stage, f"web{number}"))
         parameters = {"serviceName": f"web{number}", "namespaceId": stage.namespace, "ip": "10.0.0.1", "port": 8001}
         await stage.http(f"detail {changed}", "GET", "/v1/ns/instance", parameters)
-    await stage.heard("the member hears of it", client.id, 1)
+    await stage.heard("the member hears of it", client.id, 1, only_last=True)
     await stage.state()
 
 
