@@ -279,7 +279,7 @@ def test_test_cluster_saves_what_it_found(tmp_path: Path) -> None:
 def test_every_document_has_a_schema_and_the_file_is_one() -> None:
     printed = set()
     for module in (ROOT / "conformance" / "distro_conformance" / "cli").glob("*.py"):
-        printed |= set(re.findall(r'print_json\(\s*"([a-z -]+)"', module.read_text()))
+        printed |= set(re.findall(r'print_(?:json|judged)\(\s*"([a-z -]+)"', module.read_text()))
     assert {verb.replace(" ", "-") for verb in printed} | {"list", "mutants"} == DOCUMENTS.keys()
     for name in DOCUMENTS:
         written = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
@@ -306,6 +306,23 @@ def test_documents_about_traces_hold_to_their_schemas(tmp_path: Path) -> None:
     assert document("validate", str(traces))[1]["accepted"] is True
     assert document("export", str(traces), "--to", "mermaid", "--out", str(tmp_path / "run.mmd"))[0] == 0
     assert document("mutants", "run", "--mutant", "B02")[1]["score"] == 1.0
+    assert document("doctor")[1]["checks"]
+
+
+@pytest.mark.wire
+def test_a_differential_run_tells_each_difference_in_its_document() -> None:
+    same = ("test", "differential", "--target", "embedded", "--profile", "nacos-2.2.4", "--script", "distro-sync")
+    assert document(*same)[0] == 0
+    code, found = document(*same, "--mutant", "B02")
+    assert (code, found["verdict"]) == (1, "violates")
+    assert {each["script"] for each in found["differences"]} == {"distro-sync"}
+
+
+@pytest.mark.wire
+@pytest.mark.slow  # what an SDK sees is judged in test_sdks; here it is the document
+def test_the_table_of_sdks_holds_to_its_schema() -> None:
+    code, found = document("test", "sdks", "--sdk", "python", "--scenario", "register")
+    assert (code, [each["outcome"] for each in found["results"]]) == (0, ["pass"])
 
 
 @pytest.mark.parametrize("what", ["requirements", "invariants", "mutants", "profiles", "targets"])
@@ -336,11 +353,14 @@ def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(tmp_path: Path
             with urllib.request.urlopen(urllib.request.Request(register, method="POST")) as answer:
                 assert answer.read() == b"ok"
             wait_for_text("[Client-Add] Received distro client sync data 10.0.0.9:80#true", tmp_path / "logs")
+            members = [word for address in addresses for word in ("--member", address)]
+            assert document("audit", *members)[1]["clients"] == 1
         finally:
             server.send_signal(signal.SIGINT)
-    found = run("import", "nacos-logs", str(tmp_path / "logs"), "--out", str(tmp_path / "out"), "--json")
-    assert found.returncode == 0
-    assert sorted(json.loads(found.stdout)["nodes"].values()) == sorted(addresses)
+    code, found = document("import", "nacos-logs", str(tmp_path / "logs"), "--out", str(tmp_path / "out"))
+    assert (code, sorted(found["nodes"].values())) == (0, sorted(addresses))
+    imported = str(tmp_path / "out")
+    assert document("compact", imported, "--out", str(tmp_path / "parquet"))[1]["events"] == found["events"]
     events = [json.loads(line) for line in (tmp_path / "out" / "nacos-logs.ndjson").read_text().splitlines()]
     holders = {event["node"] for event in events if event.get("client") == "10.0.0.9:80#true" and event.get("digest")}
     assert holders == set(addresses)
