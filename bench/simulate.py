@@ -22,8 +22,8 @@ from statistics import median
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distro_conformance.simulation.faults import FAULTS
 from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_model.simulation.faults import FAULTS
 
 ROUNDS = 3
 

@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from distro_conformance.simulation.faults import FAULTS
 from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_model.simulation.faults import FAULTS
 from distro_spark.check import check
 from distro_spark.session import local_session
 from distro_traces.event import Kind

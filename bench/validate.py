@@ -19,9 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from distro_conformance.simulation.faults import faults_named
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
+from distro_model.simulation.faults import faults_named
 from distro_spark.validation.validate import validate
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.header import Header

@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 
 from distro_conformance.simulation import run
-from distro_conformance.simulation.agenda import Agenda
-from distro_conformance.simulation.cluster import SimulatedCluster
-from distro_conformance.simulation.faults import FAULTS, Situation, UnknownFaultError, faults_named, instance_of
 from distro_conformance.simulation.journal import SimulationJournal, digest_of
 from distro_conformance.simulation.run import Simulated, SimulationOptions, simulate
 from distro_conformance.verdict import UsageError
@@ -26,7 +23,10 @@ from distro_model.actions import Action, Advance, Connect, Deregister, Disconnec
 from distro_model.clock import Traffic, View, start
 from distro_model.messages import CallResult, Operation
 from distro_model.possible import PossibleStates, Rejection
-from distro_model.profiles import Profile, beside_nodes, profile_named
+from distro_model.profiles import Profile, profile_named
+from distro_model.simulation.agenda import Agenda
+from distro_model.simulation.cluster import SimulatedCluster
+from distro_model.simulation.faults import FAULTS, Situation, UnknownFaultError, faults_named, instance_of
 from distro_traces.content import replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
 from distro_traces.parquet import read_parquet
@@ -79,7 +79,7 @@ class BesideTheModel:
             name: None
             if node is None
             else {each.name: View(each.revision if shows else 0, each.content) for each in node.clients}
-            for name, node in self.cluster.nodes().items()
+            for name, node in self.cluster.by_name().items()
         }
 
     def traffic(self) -> list[Traffic]:
@@ -96,7 +96,7 @@ class BesideTheModel:
 
     def whims(self) -> Iterator[tuple[int, Action]]:
         """Something that a client does, or a fault, with the time at which it happens from now."""
-        random, clients = self.random, self.cluster.clients
+        random, clients = self.random, self.cluster.homes()
         if random.random() < 0.35:
             yield from random.choice(list(FAULTS.values())).plan(random, Situation(NAMES, clients))
         elif not clients or random.random() < 0.3:
@@ -110,7 +110,7 @@ class BesideTheModel:
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.0.4"])
 @pytest.mark.parametrize("seed", [0, 1, 2, 115])
 def test_where_messages_take_no_time_the_model_allows_all_that_happens(profile: str, seed: int) -> None:
-    beside = BesideTheModel(seed, beside_nodes(profile_named(profile)))  # a CHANGE in parts is told elsewhere
+    beside = BesideTheModel(seed, profile_named(profile))
     waiting: list[tuple[int, int, Action]] = []
     for number, node in enumerate(NAMES):
         heappush(waiting, (13 * number * number, number, Restart(node)))

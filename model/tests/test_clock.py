@@ -230,9 +230,9 @@ OF_CHOOSERS = {
 def test_every_other_event_happens_on_a_clock(monkeypatch):
     told = set()
 
-    def tell(board, position, event, tell=boards.Board.tell):
+    def tell(board, position, event, call=None, tell=boards.Board.tell):
         told.add(type(event).__name__)
-        return tell(board, position, event)
+        return tell(board, position, event, call)
 
     monkeypatch.setattr(boards.Board, "tell", tell)
     TestHttpClients().test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone()

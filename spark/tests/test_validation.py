@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.simulation.faults import faults_named
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
+from distro_model.simulation.faults import faults_named
 from distro_spark.validation.minimal import minimal
 from distro_spark.validation.validate import Validated, validate
 from distro_traces.content import digest

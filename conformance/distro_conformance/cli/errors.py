@@ -23,7 +23,13 @@ USAGE_ERRORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "UnknownMutantError",
             "UnknownProfileError",
         ),
-        "distro_model": ("NoSymmetryError", "UnknownMutantError", "UnknownProfileError", "UnknownPropertyError"),
+        "distro_model": (
+            "NoSymmetryError",
+            "UnknownFaultError",
+            "UnknownMutantError",
+            "UnknownProfileError",
+            "UnknownPropertyError",
+        ),
         "distro_spark": ("CheckpointError", "JavaMissingError", "UnknownInvariantError"),
         "distro_traces": ("TraceError",),
     }

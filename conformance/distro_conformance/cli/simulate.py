@@ -29,9 +29,9 @@ def simulate(
     json: JsonOption = False,
 ) -> None:
     """Run the model at random through time, as long as you like; `check` reads what it writes."""
-    from distro_conformance.simulation.faults import faults_named
     from distro_conformance.simulation.run import SimulationOptions
     from distro_conformance.simulation.run import simulate as run_simulation
+    from distro_model.simulation.faults import faults_named
 
     options = SimulationOptions(
         out=out,

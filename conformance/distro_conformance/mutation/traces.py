@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from distro_conformance.findings import Finding
 from distro_conformance.mutation.kill import kill
-from distro_conformance.simulation.faults import faults_named
 from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_model.simulation.faults import faults_named
 from distro_spark.java import require_java
 
 if TYPE_CHECKING:

@@ -1,24 +1,39 @@
 """What happens in a simulated cluster, as trace rows: the same ones that a recording of reference nodes has.
 
-`recording.TraceJournal` hears of messages on wires and has to find out what nodes hold; here the model says it. Rows
-are bare tuples with the fields of `run_writer.Row`, because a simulation makes a hundred thousand of them a second.
+`recording.TraceJournal` hears of messages on wires and has to find out what nodes hold; here the model says it
+(`distro_model.simulation.cluster.Watch`). Rows are bare tuples with the fields of `run_writer.Row`, because a
+simulation makes a hundred thousand of them a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any, get_args
 
-from distro_model.messages import CallResult, Change, Content, Request, Verify, subject_of
+from distro_model.actions import Action, Crash, Cut, Drop, Heal, Hold, Release, Restart, Swallow
+from distro_model.clock.board import Told
+from distro_model.cluster.values import Call
+from distro_model.events import (
+    ApplyDue,
+    BatchRegistered,
+    CallEnded,
+    ClientConnected,
+    ClientDisconnected,
+    ConnectionCheckEnds,
+    Event,
+    InstanceDeregistered,
+    InstanceRegistered,
+    InstanceRequest,
+    LeaseCheckDue,
+    RequestReceived,
+)
+from distro_model.messages import Answer, CallResult, Change, Content, Delete, Operation, Request, Verify, subject_of
 from distro_model.node import Client
 from distro_model.profiles import Profile
 from distro_traces.content import Published, digest
 from distro_traces.event import Kind, Outcome
 from distro_traces.run_writer import Values
-
-if TYPE_CHECKING:
-    from distro_conformance.simulation.network import Call
 
 LEASE = "lease"
 """Why a copy went: nobody renewed it for too long."""
@@ -29,69 +44,127 @@ _REPLIED, _ENDED = Kind.REPLY_SENT.value, Kind.REPLY_RECEIVED.value
 _APPLIED, _REMOVED = Kind.REPLICA_APPLIED.value, Kind.REPLICA_REMOVED.value
 _NO_ANSWER = (CallResult.UNREADABLE, CallResult.UNHEARD)  # a trace tells both as an error
 _OUTCOMES = {result: (Outcome.ERROR if result in _NO_ANSWER else Outcome(result.value)).value for result in CallResult}
+_SUCCESS = Outcome.SUCCESS.value
+_OPERATIONS = {each: each.operation.value for each in get_args(Request)}
+_FAULTS: dict[type[Action], str] = {Cut: "cut", Heal: "healed", Hold: "held", Release: "released"}
 
 
 class SimulationJournal:
     """Writes the rows of one run by `add`, which takes a node and its next row.
 
-    Nodes of which there are many rows are given by their position in `names`.
+    A report has no rows. Nodes of which there are many rows are given by their position in `names`.
     """
 
     def __init__(self, add: Callable[[str, Values], None], names: Sequence[str], profile: Profile) -> None:
         self._add = add
         self._names = names
         self._copies_have_revisions = profile.revisions_travel
-        self._messages = 0
+        self._applying: list[tuple[int, Call]] = []  # CHANGEs that are being applied in parts (B05), with their targets
+        self._rows: dict[type[Event], Callable[[int, Told, Any], None]] = {
+            RequestReceived: self._received,
+            CallEnded: self._ended,
+            ApplyDue: self._applied_part,
+            LeaseCheckDue: self._leases_checked,
+            ClientConnected: self._client_spoke,
+            InstanceRegistered: self._client_spoke,
+            InstanceDeregistered: self._client_spoke,
+            BatchRegistered: self._client_spoke,
+            ClientDisconnected: self._connections_ended,
+            ConnectionCheckEnds: self._connections_ended,
+        }
 
-    # Calls
+    # What happens
 
-    def new_message(self) -> str:
-        self._messages += 1
-        return f"m{self._messages}"
+    def acted(self, at_ms: int, action: Action) -> None:
+        match action:
+            case Restart(node):
+                self._of_node(at_ms, node, Kind.NODE_STARTED, ",".join(self._names))
+            case Crash(node):
+                self._of_node(at_ms, node, Kind.NODE_STOPPED, "crash")
+                self._applying = [each for each in self._applying if self._names[each[0]] != node]
+            case Cut() | Heal() | Hold() | Release():
+                self._fault(at_ms, action.source, action.target, _FAULTS[type(action)])
+            case Drop() | Swallow():
+                words = (action.verb, action.operation or "any", action.client or "")
+                self._fault(at_ms, action.source, action.target, " ".join(words).rstrip())
 
-    def sent(self, at_ms: int, call: Call) -> None:
-        self._request(at_ms, _SENT, call.source, call.target, call)
+    def sent(self, at_ms: int, source: int, target: int, call: Call) -> None:
+        if not call.is_report:
+            self._request(at_ms, _SENT, source, self._names[target], call)
 
-    def received(self, at_ms: int, call: Call) -> None:
-        self._request(at_ms, _RECEIVED, call.target, call.source, call)
+    def told(self, at_ms: int, told: Told) -> None:
+        rows = self._rows.get(type(told.event))
+        if rows is not None:
+            rows(at_ms, told, told.event)
 
-    def replied(self, at_ms: int, call: Call, result: CallResult) -> None:
-        self._reply(at_ms, _REPLIED, call.target, call.source, call, result)
+    def _received(self, at_ms: int, told: Told, event: RequestReceived) -> None:
+        call, position, request = told.call, told.position, event.request
+        if request.operation is Operation.REPORT or call is None:
+            return
+        self._request(at_ms, _RECEIVED, position, event.source, call)
+        if isinstance(request, Change):
+            self._copied(at_ms, told, request.client, call)
+        elif isinstance(request, Delete) and request.client in _gone(told):
+            self._removed(at_ms, position, request.client, _message(call), None)
+        if told.answer is None:
+            self._applying.append((position, call))
+        else:
+            self._reply(at_ms, _REPLIED, position, event.source, call, told.answer)
 
-    def ended(self, at_ms: int, call: Call, result: CallResult) -> None:
-        self._reply(at_ms, _ENDED, call.source, call.target, call, result)
+    def _applied_part(self, at_ms: int, told: Told, event: ApplyDue) -> None:
+        apply = event.apply
+        if told.answer is None:
+            return
+        request = Change(apply.client, apply.revision, apply.content)
+        for each in self._applying:
+            if each[0] == told.position and each[1].request == request:
+                self._applying.remove(each)
+                self._copied(at_ms, told, request.client, each[1])
+                self._reply(at_ms, _REPLIED, told.position, apply.source, each[1], told.answer)
+                return
 
-    def fault(self, at_ms: int, source: str, target: str, what: str) -> None:
-        self._add(source, (at_ms, Kind.LINK_FAULT.value, target, *(None,) * 7, what))
+    def _ended(self, at_ms: int, told: Told, event: CallEnded) -> None:
+        call = told.call
+        if call is None or event.request.operation is Operation.REPORT:
+            return
+        self._reply(at_ms, _ENDED, told.position, event.target, call, event.answer)
+        for copy in event.answer.copies:
+            self._copied(at_ms, told, copy.client, call)
 
-    # The run and its nodes
+    def _copied(self, at_ms: int, told: Told, client: str, call: Call) -> None:
+        """A row for a copy that was applied, be it the same again; none where the node protected what it has."""
+        held = told.after.client(client)
+        if held is not None and held is not told.before.client(client):
+            self._holds(at_ms, told.position, _APPLIED, held, _message(call))
+
+    def _leases_checked(self, at_ms: int, told: Told, _: LeaseCheckDue) -> None:
+        for client in _gone(told):
+            self._removed(at_ms, told.position, client, None, LEASE)
+
+    def _client_spoke(self, at_ms: int, told: Told, event: ClientConnected | InstanceRequest) -> None:
+        kind = Kind.CLIENT_CONNECTED if isinstance(event, ClientConnected) else Kind.CLIENT_CHANGED
+        held = told.after.client(event.client)
+        if held is not None:
+            self._holds(at_ms, told.position, kind.value, held, None)
+
+    def _connections_ended(self, at_ms: int, told: Told, _: ClientDisconnected | ConnectionCheckEnds) -> None:
+        kind = Kind.CLIENT_DISCONNECTED.value
+        for client in _gone(told):
+            row = (at_ms, kind, None, None, None, client, True, None, None, None, None)
+            self._add(self._names[told.position], row)
+
+    # Rows
 
     def run_started(self, profile: str) -> None:
         self._of_node(0, self._names[0], Kind.RUN_STARTED, profile)
 
-    def node_started(self, at_ms: int, node: str) -> None:
-        self._of_node(at_ms, node, Kind.NODE_STARTED, ",".join(self._names))
-
-    def node_stopped(self, at_ms: int, node: str, reason: str) -> None:
-        self._of_node(at_ms, node, Kind.NODE_STOPPED, reason)
-
     def checkpoint(self, at_ms: int, node: str, number: int) -> None:
         self._of_node(at_ms, node, Kind.CHECKPOINT, str(number))
 
-    # What nodes hold
+    def _fault(self, at_ms: int, source: str, target: str, what: str) -> None:
+        self._add(source, (at_ms, Kind.LINK_FAULT.value, target, *(None,) * 7, what))
 
-    def own(self, at_ms: int, node: int, kind: Kind, client: Client) -> None:
-        """What its own connection made of a client."""
-        self._holds(at_ms, node, kind.value, client, None)
-
-    def applied(self, at_ms: int, node: int, client: Client, message: str | None) -> None:
-        self._holds(at_ms, node, _APPLIED, client, message)
-
-    def disconnected(self, at_ms: int, node: int, client: str) -> None:
-        kind = Kind.CLIENT_DISCONNECTED.value
-        self._add(self._names[node], (at_ms, kind, None, None, None, client, True, None, None, None, None))
-
-    def removed(self, at_ms: int, node: int, client: str, message: str | None, reason: str | None) -> None:
+    def _removed(self, at_ms: int, node: int, client: str, message: str | None, reason: str | None) -> None:
         row = (at_ms, _REMOVED, None, message, None, client, None, None, None, None, reason)
         self._add(self._names[node], row)
 
@@ -101,23 +174,35 @@ class SimulationJournal:
         row = (at_ms, kind, None, message, None, client.name, client.native, revision, content, None, None)
         self._add(self._names[node], row)
 
-    def _request(self, at_ms: int, kind: str, node: int, peer: int, call: Call) -> None:
+    def _request(self, at_ms: int, kind: str, node: int, peer: str, call: Call) -> None:
         request = call.request
         about, revision = (
             (request.client, request.revision) if isinstance(request, Change | Verify) else (subject_of(request), None)
         )
-        names, operation = self._names, request.operation.value
-        row = (at_ms, kind, names[peer], call.message, operation, about, None, revision, call.digest, None, None)
-        self._add(names[node], row)
+        message, operation, carried = f"m{call.number}", _OPERATIONS[type(request)], content_of(request)
+        self._add(
+            self._names[node], (at_ms, kind, peer, message, operation, about, None, revision, carried, None, None)
+        )
 
-    def _reply(self, at_ms: int, kind: str, node: int, peer: int, call: Call, result: CallResult) -> None:
-        names, request = self._names, call.request
-        about, operation, outcome = subject_of(request), request.operation.value, _OUTCOMES[result]
-        row = (at_ms, kind, names[peer], call.message, operation, about, None, None, None, outcome, None)
-        self._add(names[node], row)
+    def _reply(self, at_ms: int, kind: str, node: int, peer: str, call: Call, answer: Answer) -> None:
+        request, result = call.request, answer.result
+        outcome = _SUCCESS if result is CallResult.SUCCESS else _OUTCOMES[result]
+        message, operation, about = f"m{call.number}", _OPERATIONS[type(request)], subject_of(request)
+        self._add(self._names[node], (at_ms, kind, peer, message, operation, about, None, None, None, outcome, None))
 
     def _of_node(self, at_ms: int, node: str, kind: Kind, detail: str) -> None:
         self._add(node, (at_ms, kind.value, *(None,) * 8, detail))
+
+
+def _message(call: Call) -> str:
+    return f"m{call.number}"
+
+
+def _gone(told: Told) -> list[str]:
+    """The clients that the node no longer has."""
+    if told.after.clients is told.before.clients:
+        return []
+    return [client.name for client in told.before.clients if told.after.client(client.name) is None]
 
 
 def content_of(request: Request) -> str | None:

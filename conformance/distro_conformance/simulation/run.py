@@ -1,29 +1,25 @@
 """A simulation: run after run, each from its own seed, each a file that `check` takes for a recording.
 
-A run begins when its nodes are up and loaded, and consists of seasons. In a season clients act and faults strike; then
-everything is healed, the clients keep still for as long as the protocol may need, and a checkpoint says that from here
-on all nodes are held to agree. A run ends with a checkpoint once it has lasted 15 minutes or has enough events: that
-bounds what is in memory however long the simulation lasts, and gives Spark many histories of one length instead of one
-without end.
+A run begins when its nodes are up and loaded, and consists of seasons (`distro_model.simulation.seasons`), each with a
+checkpoint at its end. A run ends with the first one after 15 minutes, or after enough events: that bounds what is in
+memory however long the simulation lasts, and gives Spark many histories of one length instead of one without end.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from random import Random
 
-from distro_conformance.simulation.agenda import Agenda
-from distro_conformance.simulation.clients import Clients
-from distro_conformance.simulation.cluster import SimulatedCluster
-from distro_conformance.simulation.faults import SimulatedFault, Situation
 from distro_conformance.simulation.journal import SimulationJournal
 from distro_conformance.verdict import UsageError
-from distro_model.actions import Restart
 from distro_model.mutants import with_mutant
 from distro_model.profiles import Profile, profile_named
+from distro_model.simulation.faults import SimulatedFault
+from distro_model.simulation.seasons import Run
 from distro_traces.header import Header
 from distro_traces.run_writer import RunWriter
 
@@ -31,11 +27,6 @@ RUN_MS = 900_000
 RUN_EVENTS = 200_000
 """A run that has lasted so long, or has so many events, ends with its next checkpoint."""
 
-SEASON_MS = (20_000, 60_000)
-BETWEEN_FAULTS_MS = (500, 10_000)
-STARTS_WITHIN_MS = 2000
-LOADED_WITHIN_MS = 1000
-PROGRESS_MS = 5000
 NODES_MAX = 26
 
 OnProgress = Callable[[str], None]
@@ -90,112 +81,41 @@ def simulate(options: SimulationOptions, on_progress: OnProgress = lambda _: Non
     rules = profile_named(options.profile)
     rules = rules if options.mutant is None else with_mutant(rules, options.mutant)
     _require_empty(options.out)
-    duration_ms = max(1, round(options.duration_s * 1000))
-    runs = lived_ms = events = checkpoints = 0
-    while lived_ms < duration_ms:
-        runs += 1
-
-        def told(ms: int, rows: int, lived_ms: int = lived_ms, events: int = events) -> None:
-            on_progress(f"{(lived_ms + ms) / 1000:.0f} of {options.duration_s:g} s, {events + rows} events")
-
-        run = _Run(options, rules, runs, told)
-        run.live(min(RUN_MS, duration_ms - lived_ms))
-        lived_ms += run.lived_ms
-        events += run.writer.rows
-        checkpoints += run.checkpoints
-    return Simulated(runs, events, lived_ms / 1000, checkpoints, time.perf_counter() - began)
+    made = Simulated(0, 0, 0.0, 0, 0.0)
+    while made.simulated_s < options.duration_s:
+        made = _with_one_more(made, options, rules, on_progress)
+    return replace(made, seconds=time.perf_counter() - began)
 
 
-class _Run:
-    """One run, from the start of its nodes to the file."""
+def _with_one_more(made: Simulated, options: SimulationOptions, rules: Profile, on_progress: OnProgress) -> Simulated:
+    number = made.runs + 1
+    names = tuple("abcdefghijklmnopqrstuvwxyz"[: options.nodes])
+    writer = RunWriter(options.out, _header(options, names, number))
+    journal = SimulationJournal(writer.add, names, rules)
+    journal.run_started(options.profile)
 
-    def __init__(
-        self, options: SimulationOptions, rules: Profile, number: int, told: Callable[[int, int], None]
-    ) -> None:
-        self.options = options
-        self.random = Random(f"{options.seed}/{number}")
-        self.agenda = Agenda(self.random)
-        self.names = tuple("abcdefghijklmnopqrstuvwxyz"[: options.nodes])
-        target = "model" if options.mutant is None else f"model+{options.mutant}"
-        mutant = "" if options.mutant is None else f"{options.mutant}-"
-        name = f"simulate-{options.profile}-{options.seed}-{mutant}{number:06d}"
-        header = Header(run=name, profile=options.profile, target=target, clock="virtual", nodes=self.names)
-        self.writer = RunWriter(options.out, header)
-        self.rules = rules
-        journal = SimulationJournal(self.writer.add, self.names, rules)
-        journal.run_started(options.profile)
-        self.cluster = SimulatedCluster(self.names, rules, self.agenda, journal)
-        self.clients = Clients(options.clients, self.cluster, self.agenda, self.random)
-        self.checkpoints = 0
-        self._told = told
-        self._begins_ms = STARTS_WITHIN_MS + rules.load_retry_ms + LOADED_WITHIN_MS
+    def told() -> None:
+        lived_s = made.simulated_s + run.lived_ms / 1000
+        on_progress(f"{lived_s:.0f} of {options.duration_s:g} s, {made.events + writer.rows} events")
 
-    @property
-    def lived_ms(self) -> int:
-        return self.agenda.now_ms - self._begins_ms
-
-    def live(self, for_ms: int) -> None:
-        """Until a checkpoint after so long, or with so many events; then the run is written."""
-        self._start()
-        while self.lived_ms < for_ms and self.writer.rows < RUN_EVENTS:
-            season_ms = min(self.random.randrange(*SEASON_MS), for_ms - self.lived_ms)
-            calm_ms = self._begin_season(self.agenda.now_ms + season_ms)
-            self._let_pass(season_ms)
-            self.cluster.heal()
-            self._let_pass(calm_ms)
-            self.cluster.checkpoint()
-            self.checkpoints += 1
-        self.writer.close()
-
-    def _start(self) -> None:
-        """All nodes, and nobody else yet: one that starts first finds nobody to load from, and tries again later.
-
-        A load that meets a client who just left brings it back until its lease ends, in `strict` too; so the calm after
-        a season would have to last as long as after a crash.
-        """
-        for node in self.names:
-            self.agenda.at(self.random.randrange(STARTS_WITHIN_MS), self.cluster.perform, Restart(node))
-        self.agenda.run_until(self._begins_ms)
-
-    def _begin_season(self, end_ms: int) -> int:
-        """Plan what clients and faults will do, and say how long the calm must last that follows."""
-        self.clients.act_until(end_ms)
-        kinds = [fault for fault in self.options.faults if self.random.random() < 0.5]
-        at_ms = self.agenda.now_ms
-        while kinds and (at_ms := at_ms + self.random.randrange(*BETWEEN_FAULTS_MS)) < end_ms:
-            self.agenda.at(at_ms, self._strike, self.random.choice(kinds))
-        lease = any(fault.outlived_by_lease for fault in kinds)
-        return calm_ms(self.rules, self.options.nodes, outlasting_leases=lease)
-
-    def _strike(self, fault: SimulatedFault) -> None:
-        situation = Situation(self.names, self.cluster.clients)
-        for after_ms, action in list(fault.plan(self.random, situation)):
-            if after_ms:
-                self.agenda.at(self.agenda.now_ms + after_ms, self.cluster.perform, action)
-            else:
-                self.cluster.perform(action)
-
-    def _let_pass(self, ms: int) -> None:
-        end_ms = self.agenda.now_ms + ms
-        while self.agenda.now_ms < end_ms:
-            self.agenda.run_until(min(end_ms, self.agenda.now_ms + PROGRESS_MS))
-            self._told(self.lived_ms, self.writer.rows)
+    run = Run(names, options.clients, options.faults, rules, Random(f"{options.seed}/{number}"), journal, told)
+    left_ms = ceil((options.duration_s - made.simulated_s) * 1000)
+    run.live(min(RUN_MS, left_ms), lambda: writer.rows >= RUN_EVENTS)
+    writer.close()
+    return Simulated(
+        number,
+        made.events + writer.rows,
+        made.simulated_s + run.lived_ms / 1000,
+        made.checkpoints + run.checkpoints,
+        made.seconds,
+    )
 
 
-def calm_ms(profile: Profile, nodes: int, *, outlasting_leases: bool) -> int:
-    """How long a healed cluster needs at most until its nodes agree.
-
-    A request lost just now must time out; then the target must be UP again, which a report says that goes round; then
-    comes the retry, or a verify and its sync. After a crash the load may have to be repeated first, and what it brought
-    of clients that nobody owns any more stays for a lease from then on.
-    """
-    reported_ms = profile.report_first_ms + profile.report_interval_ms * nodes
-    retried_ms = profile.call_timeout_ms + reported_ms + profile.retry_delay_ms + profile.sync_delay_ms
-    mended_ms = retried_ms + 2 * profile.verify_interval_ms + 1000
-    if not outlasting_leases:
-        return mended_ms
-    loaded_ms = profile.load_timeout_ms * (nodes - 1) + profile.load_retry_ms
-    return mended_ms + loaded_ms + profile.lease_ms + profile.lease_check_ms
+def _header(options: SimulationOptions, names: tuple[str, ...], number: int) -> Header:
+    target = "model" if options.mutant is None else f"model+{options.mutant}"
+    mutant = "" if options.mutant is None else f"{options.mutant}-"
+    name = f"simulate-{options.profile}-{options.seed}-{mutant}{number:06d}"
+    return Header(run=name, profile=options.profile, target=target, clock="virtual", nodes=names)
 
 
 def _require_empty(directory: Path) -> None:

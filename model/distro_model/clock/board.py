@@ -7,7 +7,7 @@ the link is held or the target stands still; else it arrives in the same instant
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -16,7 +16,7 @@ from distro_model.actions import Drop, Duplicate, Fault, LoseReply, Swallow
 from distro_model.clock.compiled import compiled
 from distro_model.cluster import calls, torn
 from distro_model.cluster.statement import Transition
-from distro_model.cluster.values import Call, Life, Link, Phase
+from distro_model.cluster.values import Call, Connection, Life, Link, Phase
 from distro_model.events import CallEnded, Event, Reply, Send
 from distro_model.messages import Answer, CallResult, Change, Operation, Request, revision_of, subject_of
 from distro_model.node import Addresses, NodeState, address_book
@@ -48,6 +48,17 @@ class Traffic(NamedTuple):
         return f"{self.operation} {self.source}->{self.target}{about}{revision}: {self.outcome}"
 
 
+class Told(NamedTuple):
+    """A node was told an event: what it was before and after, what it answered, and the call that it was about."""
+
+    position: int
+    event: Event
+    before: NodeState
+    after: NodeState
+    answer: Answer | None
+    call: Call | None
+
+
 @dataclass(frozen=True)
 class Plan:
     """What never changes in a run: the names of the nodes, ascending, and the profile that they follow."""
@@ -74,18 +85,17 @@ class Plan:
         return self.profile.has(torn_rules.on_change)
 
     @cached_property
-    def makes_in_parts(self) -> bool:
-        return self.profile.has(torn_rules.on_task_due)
+    def in_parts(self) -> bool:
+        return self.applies_in_parts or self.profile.has(torn_rules.on_task_due)
 
     @cached_property
     def has_native_copies(self) -> bool:
         return not self.profile.has(fresh_copy)
 
     @cached_property
-    def takes_parts(self) -> bool:
-        """What a node does may take several steps, with others between them."""
-        late = self.profile.has(changed_and_announced_late) or self.profile.event_queue > 0
-        return self.applies_in_parts or self.makes_in_parts or late
+    def has_events(self) -> bool:
+        """Some of what a node does is an event that another part of it handles later."""
+        return self.profile.has(changed_and_announced_late) or self.profile.event_queue > 0
 
     @cached_property
     def addresses(self) -> Addresses:
@@ -135,7 +145,6 @@ def matches(fault: Fault, request: Request) -> bool:
 
 ON_LINK = ("source", "target")
 ARRIVE_AT_ONCE = compiled(calls.DELIVER, *ON_LINK, "call").run
-BEGIN = compiled(torn.BEGIN, *ON_LINK, "call")
 FATES: dict[type[Fault], Transition] = {
     Drop: calls.LOSE,
     Swallow: calls.SWALLOW,
@@ -144,10 +153,43 @@ FATES: dict[type[Fault], Transition] = {
 }
 
 
-class Board:
+class Named:
+    """The columns by the names of nodes."""
+
+    __slots__ = ()
+
+    plan: Plan
+    nodes: Sequence[NodeState | None]  # by position in plan.names; None: down
+    links: Sequence[Link]  # by source * len(nodes) + target
+    wires: Sequence[Wire]
+
+    def life(self, client: str) -> Life | None:
+        """The client, once it has connected."""
+        raise NotImplementedError
+
+    def home(self, client: str) -> str | None:
+        """The node that holds its connection; None before it begins and after its end."""
+        life = self.life(client)
+        return None if life is None or life.connection is not Connection.OPEN else life.home
+
+    def node(self, name: str) -> NodeState | None:
+        return self.nodes[self.plan.index[name]]
+
+    def link(self, source: str, target: str) -> Link:
+        return self.links[self.plan.index[source] * len(self.nodes) + self.plan.index[target]]
+
+    def wire(self, source: str, target: str) -> Wire:
+        return self.wires[self.plan.index[source] * len(self.nodes) + self.plan.index[target]]
+
+
+class Board(Named):
     """Mutable columns of one cluster; the link from source to target is `links[source * size + target]`."""
 
     __slots__ = ("links", "lives", "nodes", "now_ms", "paused", "plan", "quiet", "sent", "size", "traffic", "wires")
+
+    nodes: list[NodeState | None]
+    links: list[Link]
+    wires: list[Wire]
 
     def __init__(
         self,
@@ -188,6 +230,9 @@ class Board:
             tuple(self.quiet.items()),
         )
 
+    def life(self, client: str) -> Life | None:
+        return self.lives.get(client)
+
     def is_same(self, other: Board) -> bool:
         """But for traffic. Compared one by one: boards are few and share most nodes, which nobody then has to hash."""
         mine = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
@@ -216,14 +261,12 @@ class Board:
         self.tell(position, event)
         self.settle()
 
-    def tell(self, position: int, event: Event) -> Answer | None:
-        """One input to one node; what it sends is put aside until the transition is done."""
-        node = self.nodes[position]
-        if node is None:
+    def tell(self, position: int, event: Event, call: Call | None = None) -> Answer | None:
+        """One input to one node; what it sends is put aside until the transition is done. `call`: what it is about."""
+        before = self.nodes[position]
+        if before is None:
             return None
-        if type(event) is CallEnded and event.request.operation is not Operation.REPORT:
-            self._ended(position, event)
-        result = step(node, event, self.plan.profile)
+        result = step(before, event, self.plan.profile)
         self.nodes[position] = result.node
         answer = None
         for output in result.outputs:
@@ -231,20 +274,24 @@ class Board:
                 self.sent.append((position, self.plan.index[output.target], output.request))
             elif type(output) is Reply:
                 answer = output.answer
+        self.note(Told(position, event, before, result.node, answer, call))
         return answer
 
-    def _ended(self, source: int, event: CallEnded) -> None:
-        request = event.request
-        self.traffic.append(
-            Traffic(
-                self.plan.names[source],
-                event.target,
-                request.operation,
-                subject_of(request),
-                revision_of(request),
-                event.answer.result,
+    def note(self, told: Told) -> None:
+        """Of each call that has ended here is a record."""
+        event = told.event
+        if type(event) is CallEnded and event.request.operation is not Operation.REPORT:
+            request = event.request
+            self.traffic.append(
+                Traffic(
+                    self.plan.names[told.position],
+                    event.target,
+                    request.operation,
+                    subject_of(request),
+                    revision_of(request),
+                    event.answer.result,
+                )
             )
-        )
 
     # Requests
 
@@ -258,32 +305,49 @@ class Board:
     def _send(self, source: int, target: int, request: Request) -> None:
         at = source * self.size + target
         link, wire = self.links[at], self.wires[at]
-        fault = wire.fault_for(request) if wire.faults else None
+        call = self.called(source, target, request)
         if link.down or link.cut:
-            self.take_on(calls.FAIL, source, target, Call(request, Phase.REFUSED))
+            self.take(calls.FAIL, source=source, target=target, call=replace(call, phase=Phase.REFUSED))
             return
-        call = Call(request, deadline_ms=self._deadline_ms(request))
-        if link.half_open:
-            self.links[at] = link.with_call(call)
-        elif fault is not None:
+        fault = wire.fault_for(request) if wire.faults and not link.half_open else None
+        if fault is not None:
             self.wires[at] = wire.without(fault)
-            self.links[at] = link.with_call(call)
+            self.wait(source, target, call)
             self.decide(fault, source, target, call)
-        elif wire.held or target in self.paused:
-            self.links[at] = link.with_call(call)
+        elif link.half_open or wire.held or target in self.paused:
+            self.wait(source, target, call)
         else:
-            self.arrive(source, target, call)
+            self.carry(source, target, call)
 
-    def arrive(self, source: int, target: int, call: Call) -> None:
-        """Of a call that is not on its link. Where CHANGEs are applied in parts, its end comes later."""
+    def called(self, source: int, target: int, request: Request) -> Call:  # noqa: ARG002 - others want to know
+        return Call(request, deadline_ms=self.now_ms + self.waits_ms(request))
+
+    def waits_ms(self, request: Request) -> int:
+        """How long the sender waits for the answer."""
+        profile = self.plan.profile
+        return profile.load_timeout_ms if request.operation is Operation.SNAPSHOT else profile.call_timeout_ms
+
+    def wait(self, source: int, target: int, call: Call) -> None:
+        """It is on its link, and goes no further by itself."""
         at = source * self.size + target
-        if self.plan.applies_in_parts and isinstance(call.request, Change):
-            board = self.fork()
-            board.links[at] = board.links[at].with_call(call)
-            if BEGIN.run(board, source, target, call) is None:
-                self.become(board)
-                self.settle()
+        self.links[at] = self.links[at].with_call(call)
+
+    def carry(self, source: int, target: int, call: Call) -> None:
+        """Nothing is in its way: it arrives at once."""
+        if self.plan.applies_in_parts:
+            self.wait(source, target, call)
+            if self.begins(source, target, call):
                 return
+            self._take_off(source, target, call)
+        self.exchange(source, target, call)
+
+    def begins(self, source: int, target: int, call: Call) -> bool:
+        """It arrives and is applied in parts: its end comes later. Of a call that is on its link."""
+        in_parts = self.plan.applies_in_parts and isinstance(call.request, Change)
+        return in_parts and self.take(torn.BEGIN, source=source, target=target, call=call) is None
+
+    def exchange(self, source: int, target: int, call: Call) -> None:
+        """It arrives, and its sender hears of its end. Of a call that is not on its link."""
         ARRIVE_AT_ONCE(self, source, target, call)
         self.settle()
 
@@ -296,15 +360,12 @@ class Board:
     def deliver(self, source: int, target: int, call: Call) -> None:
         """A call that is on its link arrives."""
         self._take_off(source, target, call)
-        self.arrive(source, target, call)
-
-    def take_on(self, transition: Transition, source: int, target: int, call: Call) -> None:
-        """The call is on its link no more, or never was: its sender hears how it ended."""
-        self.take(transition, source=source, target=target, call=call)
+        self.carry(source, target, call)
 
     def end(self, transition: Transition, source: int, target: int, call: Call) -> None:
+        """The call is on its link no more: its sender hears how it ended."""
         self._take_off(source, target, call)
-        self.take_on(transition, source, target, call)
+        self.take(transition, source=source, target=target, call=call)
 
     def _take_off(self, source: int, target: int, call: Call) -> None:
         at = source * self.size + target
@@ -328,8 +389,3 @@ class Board:
             for call in self.links[source * self.size + target].calls:
                 if call.phase is Phase.REFUSED:
                     self.end(calls.FAIL, source, target, call)
-
-    def _deadline_ms(self, request: Request) -> int:
-        profile = self.plan.profile
-        waits_ms = profile.load_timeout_ms if request.operation is Operation.SNAPSHOT else profile.call_timeout_ms
-        return self.now_ms + waits_ms

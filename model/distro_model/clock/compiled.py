@@ -5,10 +5,10 @@ often as it happens. So the steps are written out as the lines of one function, 
 
     def deliver(board, source, target, call):
         event = arrival(call, names[source], now)
-        answer = board.tell(target, event)
+        answer = board.tell(target, event, call)
         event = end(call, answer, names[target], now)
         if event is None: return "it is still being handled"
-        answer = board.tell(source, event)
+        answer = board.tell(source, event, call)
 
 It returns None, or the guard that was false. What a search chooses is a parameter here. Steps that record or watch are
 left out. A guard that stands behind a change is one for which the caller takes a fork of the board (`is_tentative`).
@@ -96,6 +96,7 @@ class _Writer:
         self.lines: list[str] = []
         self.functions: dict[str, Any] = {}
         self.has_changed = self.has_told = self.is_tentative = False
+        self.has_call = "call" in given
 
     def add(self, step: Step) -> None:
         if step.does in (Does.RECORDS, Does.WATCHES):
@@ -134,11 +135,13 @@ class _Writer:
         for name in written:
             lines.append(f"{where.get(name, name)} = result.{name}")
             self.has_changed = self.has_changed or name in COLUMNS or name in own
+            self.has_call = self.has_call or name == "call"
         return lines
 
     def told(self, step: Step, own: Mapping[str, str]) -> list[str]:
         self.has_changed = self.has_told = True
-        return [f"answer = board.tell({'other' if step.told in own else NODES[step.told]}, event)"]
+        told = "other" if step.told in own else NODES[step.told]
+        return [f"answer = board.tell({told}, event{', call' if self.has_call else ''})"]
 
     def guarded(self, condition: str, step: Step) -> list[str]:
         if step.unless == NO_GUARD:

@@ -4,21 +4,22 @@ Time jumps from one instant at which something happens to the next. When a timer
 is what a clock makes of it. Timers that would do nothing are not visited, so six quiet seconds cost no more than six
 quiet milliseconds. Where several are due in one instant, all orders are tried and equal results merged: a real server
 has a thread for each, and nothing orders them. A tick that falls into the same instant as the creation of a due task
-may take it or leave it to the next tick; what happens inside a node (local events, CHANGEs in parts) takes no time, and
-comes in any order with the rest.
+may take it or leave it to the next tick; local events take no time, and come in any order with the rest. A CHANGE that
+is made or applied in parts meets others of its client that came before it was done, and no timer.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from distro_model.clock.board import Board, Traffic
 from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
 from distro_model.cluster.statement import Transition
-from distro_model.cluster.values import Connection, Phase
+from distro_model.cluster.values import Call, Connection, Phase
+from distro_model.events import ApplyDue, Event
 from distro_model.messages import Operation
 from distro_model.node import Member, MemberState, NodeState
 from distro_model.profiles import Profile
@@ -28,7 +29,7 @@ from distro_model.rules.owners import is_ip_client
 TICK, ROUND, LEASES, BEATS = nodes.RUN_TASK, nodes.VERIFY_ROUND, nodes.LEASE_CHECK, nodes.BEAT_CHECK
 PERIODIC = (TICK, ROUND, LEASES, BEATS, nodes.LOAD)
 REPORTS = (nodes.REPORT, nodes.REPORT_TO_NOT_UP)
-AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE, torn.READ_REVISION, torn.APPLY_PART)
+AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE)
 LATE = calls.TIME_OUT  # every call of the node whose time is up now, in order of sending
 OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connections.END_CHECK)
 
@@ -134,14 +135,34 @@ def _due(transition: Transition, node: NodeState, after_ms: int, profile: Profil
 
 def _connection_timers(board: Board, position: int, node: NodeState, after_ms: int) -> Iterator[tuple[int, Transition]]:
     """A check begins where a client here was silent for long enough, and ends when the wait for answers is over."""
-    first_ms = max(after_ms, node.started_ms) + 1
     if node.detections:
-        yield nodes.next_on(node.started_ms + DETECTION_MS, first_ms, CONNECTION_CHECK_MS), connections.END_CHECK
+        yield next_end_of_check(node, after_ms, board.plan.profile), connections.END_CHECK
         return
     since = [board.quiet[name] for name in guests(board, position) if name in board.quiet]
     if since:
-        at_ms = nodes.next_on(node.started_ms, max(first_ms, min(since) + IDLE_MS + 1), CONNECTION_CHECK_MS)
-        yield at_ms, connections.CHECK_CONNECTIONS
+        idle_ms = max(after_ms, min(since) + IDLE_MS)
+        yield next_connection_check(node, idle_ms, board.plan.profile), connections.CHECK_CONNECTIONS
+
+
+def next_connection_check(node: NodeState, after_ms: int, _: Profile) -> int:
+    return nodes.next_on(node.started_ms, max(after_ms, node.started_ms) + 1, CONNECTION_CHECK_MS)
+
+
+def next_end_of_check(node: NodeState, after_ms: int, _: Profile) -> int:
+    return nodes.next_on(node.started_ms + DETECTION_MS, max(after_ms, node.started_ms) + 1, CONNECTION_CHECK_MS)
+
+
+PHASES: dict[str, Callable[[NodeState, int, Profile], int | None]] = {
+    ROUND.kind: nodes.next_round,
+    LEASES.kind: nodes.lease_timer,
+    BEATS.kind: nodes.beat_timer,
+    nodes.REPORT.kind: nodes.next_report,
+    nodes.REPORT_TO_NOT_UP.kind: nodes.next_report_to_not_up,
+    half_open.RECONNECT.kind: half_open.next_health_check,
+    connections.CHECK_CONNECTIONS.kind: next_connection_check,
+    connections.END_CHECK.kind: next_end_of_check,
+}
+"""When each periodic timer fires next, whether or not there is something to do: in phase with its node's start."""
 
 
 def guests(board: Board, position: int) -> list[str]:
@@ -152,14 +173,16 @@ def guests(board: Board, position: int) -> list[str]:
 
 def is_calm(board: Board) -> bool:
     """Everybody runs, reaches everybody and sees everybody UP: no report can change anything."""
-    return (
-        not board.paused
-        and all(node is not None and all(each == Member(each.name) for each in node.members) for node in board.nodes)
-        and all(
-            not (board.links[at].cut or board.links[at].half_open or board.wires[at].held)
-            for at in (source * board.size + target for source, target in board.plan.pairs)
-        )
-    )
+    for node in board.nodes:
+        if node is None:
+            return False
+        for member in node.members:
+            if member.state is not MemberState.UP or member.failures:
+                return False
+    for link, wire in zip(board.links, board.wires, strict=True):
+        if link.cut or link.half_open or wire.held:
+            return False
+    return not board.paused
 
 
 def _without_idle_reports(board: Board, due: frozenset[Timer]) -> frozenset[Timer]:
@@ -212,14 +235,40 @@ def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer
 # What
 
 
+Way = Event | None
+"""What exactly a node is told, where that is left open."""
+
+
+def ways(board: Board, timer: Timer) -> list[Way]:
+    """What the timer may do, as things are."""
+    position, kind = timer
+    node, profile, now_ms = board.nodes[position], board.plan.profile, board.now_ms
+    match kind:
+        case ROUND.kind:
+            return [*nodes.verify_rounds(node, now_ms, profile)]
+        case inside.HANDLE_EVENT.kind:
+            return [*inside.first_waiting(node, now_ms, profile)]
+    return [None]
+
+
 def fire(board: Board, timer: Timer) -> list[Board]:
     """The guard of a timer is judged when it fires. Several results: what exactly it does is left open."""
+    several = ways(board, timer)
+    results = [board, *(board.fork() for _ in several[1:])]
+    for each, way in zip(results, several, strict=False):
+        run(each, timer, way)
+    return results
+
+
+def run(board: Board, timer: Timer, way: Way) -> None:
     position, kind = timer
     node, now_ms = board.nodes[position], board.now_ms
     if node is None:
-        return [board]
+        return
     transition = KINDS[kind]
-    if transition is TICK:
+    if way is not None:
+        board.take(transition, at=position, event=way)
+    elif transition is TICK:
         for task in node.tasks:
             if task.due_ms <= now_ms and not nodes.is_being_read(node, task):
                 board.take(TICK, at=position, task=task)
@@ -233,55 +282,74 @@ def fire(board: Board, timer: Timer) -> list[Board]:
     elif transition is connections.CHECK_CONNECTIONS:
         idle = (name for name in guests(board, position) if now_ms - board.quiet.get(name, now_ms) > IDLE_MS)
         board.take(transition, at=position, idle=tuple(idle))
-    elif transition is ROUND or transition in AT_ONCE:
-        return _of_several(board, position, transition)
     else:
         board.take(transition, at=position)
-    return [board]
 
 
 def _end_late_calls(board: Board, source: int) -> None:
     for target in board.plan.other_positions[source]:
         at = source * board.size + target
         for call in board.links[at].calls:
-            if call.deadline_ms > board.now_ms or call not in board.links[at].calls or call.phase is Phase.ABANDONED:
-                continue
-            if call.phase is Phase.SENT and target in board.paused:  # it is there, and will be read some day
-                board.take(calls.ABANDON, source=source, target=target, call=call)
-                continue
-            if call.phase is not Phase.LOST:  # held for too long, or its reply was
-                board.links[at] = board.links[at].with_phase(call, Phase.LOST)
-                call = replace(call, phase=Phase.LOST, answer=None)  # noqa: PLW2901
-            board.end(calls.TIME_OUT, source, target, call)
+            if call.deadline_ms <= board.now_ms and call in board.links[at].calls and call.phase is not Phase.ABANDONED:
+                give_up(board, source, target, call)
 
 
-def _of_several(board: Board, position: int, transition: Transition) -> list[Board]:
-    """One result for each event that the node may be told."""
-    node, profile, now_ms = board.nodes[position], board.plan.profile, board.now_ms
-    results: list[Board] = []
-    if transition is torn.APPLY_PART:
-        for source in board.plan.other_positions[position]:
-            for event in torn.next_parts(node, board.plan.names[source], now_ms):
-                fork = board.fork()
-                ends = {"source": source, "target": position, "event": event}
-                if fork.take(torn.APPLY_LAST, **ends) is not None:
-                    fork.take(torn.APPLY_PART, **ends)
-                results.append(fork)
-    elif transition is ROUND:
-        for begun in nodes.verify_rounds(node, now_ms, profile):
-            results.append(board.fork())
-            results[-1].take(ROUND, at=position, event=begun)
-    elif transition is inside.HANDLE_EVENT:
-        for waiting in inside.first_waiting(node, now_ms, profile):
-            results.append(board.fork())
-            results[-1].take(transition, at=position, event=waiting)
-    elif transition is torn.READ_REVISION:
-        for read in torn.pending_reads(node, now_ms):
-            results.append(board.fork())
-            results[-1].take(transition, at=position, event=read)
-    else:
-        board.take(transition, at=position)
-    return results or [board]
+def give_up(board: Board, source: int, target: int, call: Call) -> None:
+    """Its sender has waited long enough for a call that is on its link."""
+    if call.phase is Phase.SENT and target in board.paused:  # it is there, and will be read some day
+        board.take(calls.ABANDON, source=source, target=target, call=call)
+        return
+    if call.phase is not Phase.LOST:  # held for too long, or its reply was
+        at = source * board.size + target
+        board.links[at] = board.links[at].with_phase(call, Phase.LOST)
+        call = replace(call, phase=Phase.LOST, answer=None)
+    board.end(calls.TIME_OUT, source, target, call)
+
+
+# CHANGEs in parts
+
+
+def parts(board: Board, position: int) -> list[Event]:
+    """What goes on inside a node with the first client of which it reads or applies a CHANGE."""
+    node = board.nodes[position]
+    if node is None or position in board.paused:
+        return []
+    reads = torn.pending_reads(node, board.now_ms)
+    if reads:
+        return [*reads[:1]]
+    return [ApplyDue(board.now_ms, each) for each in node.applies if each.client == node.applies[0].client]
+
+
+def do_part(board: Board, position: int, part: Event) -> None:
+    if not isinstance(part, ApplyDue):
+        board.take(torn.READ_REVISION, at=position, event=part)
+        return
+    ends = {"source": board.plan.index[part.apply.source], "target": position, "event": part}
+    if board.take(torn.APPLY_LAST, **ends) is not None:
+        board.take(torn.APPLY_PART, **ends)
+
+
+def whole(board: Board) -> list[Board]:
+    """What is read and applied in parts goes on to its end, before anything else of this instant.
+
+    Only the parts of CHANGEs of one client at one node can see each other, and so only these come in every order.
+    """
+    finished: list[Board] = []
+    frontier = [board]
+    while frontier:
+        following: list[Board] = []
+        for each in frontier:
+            pending = next(((at, found) for at in range(each.size) if (found := parts(each, at))), None)
+            if pending is None:
+                finished.append(each)
+                continue
+            position, several = pending
+            forks = [each, *(each.fork() for _ in several[1:])]
+            for fork, part in zip(forks, several, strict=True):
+                do_part(fork, position, part)
+            following += forks
+        frontier = different(following) if len(following) > 1 else following
+    return different(finished) if len(finished) > 1 else finished
 
 
 # In which order
@@ -289,7 +357,7 @@ def _of_several(board: Board, position: int, transition: Transition) -> list[Boa
 
 def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True) -> list[Board]:
     """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved."""
-    results = [board]
+    results = whole(board) if board.plan.in_parts else [board]
     for group in groups(board, due):
         timers = frozenset(timer for timer in due if timer[0] in group)
         results = different([result for each in results for result in _orders(each, timers, group, ticks=ticks)])
@@ -301,14 +369,12 @@ def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
 
     What a node's ticks, verifies and time-outs do, they do to the clients that it owns, here and at its peers; so those
     of two nodes commute. A lease check or a load looks at other nodes' clients, and a report decides about the gate of
-    both its ends: those join nodes. Where copies believe to be native, CHANGEs are made in parts, or clients are owned
-    by hash, everything is everybody's.
+    both its ends: those join nodes. Where copies believe to be native, or clients are owned by hash, everything is
+    everybody's.
     """
     everybody = frozenset(range(board.size))
-    plan, kinds = board.plan, {kind for _, kind in due}
-    if plan.has_native_copies or plan.applies_in_parts or plan.makes_in_parts:
-        return [everybody]
-    if kinds & {LEASES.kind, BEATS.kind, nodes.LOAD.kind} or _has_ip_clients(board):
+    kinds = {kind for _, kind in due}
+    if board.plan.has_native_copies or kinds & {LEASES.kind, BEATS.kind, nodes.LOAD.kind} or _has_ip_clients(board):
         return [everybody]
     if any(kind == LATE.kind and _load_goes_on(board, at) for at, kind in due):
         return [everybody]
@@ -352,7 +418,10 @@ def _orders(board: Board, due: frozenset[Timer], group: frozenset[int], *, ticks
             for timer in sorted(options):
                 still = ticking - {timer[0]} if timer[1] == TICK.kind else ticking
                 fork = each.fork() if len(options) > 1 or not must else each
-                following += [(result, waiting - {timer}, still) for result in fire(fork, timer)]
+                results = fire(fork, timer)
+                if board.plan.in_parts:
+                    results = [done for result in results for done in whole(result)]
+                following += [(result, waiting - {timer}, still) for result in results]
         frontier = _different_pending(following)
     return finished
 
@@ -374,12 +443,16 @@ def _ticks_that_became_due(board: Board, ticking: frozenset[int]) -> frozenset[T
 def _pending_inside(board: Board, group: frozenset[int]) -> frozenset[Timer]:
     """What a node has begun and what takes no time."""
     found: set[Timer] = set()
-    for position in group if board.plan.takes_parts else ():
+    for position in group if board.plan.has_events else ():
         node = board.nodes[position]
         if node is None or position in board.paused:
             continue
-        found |= {(position, each.kind) for each in AT_ONCE if each.due is not None and each.due(node) is not None}
+        found |= {(position, kind) for kind in more_to_do(node)}
     return frozenset(found)
+
+
+def more_to_do(node: NodeState) -> list[str]:
+    return [each.kind for each in AT_ONCE if each.due is not None and each.due(node) is not None]
 
 
 def different(boards: list[Board]) -> list[Board]:

@@ -134,7 +134,12 @@ def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | 
     starts += [since_ms for _, since_ms in node.gone]
     if not starts:
         return None
-    return next_on(node.started_ms, max(min(starts) + profile.lease_ms, after_ms) + 1, profile.lease_check_ms)
+    return lease_timer(node, max(min(starts) + profile.lease_ms, after_ms), profile)
+
+
+def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
+    """When it fires, whether or not there is anything to check."""
+    return next_on(node.started_ms, after_ms + 1, profile.lease_check_ms)
 
 
 LEASE_CHECK = Transition(
@@ -160,16 +165,21 @@ def forgotten_by_check(before: NodeState | None, node: NodeState, ip_life: IpLif
 
 
 def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
-    """The first check that may find something: a silence or a lease that is over, a client that publishes nothing.
+    """The first check that may find something: a silence or a lease that is over, a client that publishes nothing."""
+    ends = [at_ms for each in node.clients if is_ip_client(each.name) for at_ms in _ends_ms(node, each, profile)]
+    if not ends:
+        return None
+    return beat_timer(node, max(min(ends), after_ms), profile)
+
+
+def beat_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
+    """When it fires, whether or not there is anything to find.
 
     A server checks each client in phase with its creation, which no node remembers here; half a period after the verify
     rounds keeps the two apart, as they nearly always are.
     """
-    ends = [at_ms for each in node.clients if is_ip_client(each.name) for at_ms in _ends_ms(node, each, profile)]
-    if not ends:
-        return None
     first_ms = node.started_ms + profile.lease_check_ms // 2
-    return next_on(first_ms, max(min(ends) + 1, after_ms + 1, first_ms), profile.lease_check_ms)
+    return next_on(first_ms, max(after_ms + 1, first_ms), profile.lease_check_ms)
 
 
 def _ends_ms(node: NodeState, client: Client, profile: Profile) -> list[int]:

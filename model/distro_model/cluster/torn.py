@@ -1,7 +1,7 @@
 """CHANGEs that are made and applied in steps, for profiles that do so (B05): what may come between two of them.
 
 A CHANGE that its receiver is applying is a call in the phase HANDLED; the node's `applies` has the other half. In a
-search every step is a choice; on a clock all of them are due at once, in any order with what else that instant brings.
+search every step is a choice; on a clock they follow at once, and meet those of other CHANGEs of the same client.
 """
 
 from __future__ import annotations
@@ -65,17 +65,12 @@ def take_handled(link: Link, event: ApplyDue) -> Taken | None:
     return None if position is None else Taken(link.without(position), link.calls[position])
 
 
-def at_once_applied(node: NodeState) -> int | None:
-    return 0 if node.applies else None
-
-
 NOTHING_APPLIED = "nothing of {source_name} is being applied"
 APPLY_PART = Transition(
     "apply",
     (tells("target", next_parts, NOTHING_APPLIED), writes(is_unheard, "its caller hears of it")),
     lambda target_name, event: AppliesInPart(target_name, event.apply),
     fair=Fairness.STRONG,
-    due=at_once_applied,
 )
 """A step that nobody hears of: not the last, or its caller has crashed."""
 
@@ -90,7 +85,6 @@ APPLY_LAST = Transition(
         source_name, target_name, event.request, event.answer.result
     ),
     fair=Fairness.STRONG,
-    due=at_once_applied,
 )
 
 
@@ -98,8 +92,8 @@ def pending_reads(node: NodeState | None, now: int) -> list[ReadDue]:
     return [] if node is None else [ReadDue(now, read) for read in dict.fromkeys(node.reads)]
 
 
-def at_once_read(node: NodeState) -> int | None:
-    return 0 if node.reads else None
+def all_parts(node: NodeState, now: int) -> list[ReadDue | ApplyDue]:
+    return [*pending_reads(node, now), *(ApplyDue(now, each) for each in dict.fromkeys(node.applies))]
 
 
 READ_REVISION = Transition(
@@ -107,5 +101,4 @@ READ_REVISION = Transition(
     (tells("node", pending_reads, "nothing is being read"),),
     lambda node_name, event: ReadsRevision(node_name, event.read.target, event.read.client),
     fair=Fairness.STRONG,
-    due=at_once_read,
 )

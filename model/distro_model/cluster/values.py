@@ -36,6 +36,8 @@ class Call:
     """History, for INV-VERIFY: what the sender's client published when a VERIFY was sent."""
     deadline_ms: int = 0
     """When its sender gives it up; 0 where no clock runs."""
+    number: int = 0
+    """Which one it is; 0 where nobody tells calls apart that are equal."""
 
     @property
     def is_report(self) -> bool:
@@ -59,18 +61,24 @@ class Link:
         phase = Phase.REFUSED if self.down or self.cut else Phase.LOST if self.half_open else call.phase
         call = call if phase is call.phase else replace(call, phase=phase)
         if call.is_report or not (self.calls and self.calls[-1].is_report):
-            return replace(self, calls=(*self.calls, call))
+            return Link(self.down, (*self.calls, call), self.half_open, self.cut)
         first = next(at for at, each in enumerate(self.calls) if each.is_report)
-        return replace(self, calls=(*self.calls[:first], call, *self.calls[first:]))
+        return self.with_calls((*self.calls[:first], call, *self.calls[first:]))
+
+    def with_calls(self, calls: tuple[Call, ...]) -> Link:
+        return Link(self.down, calls, self.half_open, self.cut)  # not `replace`: a simulation is here all the time
 
     def without(self, position: int) -> Link:
-        return replace(self, calls=(*self.calls[:position], *self.calls[position + 1 :]))
+        calls = self.calls
+        left = () if len(calls) == 1 else (*calls[:position], *calls[position + 1 :])
+        return Link(self.down, left, self.half_open, self.cut)
 
     def with_phase(self, call: Call, phase: Phase, answer: Answer | None = None) -> Link:
         """The first of the calls that equal this one has got so far."""
         at = self.calls.index(call)
-        after = replace(call, phase=phase, answer=answer)
-        return replace(self, calls=(*self.calls[:at], after, *self.calls[at + 1 :]))
+        after = Call(call.request, phase, answer, call.sent_as, call.deadline_ms, call.number)
+        calls = (*self.calls[:at], after, *self.calls[at + 1 :])
+        return Link(self.down, calls, self.half_open, self.cut)
 
     def refused(self) -> Link:
         """The connection ends: every call on it fails, and what was given up never arrives."""

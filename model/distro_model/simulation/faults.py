@@ -1,4 +1,4 @@
-"""The faults of a simulation: a registry with one entry each, from which the seed draws.
+"""The faults of a simulation: a registry with one entry each, from which chance draws.
 
 A fault is a plan: actions of the model's vocabulary, each so many milliseconds after the fault strikes. Whatever it
 leaves broken is healed before the next checkpoint. How long a cluster may need after that depends on what was lost:
@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 from types import MappingProxyType
 
-from distro_conformance.verdict import UsageError
 from distro_model.actions import (
     Action,
     Crash,
@@ -28,6 +26,7 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.simulation.agenda import Chance
 
 SERVICES = ("api", "db", "web")
 """In which the clients of a simulation publish."""
@@ -43,14 +42,14 @@ class Situation:
     nodes: Sequence[str]
     clients: Mapping[str, str]
 
-    def link(self, random: Random) -> tuple[str, str]:
-        source, target = random.sample(self.nodes, 2)
+    def link(self, chance: Chance) -> tuple[str, str]:
+        source, target = chance.sample(self.nodes, 2)
         return source, target
 
-    def link_of(self, client: str, random: Random) -> tuple[str, str]:
+    def link_of(self, client: str, chance: Chance) -> tuple[str, str]:
         """From the client's node to one of the others: only its owner ever speaks of a client."""
         home = self.clients[client]
-        return home, random.choice([node for node in self.nodes if node != home])
+        return home, chance.choice([node for node in self.nodes if node != home])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,77 +58,78 @@ class SimulatedFault:
 
     name: str
     sentence: str
-    plan: Callable[[Random, Situation], Plan]
+    plan: Callable[[Chance, Situation], Plan]
     outlived_by_lease: bool = False
 
 
-class UnknownFaultError(UsageError):
+class UnknownFaultError(ValueError):
     """There is no fault of that name; the message lists those there are."""
 
 
-def _drop(random: Random, at: Situation) -> Plan:
+def _drop(chance: Chance, at: Situation) -> Plan:
     if not at.clients:
         return
-    client = random.choice(list(at.clients))
-    operation = random.choice(("CHANGE", "CHANGE", "DELETE", "VERIFY"))
-    yield 0, Drop(*at.link_of(client, random), operation, client)
-    yield 0, _word_of(client, random, leaves=operation == "DELETE")
+    client = chance.choice(list(at.clients))
+    operation = chance.choice(("CHANGE", "CHANGE", "DELETE", "VERIFY"))
+    yield 0, Drop(*at.link_of(client, chance), operation, client)
+    yield 0, _word_of(client, chance, leaves=operation == "DELETE")
 
 
-def _swallow(random: Random, at: Situation) -> Plan:
+def _swallow(chance: Chance, at: Situation) -> Plan:
     if not at.clients:
         return
-    client = random.choice(list(at.clients))
-    yield 0, Swallow(*at.link_of(client, random), random.choice(("CHANGE", "CHANGE", "CHANGE", "VERIFY")), client)
-    yield 0, _word_of(client, random)
+    client = chance.choice(list(at.clients))
+    yield 0, Swallow(*at.link_of(client, chance), chance.choice(("CHANGE", "CHANGE", "CHANGE", "VERIFY")), client)
+    yield 0, _word_of(client, chance)
 
 
-def _swallow_delete(random: Random, at: Situation) -> Plan:
+def _swallow_delete(chance: Chance, at: Situation) -> Plan:
     if not at.clients:
         return
-    client = random.choice(list(at.clients))
-    yield 0, Swallow(*at.link_of(client, random), "DELETE", client)
-    yield random.randrange(1000), Disconnect(client)
+    client = chance.choice(list(at.clients))
+    yield 0, Swallow(*at.link_of(client, chance), "DELETE", client)
+    yield chance.randrange(1000), Disconnect(client)
 
 
-def _cut(random: Random, at: Situation) -> Plan:
-    link = at.link(random)
+def _cut(chance: Chance, at: Situation) -> Plan:
+    link = at.link(chance)
     yield 0, Cut(*link)
-    yield random.randrange(500, 20_000), Heal(*link)
+    yield chance.randrange(500, 20_000), Heal(*link)
 
 
-def _isolate(random: Random, at: Situation) -> Plan:
-    alone, lasts_ms = random.choice(at.nodes), random.randrange(500, 20_000)
+def _isolate(chance: Chance, at: Situation) -> Plan:
+    alone, lasts_ms = chance.choice(at.nodes), chance.randrange(500, 20_000)
     for other in at.nodes:
         for link in ((alone, other), (other, alone)) if other != alone else ():
             yield 0, Cut(*link)
             yield lasts_ms, Heal(*link)
 
 
-def _slow(random: Random, at: Situation) -> Plan:
-    link = at.link(random)
+def _slow(chance: Chance, at: Situation) -> Plan:
+    link = at.link(chance)
     yield 0, Hold(*link)
-    yield random.randrange(50, 6000), Release(*link)
+    yield chance.randrange(50, 6000), Release(*link)
 
 
-def _crash(random: Random, at: Situation) -> Plan:
-    node = random.choice(at.nodes)
+def _crash(chance: Chance, at: Situation) -> Plan:
+    node = chance.choice(at.nodes)
     yield 0, Crash(node)
-    yield random.randrange(500, 20_000), Restart(node)
+    yield chance.randrange(500, 20_000), Restart(node)
 
 
-def _word_of(client: str, random: Random, *, leaves: bool = False) -> Action:
+def _word_of(client: str, chance: Chance, *, leaves: bool = False) -> Action:
     """Something that makes its node send the message which the fault waits for."""
-    service = random.choice(SERVICES)
+    service = chance.choice(SERVICES)
     if leaves:
         return Disconnect(client)
-    return random.choice((Register(client, service, instance_of(client, random)), Deregister(client, service)))
+    words: tuple[Action, ...] = (Register(client, service, instance_of(client, chance)), Deregister(client, service))
+    return chance.choice(words)
 
 
-def instance_of(client: str, random: Random) -> str:
+def instance_of(client: str, chance: Chance) -> str:
     """An instance as a scenario writes it. Few of them, so that a client also returns to what it published before."""
     number = int(client[1:])
-    return f"10.0.{number // 250 % 250}.{number % 250}:{80 + random.randrange(3)} version={random.randrange(1, 4)}"
+    return f"10.0.{number // 250 % 250}.{number % 250}:{80 + chance.randrange(3)} version={chance.randrange(1, 4)}"
 
 
 FAULTS: Mapping[str, SimulatedFault] = MappingProxyType(

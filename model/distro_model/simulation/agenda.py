@@ -1,23 +1,38 @@
 """What is due when: the clock of a simulation, and its only source of chance.
 
-Whatever falls into one instant happens in an order that the seed decides, as a real server's threads decide it anew
-each time. A `tie` keeps things in order that must not overtake each other: equal ties go first come, first served.
+Whatever falls into one instant happens in an order that is drawn, as a real server's threads decide it anew each time.
+A `tie` keeps things in order that must not overtake each other: equal ties go first come, first served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from random import Random
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+Choice = TypeVar("Choice")
+
+
+class Chance(Protocol):
+    """What a simulation draws with; `random.Random` is one."""
+
+    def random(self) -> float: ...
+
+    def choice(self, among: Sequence[Choice], /) -> Choice: ...
+
+    def sample(self, among: Sequence[Choice], /, k: int) -> list[Choice]: ...
+
+    def randrange(self, start: int, stop: int | None = None, /) -> int: ...
+
+    def expovariate(self, rate: float, /) -> float: ...
 
 
 class Agenda:
     """A heap of things to do. `now_ms` counts from the start of the run."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, chance: Chance) -> None:
         self.now_ms = 0
-        self.draw = random.random
+        self.draw = chance.random
         self._entries: list[tuple[int, float, int, Callable[..., object], tuple[Any, ...]]] = []
         self._serial = 0
 

@@ -1,0 +1,252 @@
+"""What the environment does: for each action, the guard that forbids it as things are, and what it makes of a board.
+
+An action is a transition whose choices somebody else has made: a scenario, a machine, or the seed of a simulation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distro_model.actions import (
+    Action,
+    Advance,
+    AnswerAgain,
+    AnswerLate,
+    Connect,
+    Crash,
+    Cut,
+    Deliver,
+    Deregister,
+    Disconnect,
+    FallSilent,
+    Fault,
+    Heal,
+    Hold,
+    HttpBeat,
+    HttpDeregister,
+    HttpRegister,
+    LinkAction,
+    ListMembers,
+    OfRequest,
+    Pause,
+    Register,
+    RegisterBatch,
+    Release,
+    Reply,
+    Restart,
+    Resume,
+)
+from distro_model.clock.board import NOT_MET, Board, matches
+from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
+from distro_model.cluster.values import Call, Connection, Life, Phase
+from distro_model.events import HttpAction, HttpReceived
+from distro_model.messages import Operation
+
+
+def guard_of(board: Board, action: Action) -> str | None:
+    """None when the action is legal as things are, else the guard that forbids it."""
+    match action:
+        case Connect(client, node):
+            if board.life(client) is not None:
+                return f"{client} has been connected before, and a connection id is never used twice"
+            return _unless_awake(board, node)
+        case Register(client) | RegisterBatch(client) | Disconnect(client) | FallSilent(client):
+            return _unless_active(board, client)
+        case AnswerAgain(client):
+            life = board.life(client)
+            return _unless_connected(board, client) or (None if life and life.silent else f"{client} is not silent")
+        case Deregister(client, service):
+            return _unless_active(board, client) or _unless_published(board, client, service)
+        case HttpRegister() | HttpDeregister() | HttpBeat():
+            return _unless_awake(board, action.node)
+        case Advance(ms):
+            return None if ms >= 0 else "time does not run backwards"
+        case Crash(node):
+            return _unless_running(board, node)
+        case Restart(node):
+            return _unless_known(board, node) or ("it is running" if board.node(node) is not None else None)
+        case Pause(node) | ListMembers(node):
+            listed = isinstance(action, ListMembers)
+            return _unless_awake(board, node) or (_list_guard(board, action) if listed else None)  # type: ignore[arg-type]
+        case Resume(node):
+            stands_still = board.plan.index.get(node) in board.paused
+            return _unless_running(board, node) or (None if stands_still else f"{node} does not stand still")
+        case _:
+            return _link_guard(board, action)
+
+
+def perform(board: Board, action: Action) -> None:
+    """What takes no time and has one result; its guard is true."""
+    index = board.plan.index
+    match action:
+        case Connect(client, node):
+            board.lives[client] = Life(client, node, ((),), 0, "")
+            board.take(clients.CONNECT, at=index[node], client=client)
+        case Register(client) | RegisterBatch(client) | Deregister(client):
+            board.take(clients.CHANGE, at=index[board.lives[client].home], client=client, action=action)
+        case Disconnect(client):
+            board.take(clients.DISCONNECT, at=index[board.lives[client].home], client=client)
+        case FallSilent(client):
+            board.take(connections.FALL_SILENT, client=client)
+            board.quiet[client] = board.now_ms
+        case AnswerAgain(client):
+            board.take(connections.ANSWER_AGAIN, client=client)
+            board.quiet.pop(client)
+        case HttpRegister() | HttpDeregister() | HttpBeat():
+            _ask_over_http(board, index[action.node], action)
+        case Crash(node):
+            board.take(crashes.CRASH, at=index[node])
+            board.paused.pop(index[node], None)
+            board.fail_refused()
+        case Restart(node):
+            board.take(crashes.RESTART, at=index[node])
+        case Pause(node):
+            board.paused[index[node]] = board.now_ms
+        case ListMembers(node, listed):
+            others = tuple(sorted(name for name in listed if name != node))
+            board.take(members.REREAD_LIST, at=index[node], listed=others)
+        case Advance() | Resume():
+            raise AssertionError("these may have several results")
+        case _:
+            _change_link(board, index[action.source], index[action.target], action)
+
+
+_HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTER, HttpBeat: HttpAction.BEAT}
+
+
+def _ask_over_http(board: Board, asked: int, action: HttpRegister | HttpDeregister | HttpBeat) -> None:
+    """The node that is asked handles it, or the one to which it forwards it; a forward that does not arrive is lost."""
+    kind = _HTTP[type(action)]
+    instance = "" if kind is HttpAction.DEREGISTER else action.instance
+    asking = HttpReceived(0, action.client, kind, action.service, instance)
+    for handling in (asked, *board.plan.other_positions[asked]):
+        link = board.links[asked * board.size + handling]
+        reached = handling == asked or not (link.down or link.cut or link.half_open or handling in board.paused)
+        ends = {"asked": asked, "handling": handling}
+        if reached and board.take(http_clients.HTTP_CHANGE, **ends, asking=asking, wanted=None) is None:
+            return
+
+
+def _change_link(board: Board, source: int, target: int, action: LinkAction) -> None:
+    at, ends = source * board.size + target, {"source": source, "target": target}
+    match action:
+        case Cut():
+            board.take(links.CUT, **ends)
+            board.fail_refused()
+        case Heal():
+            board.take(links.HEAL, **ends)
+        case Hold():
+            board.wires[at] = replace(board.wires[at], held=True)
+        case Release():
+            board.wires[at] = replace(board.wires[at], held=False)
+            board.release(source, target)
+        case Fault(held=False):
+            board.wires[at] = replace(board.wires[at], faults=(*board.wires[at].faults, action))
+        case _:
+            _decide(board, source, target, action)
+
+
+def _decide(board: Board, source: int, target: int, action: LinkAction) -> None:
+    """What becomes of one call that waits."""
+    assert isinstance(action, Fault | Deliver | AnswerLate | Reply)
+    call = held_call(board, action)
+    assert call is not None  # `guard_of` has found it
+    match action:
+        case Fault():
+            board.decide(action, source, target, call)
+        case Deliver():
+            board.deliver(source, target, call)
+        case AnswerLate():
+            board.take(calls.REPLY_LATE, source=source, target=target, call=call)
+        case Reply():
+            board.end(calls.REPLY_ARRIVES, source, target, call)
+
+
+# Guards
+
+
+def _unless_known(board: Board, node: str) -> str | None:
+    return None if node in board.plan.index else f"there is no node {node}"
+
+
+def _unless_running(board: Board, node: str) -> str | None:
+    return _unless_known(board, node) or (f"{node} is down" if board.node(node) is None else None)
+
+
+def _unless_awake(board: Board, node: str) -> str | None:
+    return _unless_running(board, node) or (f"{node} stands still" if board.plan.index[node] in board.paused else None)
+
+
+def _unless_connected(board: Board, client: str) -> str | None:
+    life = board.life(client)
+    if life is None:
+        return f"{client} has never been connected"
+    return f"{client} is no longer connected" if life.connection is not Connection.OPEN else None
+
+
+def _unless_active(board: Board, client: str) -> str | None:
+    guard, life = _unless_connected(board, client), board.life(client)
+    if guard is not None or life is None:
+        return guard
+    return f"{client} is silent" if life.silent else _unless_awake(board, life.home)
+
+
+def _unless_published(board: Board, client: str, service: str) -> str | None:
+    """Whether such a request still counts as a change depends on whether anybody publishes the service (6.5)."""
+    life = board.life(client)
+    node = None if life is None else board.node(life.home)
+    held = None if node is None else node.client(client)
+    published = held is not None and any(name == service for name, _ in held.content)
+    return None if published else f"{client} does not publish {service}"
+
+
+def _list_guard(board: Board, action: ListMembers) -> str | None:
+    unknown = next((guard for name in action.members if (guard := _unless_known(board, name)) is not None), None)
+    missing = action.node not in action.members
+    return unknown or (f"a list that lacks {action.node} itself is not in the model" if missing else None)
+
+
+def _link_guard(board: Board, action: LinkAction) -> str | None:
+    source, target = action.source, action.target
+    unknown = _unless_known(board, source) or _unless_known(board, target)
+    if unknown is not None or source == target:
+        return unknown or f"{source} has no link to itself"
+    link, wire = board.link(source, target), board.wire(source, target)
+    match action:
+        case Cut():
+            return "the link is cut already" if link.cut else None
+        case Heal():
+            return None if link.cut else "the link is not cut"
+        case Hold():
+            return "the link is held already" if wire.held else None
+        case Release():
+            return None if wire.held else "the link is not held"
+        case _:
+            return _request_guard(board, action)
+
+
+def _request_guard(board: Board, action: OfRequest) -> str | None:
+    excluded = NOT_MET.get(type(action), (Operation.REPORT,)) if isinstance(action, Fault) else (Operation.REPORT,)
+    allowed = [str(each) for each in Operation if each not in excluded]
+    if action.operation is not None and action.operation not in allowed:
+        return f"{action.operation} is none of {', '.join(allowed)}"
+    waits = isinstance(action, Deliver | AnswerLate | Reply) or (isinstance(action, Fault) and action.held)
+    if waits:
+        return None if held_call(board, action) is not None else f"no such {_waiting(action)} waits"
+    # before a client connects, nobody can tell which connection id its name will stand for
+    known = action.client is None or "#" in action.client or board.life(action.client) is not None
+    return None if known else f"{action.client} has never been connected"
+
+
+def held_call(board: Board, action: OfRequest) -> Call | None:
+    """The first call on the link that the action means."""
+    phase = Phase.ANSWERED if isinstance(action, Reply) else Phase.SENT
+    meant = (
+        action if isinstance(action, Fault) else Fault(action.source, action.target, action.operation, action.client)
+    )
+    calls = board.link(action.source, action.target).calls
+    return next((call for call in calls if call.phase is phase and matches(meant, call.request)), None)
+
+
+def _waiting(action: OfRequest) -> str:
+    return "reply" if isinstance(action, Reply) else "request"

@@ -1,0 +1,109 @@
+"""A run in seasons: clients act and faults strike; then everything is healed, the clients keep still for as long as the
+protocol may need, and a checkpoint says that from here on all nodes are held to agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from distro_model.actions import Restart
+from distro_model.profiles import Profile
+from distro_model.simulation.agenda import Agenda, Chance
+from distro_model.simulation.clients import Clients
+from distro_model.simulation.cluster import SimulatedCluster, Watch
+from distro_model.simulation.faults import SimulatedFault, Situation
+
+SEASON_MS = (20_000, 60_000)
+BETWEEN_FAULTS_MS = (500, 10_000)
+STARTS_WITHIN_MS = 2000
+LOADED_WITHIN_MS = 1000
+PROGRESS_MS = 5000
+
+
+class Run:
+    """One run of a cluster. `faults`: those from which each season draws; `on_progress` hears of it now and then."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        clients: int,
+        faults: Sequence[SimulatedFault],
+        profile: Profile,
+        chance: Chance,
+        watch: Watch,
+        on_progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.checkpoints = 0
+        self._nodes, self._faults, self._profile, self._chance = nodes, faults, profile, chance
+        self._agenda = Agenda(chance)
+        self._cluster = SimulatedCluster(nodes, profile, self._agenda, watch)
+        self._clients = Clients(clients, self._cluster, self._agenda, chance)
+        self._on_progress = on_progress
+        self._begins_ms = STARTS_WITHIN_MS + profile.load_retry_ms + LOADED_WITHIN_MS
+
+    @property
+    def lived_ms(self) -> int:
+        """Since its nodes have loaded."""
+        return self._agenda.now_ms - self._begins_ms
+
+    def live(self, for_ms: int, is_enough: Callable[[], bool]) -> None:
+        """Until a checkpoint after so long, or when it is enough."""
+        self._start()
+        while self.lived_ms < for_ms and not is_enough():
+            season_ms = min(self._chance.randrange(*SEASON_MS), for_ms - self.lived_ms)
+            calm_ms = self._begin_season(self._agenda.now_ms + season_ms)
+            self._let_pass(season_ms)
+            self._cluster.heal()
+            self._let_pass(calm_ms)
+            self._cluster.checkpoint()
+            self.checkpoints += 1
+
+    def _start(self) -> None:
+        """All nodes, and nobody else yet: one that starts first finds nobody to load from, and tries again later.
+
+        A load that meets a client who just left brings it back until its lease ends, in `strict` too; so the calm after
+        a season would have to last as long as after a crash.
+        """
+        for node in self._nodes:
+            self._agenda.at(self._chance.randrange(STARTS_WITHIN_MS), self._cluster.perform, Restart(node))
+        self._agenda.run_until(self._begins_ms)
+
+    def _begin_season(self, end_ms: int) -> int:
+        """Plan what clients and faults will do, and say how long the calm must last that follows."""
+        self._clients.act_until(end_ms)
+        kinds = [fault for fault in self._faults if self._chance.random() < 0.5]
+        at_ms = self._agenda.now_ms
+        while kinds and (at_ms := at_ms + self._chance.randrange(*BETWEEN_FAULTS_MS)) < end_ms:
+            self._agenda.at(at_ms, self._strike, self._chance.choice(kinds))
+        lease = any(fault.outlived_by_lease for fault in kinds)
+        return calm_ms(self._profile, len(self._nodes), outlasting_leases=lease)
+
+    def _strike(self, fault: SimulatedFault) -> None:
+        situation = Situation(self._nodes, self._cluster.homes())
+        for after_ms, action in list(fault.plan(self._chance, situation)):
+            if after_ms:
+                self._agenda.at(self._agenda.now_ms + after_ms, self._cluster.perform, action)
+            else:
+                self._cluster.perform(action)
+
+    def _let_pass(self, ms: int) -> None:
+        end_ms = self._agenda.now_ms + ms
+        while self._agenda.now_ms < end_ms:
+            self._agenda.run_until(min(end_ms, self._agenda.now_ms + PROGRESS_MS))
+            self._on_progress()
+
+
+def calm_ms(profile: Profile, nodes: int, *, outlasting_leases: bool) -> int:
+    """How long a healed cluster needs at most until its nodes agree.
+
+    A request lost just now must time out; then the target must be UP again, which a report says that goes round; then
+    comes the retry, or a verify and its sync. After a crash the load may have to be repeated first, and what it brought
+    of clients that nobody owns any more stays for a lease from then on.
+    """
+    reported_ms = profile.report_first_ms + profile.report_interval_ms * nodes
+    retried_ms = profile.call_timeout_ms + reported_ms + profile.retry_delay_ms + profile.sync_delay_ms
+    mended_ms = retried_ms + 2 * profile.verify_interval_ms + 1000
+    if not outlasting_leases:
+        return mended_ms
+    loaded_ms = profile.load_timeout_ms * (nodes - 1) + profile.load_retry_ms
+    return mended_ms + loaded_ms + profile.lease_ms + profile.lease_check_ms
