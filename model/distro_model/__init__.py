@@ -8,7 +8,8 @@ One node
 
 With a clock
     `actions` what an environment can do; `clock/` what each action makes of a cluster, which timer is due when, and
-    every order within one instant; `possible` the set of states that agree with what was seen.
+    every order within one instant; `possible` the set of states that agree with what was seen; `simulation/` one order
+    that is drawn, with messages that take time.
 
 With choices instead of a clock
     `cluster/` what can happen in a cluster, each transition said once; `transitions` their names; `bounded/` who

@@ -5,8 +5,8 @@ A parameter is what an earlier step of the transition wrote, or a column of the 
 each client), the step happens once for each member. A step writes the fields of the NamedTuple that it returns; a list
 of those is a choice, None (or False) is its guard being false. `fitting.py` proves that names and types fit.
 
-Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock a plain function
-(`clock/executor.py`).
+Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock and a simulation
+a plain function (`clock/compiled.py`).
 """
 
 from __future__ import annotations
