@@ -3,9 +3,9 @@
 What a transition does is said in `cluster/`; clients, faults and time itself are actions (`distro_model.actions`),
 chosen by whoever drives it.
 
-`cluster` the state as a value, `start`, `apply`, `observe`; `environment` which actions make sense and what they do; `timers` what is due
-when, and in which orders; `board` the mutable columns on which it all happens, and what becomes of a request at once;
-`compiled` each statement as one plain function.
+`cluster` the state as a value, `start`, `apply`, `observe`; `environment` which actions make sense, and what they do;
+`timers` what is due when, and in which orders; `board` the mutable columns on which it all happens, and what becomes of
+a request at once; `compiled` each statement as one plain function.
 """
 
 from distro_model.clock.board import Plan, Traffic, matches
