@@ -11,5 +11,6 @@ What happens, a file for each family
     connection check; `links` that are cut, `half_open` ones that break silently; `members`; `operator` metadata;
     `accidents`.
 
-What is watched on the way is in `alarms`. Who chooses: a search (`bounded/`), a clock (`clock/`), chance (`simulation/`).
+What is watched on the way is in `alarms`. Who chooses: a search (`bounded/`), a clock (`clock/`), chance
+(`simulation/`).
 """
