@@ -35,7 +35,7 @@ def run_without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_table_says_what_the_package_metadata_says() -> None:
     declared = set()
     for requirement in requires("distrocheck") or []:
-        found = re.match(r"([\w-]+)[^;]*;.*extra == ['\"](explore|traces|spark|tls)['\"]", requirement)
+        found = re.match(r"([\w-]+)[^;]*;.*extra == ['\"](explore|report|traces|spark|tls)['\"]", requirement)
         if found and found[1] != "distrocheck":
             declared.add((found[1], found[2]))
     assert {module for module, _ in declared} == EXTRAS.keys()

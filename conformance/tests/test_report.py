@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from distro_conformance.findings import Finding, Judgement
-from distro_conformance.report import Failure, Report, Stage, write_report
-from distro_conformance.report.page import HISTORY, earlier_reports, page_of, sentence
+from distro_conformance.findings import Finding, Judged, Judgement
+from distro_conformance.mutation.kill import kill
+from distro_conformance.mutation.page import report_of
+from distro_conformance.report import Failure, Report, Stage, write_page, write_report
+from distro_conformance.report.history import HISTORY, earlier_reports
+from distro_conformance.report.page import Page, page_of, sentence
 from distro_conformance.verdict import Verdict
 from distro_traces.event import Kind
 from distro_traces.reading import read_run
+from distro_traces.windows import Windows
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 RECORDED = Path(__file__).parent / "data" / "real-cluster-2.2.4"
 PAGE_BYTES_MAX = 2_000_000
 
@@ -93,6 +95,25 @@ def test_the_run_is_drawn_around_its_first_bad_event(tmp_path: Path) -> None:
     assert section.picture.count('class="bad"') == 1
 
 
+def test_the_nodes_stand_side_by_side_and_the_one_that_differs_is_marked(tmp_path: Path) -> None:
+    with Windows(RECORDED) as run:
+        place = next(
+            number
+            for number, event in enumerate(run.at(0, run.total))
+            if event.kind is Kind.CLIENT_CHANGED and event.revision == 2
+        )
+        row = run.at(place, 1)[0]
+    found = replace(
+        diverged(), node=row.node, client=row.client, since=f"{row.kind} of {row.node} at 0 ms (seq {row.seq})"
+    )
+    (section,) = page_of(report(found, verdict=Verdict.VIOLATES), tmp_path).sections
+    by_node = {held.node: held for held in section.held}
+    assert by_node[row.node].owned
+    assert by_node[row.node].content == f"revision 2, content {row.digest}"
+    assert not by_node[row.node].differs
+    assert [held.differs for held in section.held].count(True) == 2
+
+
 def test_what_was_not_recorded_is_not_drawn(tmp_path: Path) -> None:
     (section,) = page_of(report(requirement(Judgement.VIOLATES), verdict=Verdict.VIOLATES), tmp_path).sections
     assert section.picture == ""
@@ -117,13 +138,28 @@ def test_earlier_reports_are_shown_and_a_spoiled_line_costs_its_mark_only(tmp_pa
     assert [each.verdict for each in earlier_reports(tmp_path)] == ["conforms", "violates"]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM, "these tests need Chromium on the path; on Debian: apt-get install chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+def test_what_the_model_met_is_merged_over_the_reports_of_a_folder(tmp_path: Path) -> None:
+    def covering(**taken: int) -> Page:
+        told = replace(
+            report(requirement(Judgement.CONFORMS), verdict=Verdict.CONFORMS), coverage={"transitions": taken}
+        )
+        found = page_of(told, tmp_path)
+        write_page(told, tmp_path / "report.html")
+        return found
+
+    covering(deliver=3, lose=0, crash=0)
+    (merged,) = covering(deliver=0, lose=2, crash=0).covered
+    assert (merged.here, merged.merged, merged.every, merged.reports) == (1, 2, 3, 2)
+    assert merged.missing == ("crash",)
+
+
+def test_a_kill_matrix_is_a_map_and_a_list_with_those_that_live_first(tmp_path: Path) -> None:
+    kills = (kill("B02", "model", ("INV-CONV",), 1.0, 5), kill("B24", "model", (), 2.0, None, "nothing breaks"))
+    write_page(report_of(Judged("model", None, kills, 3.0)), tmp_path / "mutants.html", score=0.5)
+    text = (tmp_path / "mutants.html").read_text()
+    assert text.index("B24: nothing breaks") < text.index("1 of 2 killed, by 1 checks")
+    assert "INV-CONV in 5 steps" in text
+    assert "50 of 100 killed" in page(tmp_path, requirement(Judgement.CONFORMS), verdict=Verdict.CONFORMS)
 
 
 @pytest.mark.slow

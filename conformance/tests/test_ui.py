@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note, Sequence
 from distro_conformance.diagrams.svg import svg
@@ -22,7 +21,6 @@ from distro_conformance.ui.walk import Setting, Standing, Walk
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 RELEASE = Setting("nacos-2.0.4")
 
 
@@ -140,15 +138,6 @@ def test_nobody_gets_in_without_the_token_or_under_a_foreign_name(
             return answer.status
 
     assert asyncio.run(ask()) == 403
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM, "these tests need Chromium on the path; on Debian: apt-get install chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

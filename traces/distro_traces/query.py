@@ -8,7 +8,8 @@ written them as Parquet below a folder of that name. Lines of recordings that ar
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,17 @@ class Table(NamedTuple):
 
 def query(sql: str, path: Path) -> Table:
     """The answer of `sql` over the traces at `path`. Raises QueryError and the TraceError family."""
+    with opened(path) as database:
+        try:
+            answer = database.execute(sql)
+            return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
+        except duckdb.Error as error:
+            raise QueryError(f"{str(error).splitlines()[0]}; views: events, runs, violations") from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory with the views over the traces at `path`. Raises the TraceError family."""
     found = list(headers_at(path))
     files = [file for _, files in found for file in files]
     with duckdb.connect(":memory:") as database:
@@ -46,27 +58,12 @@ def query(sql: str, path: Path) -> Table:
             "CREATE TABLE runs (run VARCHAR, profile VARCHAR, target VARCHAR, clock VARCHAR, nodes VARCHAR[], "
             "observed JSON, files VARCHAR[])"
         )
-        rows = [
-            (
-                h.run,
-                h.profile,
-                h.target,
-                h.clock,
-                list(h.nodes),
-                json.dumps(h.observed.to_json()),
-                list(map(str, files)),
-            )
-            for h, files in found
-        ]
+        rows = [_run_row(header, paths) for header, paths in found]
         database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         violations = sorted(path.rglob(f"{VIOLATIONS}*/*{parquet.SUFFIX}")) if path.is_dir() else []
         if violations:
             database.execute(f"CREATE VIEW violations AS SELECT * FROM read_parquet({_texts(violations)})")
-        try:
-            answer = database.execute(sql)
-            return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
-        except duckdb.Error as error:
-            raise QueryError(f"{str(error).splitlines()[0]}; views: events, runs, violations") from None
+        yield database
 
 
 def _run_row(header: Header, files: Sequence[Path]) -> tuple[object, ...]:

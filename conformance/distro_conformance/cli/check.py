@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import HtmlOption, JsonOption
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.cli.paths import readable
+from distro_conformance.cli.paths import readable, writable_file
 from distro_conformance.verdict import Verdict
 from distro_spark.java import require_java
 
@@ -35,10 +35,12 @@ def check(
     convergence: Annotated[
         bool, typer.Option("--convergence", help="Measure how long changes took to be everywhere.")
     ] = False,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """Evaluate the invariants over recorded traces: which node diverged, from when, after which message."""
     readable(path, "trace")
+    writable_file(html, "--html")
     require_java()
     # Spark is an extra, and heavy: only this verb and the gate load it.
     from distro_conformance.findings.traces import findings_of
@@ -56,10 +58,17 @@ def check(
         finally:
             session.stop()
     verdict, findings = Verdict(result.verdict), findings_of(result, str(path))
+    if html:
+        from distro_conformance.report import write_page
+        from distro_conformance.report.traces import report_of_check
+
+        write_page(report_of_check(result, findings, path), html)
     if json:
         print_json("check", {**result.to_json(), "findings": [finding.to_json() for finding in findings]})
     else:
         _print(result)
+        if html:
+            say(f"Page: {html}")
         row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s", width=14)
     raise typer.Exit(verdict.exit_code)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +21,7 @@ from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import VACUOUS, Counterexample, Engine
 from distro_model.search.results import Limits, Progress, Search, Watch
-from distro_model.search.system import NO_GUARD, System
+from distro_model.search.system import System
 
 GIB = 1 << 30
 SPARK = "spark"
@@ -168,8 +167,8 @@ def _document(found: Explored) -> dict[str, object]:
             for result in (found.result(finding),)
         ],
         "findings": [finding.to_json() for finding in found.findings],
-        "coverage": dict(_coverage(found)),
-        "guards": _guards(found),
+        "coverage": dict(found.taken),
+        "guards": found.guards,
         "never_taken": _never_taken(found),
         "scenarios": {name: _text(scenario) for name, scenario in found.scenarios.items()},
     }
@@ -188,7 +187,7 @@ def _print(found: Explored) -> None:
         if counterexample is not None:
             say(f"\n{counterexample}\n\n{_text(found.scenarios[finding.about]).rstrip()}")
     search = found.exploration.search
-    say("\ntransitions taken: " + ", ".join(f"{kind} {count}" for kind, count in _coverage(found).most_common()))
+    say("\ntransitions taken: " + ", ".join(f"{kind} {count}" for kind, count in found.taken.most_common()))
     if never := _never_taken(found):
         say(f"never taken: {', '.join(never)}")
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
@@ -198,29 +197,9 @@ def _print(found: Explored) -> None:
     row(found.verdict, f"{found.profile}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})")
 
 
-def _coverage(found: Explored) -> Counter[str]:
-    """How often each kind of transition was taken, wherever it was."""
-    taken: Counter[str] = Counter()
-    for name, count in found.exploration.search.taken.items():
-        taken[found.exploration.kinds[name]] += count
-    return taken
-
-
-def _guards(found: Explored) -> dict[str, dict[str, int]]:
-    """Kind of transition -> guard -> how often it forbade one; a guard that never did is there with 0."""
-    refused = found.exploration.search.refused
-    guards: dict[str, Counter[str]] = {}
-    for chain in found.exploration.system.chains:
-        counts = guards.setdefault(chain.kind, Counter())
-        for lookup, count in zip(chain.lookups, refused[chain.name], strict=True):
-            if lookup.guard != NO_GUARD:
-                counts[lookup.guard] += count
-    return {kind: dict(counts) for kind, counts in guards.items()}
-
-
 def _never_taken(found: Explored) -> list[str]:
     """Kinds that the bounds allow for and that no state took; a guard that is always false is a mistake somewhere."""
-    return [kind for kind, count in _coverage(found).items() if not count]
+    return [kind for kind, count in found.taken.items() if not count]
 
 
 def _known(found: Explored, finding: Finding) -> str | None:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
         "duckdb": "traces",
+        "matplotlib": "report",
         "networkx": "explore",
         "numba": "explore",
         "numpy": "explore",

@@ -9,8 +9,9 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import HtmlOption, JsonOption
 from distro_conformance.cli.output import print_judged, progress, row, say
+from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding, Judgement
 
 mutants = typer.Typer(invoke_without_command=True)
@@ -31,10 +32,13 @@ def run(
         list[str] | None, typer.Option("--mutant", help="Only this one; may be given several times.")
     ] = None,
     max_seconds: Annotated[float | None, typer.Option(help="For each mutant.")] = None,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """The kill matrix: exit 0 when every mutant is killed, 1 when one lives."""
     from distro_conformance.mutation.matrix import run_mutants
+
+    writable_file(html, "--html")
 
     def told(finding: Finding) -> None:
         word = _WORDS.get(finding.judgement, finding.judgement)
@@ -44,6 +48,11 @@ def run(
 
     with progress() as on_progress:
         judged = run_mutants(level, mutant or (), max_seconds, told)
+    if html:
+        from distro_conformance.mutation.page import report_of
+        from distro_conformance.report import write_page
+
+        write_page(report_of(judged), html, score=judged.figures["score"])
     if json:
         rows = [
             {
@@ -59,6 +68,8 @@ def run(
         ]
         print_judged("mutants run", judged, mutants=rows)
     else:
+        if html:
+            say(f"Page: {html}")
         seconds = [each.seconds for each in judged.findings]
         longest, middle, score = max(seconds), median(seconds), judged.figures["score"]
         say(f"\n{score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s")

@@ -37,6 +37,8 @@ def chosen_seed(seed: int | None) -> int:
     return secrets.randbelow(_SEEDS) if seed is None else seed
 
 
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
+
 RequirementOption = Annotated[
     list[str] | None, typer.Option("--requirement", help="Only this one; may be given several times.")
 ]

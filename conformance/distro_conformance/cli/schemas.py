@@ -147,6 +147,7 @@ _GATE = fields(
     failures=many(fields(title=TEXT, scenario=TEXT, replay=TEXT, pytest=TEXT)),
     convergence=by_name(maybe(NUMBER)),
     changes=many(fields(node=TEXT, what=TEXT, ms=maybe(COUNT), last=TEXT)),
+    coverage=by_name(by_name(COUNT)),
     traces=TEXT,
     report=TEXT,
 )

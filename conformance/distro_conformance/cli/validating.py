@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import HtmlOption, JsonOption
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.cli.paths import readable
+from distro_conformance.cli.paths import readable, writable_file
 from distro_conformance.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def validate(
     trace: Annotated[Path, typer.Argument(help="A trace (NDJSON or Parquet), or a directory.")],
     run: Annotated[str | None, typer.Option(help="Which run, where there are several.")] = None,
     profile: Annotated[str | None, typer.Option(help="Whose behaviour is expected; else that of the trace.")] = None,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """Hold every row of a trace against the model: accepted, or the first row that no transition explains."""
@@ -30,6 +31,7 @@ def validate(
     from distro_spark.validation.validate import validate as run_validation
     from distro_traces.reading import read_run
 
+    writable_file(html, "--html")
     found = read_run(readable(trace, "trace"), run)
     rules = profile_named(profile or found.header.profile)
     with progress() as on_progress:
@@ -38,6 +40,11 @@ def validate(
     verdict = Verdict.CONFORMS if judged.accepted else Verdict.VIOLATES
     if judged.accepted and (judged.undecided or found.rejected or found.cut):
         verdict = Verdict.INCONCLUSIVE
+    if html:
+        from distro_conformance.report import write_page
+        from distro_conformance.report.traces import report_of_validation
+
+        write_page(report_of_validation(judged, verdict, found.header, rules.name, trace), html)
     if json:
         document = {
             "accepted": judged.accepted,
@@ -52,6 +59,8 @@ def validate(
         print_json("validate", document)
     else:
         _print(judged.rejection)
+        if html:
+            say(f"Page: {html}")
         row(
             verdict,
             f"{judged.events} rows of {found.header.run}, {judged.undecided} not decided, {judged.seconds:.1f} s",

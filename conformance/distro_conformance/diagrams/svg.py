@@ -11,7 +11,7 @@ from html import escape
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 
-COLUMN, MARGIN, HEAD, ROW, REPLY = 190, 95, 44, 34, 15
+COLUMN, MARGIN, HEAD, ROW, REPLY = 190, 125, 44, 34, 15
 LETTER = 6.3
 """Width of a letter of the labels, which are 11 px and of one width each."""
 

@@ -63,6 +63,7 @@ def run_gate(
         failures=tuple(failure for result in results for failure in result.failures),
         convergence={name: value for result in results for name, value in result.convergence.items()},
         changes=tuple(change for result in results for change in result.changes),
+        coverage=next((result.coverage for result in results if result.coverage), {}),
         traces=str(traces),
     )
 

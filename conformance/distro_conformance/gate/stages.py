@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ class StageResult:
     failures: tuple[Failure, ...] = ()
     convergence: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
+    coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def explore_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
@@ -69,7 +71,18 @@ def explore_stage(options: GateOptions, profile: str, on_progress: OnProgress) -
         if finding.violates
         for failure in _counterexample(options, search, finding.about)
     ]
-    return StageResult(stage, findings, tuple(failures))
+    return StageResult(stage, findings, tuple(failures), coverage=_coverage(searches))
+
+
+def _coverage(searches: Iterable[Explored]) -> Mapping[str, Mapping[str, int]]:
+    """How often each kind of transition was taken, and how often each of its guards forbade one."""
+    taken: Counter[str] = Counter()
+    guards: Counter[str] = Counter()
+    for search in searches:
+        taken.update(search.taken)
+        for kind, counts in search.guards.items():
+            guards.update({f"{kind}: {guard}": count for guard, count in counts.items()})
+    return {"transitions": taken, "guards": guards}
 
 
 def _counterexample(options: GateOptions, search: Explored, name: str) -> list[Failure]:

@@ -9,7 +9,7 @@
 | `summary.md` | a pull request, and `GITHUB_STEP_SUMMARY` |
 """
 
-from distro_conformance.report.document import Failure, InvariantRow, Report, Stage
-from distro_conformance.report.write import write_report
+from distro_conformance.report.document import Chart, Failure, InvariantRow, Report, Stage
+from distro_conformance.report.write import write_page, write_report
 
-__all__ = ["Failure", "InvariantRow", "Report", "Stage", "write_report"]
+__all__ = ["Chart", "Failure", "InvariantRow", "Report", "Stage", "write_page", "write_report"]

@@ -51,14 +51,26 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture that a verb brings along: an SVG element, and how to read it."""
+
+    title: str
+    svg: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole run of the gate. `scope` says in one sentence what ran on the target and what beside it."""
+    """A whole run of the gate, or of another verb that has a page.
+
+    `scope` says in one sentence what ran on the target and what beside it.
+    """
 
     target: str
     profile: str
-    mutant: str | None
-    budget: str
-    seed: int
+    mutant: str | None = None
+    budget: str = ""
+    seed: int | None = None
     scope: str
     verdict: Verdict
     seconds: float
@@ -68,6 +80,9 @@ class Report:
     convergence: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
     """The real cluster's changes with the time until every other node had them."""
+    coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of the model: "transitions" by kind, how often taken; "guards", how often each forbade one."""
+    charts: tuple[Chart, ...] = ()
     traces: str = ""
     origin: Mapping[str, str] = field(default_factory=origin)
     """Version and command line of the tool, and the date."""
@@ -75,6 +90,11 @@ class Report:
     @property
     def requirements(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.by == "node")
+
+    @property
+    def kills(self) -> tuple[Finding, ...]:
+        """Mutants that were put to the test."""
+        return tuple(finding for finding in self.findings if finding.by == "mutant")
 
     @property
     def invariants(self) -> tuple[InvariantRow, ...]:
@@ -126,7 +146,7 @@ class Report:
     @property
     def headline(self) -> str:
         """`nacos:2.2.4: 12 met, 10 fail as known, 0 not judged`, of the requirements."""
-        return f"{self.target}: {headline(self.requirements)}"
+        return f"{self.target}: {headline(self.requirements or self.findings)}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -146,6 +166,7 @@ class Report:
             "failures": [asdict(failure) for failure in self.failures],
             "convergence": dict(self.convergence),
             "changes": [dict(change) for change in self.changes],
+            "coverage": {name: dict(counts) for name, counts in self.coverage.items()},
             "traces": self.traces,
         }
 

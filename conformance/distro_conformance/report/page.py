@@ -1,31 +1,47 @@
 """What the page shows beyond the report's own values: the first sentence, a picture of each finding, how long it took.
 
 The page is for whoever opens it next: what failed, where, since when and after which message stands above everything,
-then each finding with the run drawn around its first bad event. All of it is derived from the report and the traces
-beside it; a finding without a recorded run has no picture, and nothing is drawn that was not recorded.
+then each finding with the run drawn around its first bad event and with what the nodes held then. All of it is derived
+from the report, the traces beside it and the reports before it; a finding without a recorded run has no picture, and
+nothing is drawn that was not recorded. A trace of a million rows is read through windows, so the page stays small.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from distro_conformance.diagrams.histogram import histogram
+from distro_conformance.diagrams import charts
 from distro_conformance.diagrams.svg import svg
-from distro_conformance.diagrams.trace import Reference, sequence_of_client
+from distro_conformance.diagrams.trace import sequence_of_client
 from distro_conformance.findings import Finding, Judgement
-from distro_conformance.report.document import Failure, Report
+from distro_conformance.report.document import Chart, Failure, Report
+from distro_conformance.report.history import Covered, Earlier, covered_by, earlier_reports
+
+if TYPE_CHECKING:
+    from distro_traces.windows import Windows
 
 FINDINGS_DRAWN_MAX = 20
 SLOWEST_SHOWN = 5
-HISTORY = "history.ndjson"
-HISTORY_SHOWN = 30
-_REFERENCE = re.compile(r" of (\S+) at -?\d+ ms \(seq (\d+)\)")
+ROWS_AROUND = 60
+BUSY_PARTS = 120
+_REFERENCE = re.compile(r" of (\S+) at (-?\d+) ms \(seq (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a node holds of the finding's client when it is first wrong; `differs` from what its owner holds."""
+
+    node: str
+    owned: bool
+    content: str
+    differs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +49,8 @@ class Section:
     """One finding; `picture` is empty where no run was recorded."""
 
     finding: Finding
-    picture: Markup
+    picture: str = ""
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +60,14 @@ class FailedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
-    """A report that was written into the same directory before."""
-
-    date: str
-    verdict: str
-    headline: str
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     report: Report
     sections: tuple[Section, ...]
     failed_runs: tuple[FailedRun, ...]
-    times: Markup
+    charts: tuple[Chart, ...]
     slowest: tuple[Mapping[str, object], ...]
     earlier: tuple[Earlier, ...]
+    covered: tuple[Covered, ...]
 
     @property
     def areas(self) -> tuple[str, ...]:
@@ -69,18 +78,37 @@ class Page:
     def judgements(self) -> tuple[str, ...]:
         return tuple(judgement.value for judgement in Judgement)
 
+    @property
+    def score(self) -> Earlier | None:
+        """The last kill matrix that was written into this directory."""
+        return next((each for each in reversed(self.earlier) if each.score is not None), None)
+
 
 def page_of(report: Report, directory: Path) -> Page:
     """`directory` is where the report goes, and where its traces are."""
+    earlier = earlier_reports(directory)
     changes = [change for change in report.changes if change.get("ms") is not None]
     slowest = sorted(changes, key=_ms, reverse=True)[:SLOWEST_SHOWN]
-    times = histogram([_ms(change) for change in changes], unit="ms", title="How long a change took to be everywhere")
-    sections = tuple(
-        Section(finding, _picture_of(finding, report.traces) if number < FINDINGS_DRAWN_MAX else Markup())
-        for number, finding in enumerate(report.news)
+    with Recordings(report.traces) as recordings:
+        drawn = [recordings.section(finding) for finding in report.news[:FINDINGS_DRAWN_MAX]]
+        busy = recordings.busy(report)
+    sections = (*drawn, *(Section(finding) for finding in report.news[FINDINGS_DRAWN_MAX:]))
+    times = charts.histogram([_ms(change) for change in changes], unit="ms", title="How long a change took")
+    pictures = (
+        *report.charts,
+        Chart("When the nodes were busy", busy, "Darker: more rows of the trace. Red: where something was found."),
+        Chart("How long each change took to be everywhere", times),
+        Chart("Violations in the reports of this folder", _trend(earlier, report)),
     )
-    failed = tuple(FailedRun(failure, _picture(failure.recording)) for failure in report.failures)
-    return Page(report, sections, failed, Markup(times), tuple(slowest), earlier_reports(directory))
+    return Page(
+        report,
+        tuple(sections),
+        tuple(FailedRun(failure, _run(failure.recording)) for failure in report.failures),
+        tuple(chart for chart in pictures if chart.svg),
+        tuple(slowest),
+        earlier,
+        covered_by(report, earlier),
+    )
 
 
 def area_of(finding: Finding) -> str:
@@ -105,26 +133,12 @@ def on_each_target(replay: str) -> str:
     return "\n".join(f"{command} --target {target}" for target in ("model", "embedded", "nacos:2.2.4"))
 
 
-def remember(report: Report, directory: Path) -> None:
-    """Add this report to those of the directory, so that the next one can show how it went before."""
-    line = {"date": report.origin["date"], "verdict": report.verdict.value, "headline": report.headline}
-    with (directory / HISTORY).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-
-
-def earlier_reports(directory: Path) -> tuple[Earlier, ...]:
-    """The last ones, oldest first. A line that is cut or foreign is passed over: it costs a mark, never the report."""
-    path = directory / HISTORY
-    if not path.is_file():
-        return ()
-    found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-HISTORY_SHOWN:]:
-        try:
-            values = json.loads(line)
-            found.append(Earlier(values["date"], values["verdict"], values["headline"]))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return tuple(found)
+def _trend(earlier: tuple[Earlier, ...], report: Report) -> str:
+    counts = {each.date: float(each.violations) for each in earlier if each.violations is not None}
+    if not counts:
+        return ""
+    counts[f"{report.origin['date']} (this one)"] = float(sum(finding.times for finding in report.news))
+    return charts.bars(counts, title="Violations", bad=[name for name, count in counts.items() if count])
 
 
 def _ms(change: Mapping[str, object]) -> int:
@@ -132,23 +146,83 @@ def _ms(change: Mapping[str, object]) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _picture_of(finding: Finding, traces: str) -> Markup:
-    """The client's story from the recorded run, around the first bad event."""
-    if not (finding.run and finding.client):
-        return Markup()
-    named = _REFERENCE.search(finding.since or "")
-    return _picture(traces, finding.run, finding.client, (named[1], int(named[2])) if named else None)
+class Recordings:
+    """The traces of a report, each run opened once and only when a finding asks for it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._open = ExitStack()
+        self._runs: dict[str | None, Windows | None] = {}
+
+    def __enter__(self) -> Recordings:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def run(self, name: str | None) -> Windows | None:
+        """None where nothing was recorded, or where it cannot be read: the page is about more than this run."""
+        if name not in self._runs:
+            self._runs[name] = self._opened(name)
+        return self._runs[name]
+
+    def _opened(self, name: str | None) -> Windows | None:
+        if not self._path:
+            return None
+        from distro_traces.errors import TraceError  # noqa: PLC0415 - DuckDB is an extra
+        from distro_traces.windows import Windows  # noqa: PLC0415
+
+        try:
+            return self._open.enter_context(Windows(Path(self._path), name))
+        except (OSError, TraceError):
+            return None
+
+    def section(self, finding: Finding) -> Section:
+        """The client's story around the first bad event, and who holds what of it then."""
+        run = self.run(finding.run) if finding.run and finding.client else None
+        if run is None or finding.client is None:
+            return Section(finding)
+        named = _REFERENCE.search(finding.since or "")
+        bad = (named[1], int(named[3])) if named else None
+        place = run.place_of(*bad) if bad else None
+        events = run.of_client(finding.client, run.total if place is None else place, ROWS_AROUND)
+        held = () if place is None else _held(run, finding.client, place)
+        return Section(finding, Markup(svg(sequence_of_client(events, finding.client, bad))), held)
+
+    def busy(self, report: Report) -> str:
+        """Of the run of the first finding, or of the only one."""
+        found = [each for each in report.news if each.run]
+        run = self.run(found[0].run if found else None)
+        if run is None or (not found and len(run.runs) > 1):
+            return ""
+        when, counts = run.busy(BUSY_PARTS)
+        of_run = (_REFERENCE.search(each.since or "") for each in found if each.run == run.run)
+        marks = [int(named[2]) for named in of_run if named]
+        return charts.busy(when, counts, marks, title=f"{run.total:,} rows of {run.run}")
 
 
-def _picture(path: str, run: str | None = None, client: str | None = None, bad: Reference | None = None) -> Markup:
-    """Nothing where nothing was recorded, or where it cannot be read: the page is about more than this run."""
+def _held(run: Windows, client: str, place: int) -> tuple[Held, ...]:
+    rows = {node: clients.get(client) for node, clients in run.held_at(place).items()}
+    owner = next((row for row in rows.values() if row is not None and row.owned), None)
+    return tuple(
+        Held(
+            node,
+            owned=row is not None and bool(row.owned),
+            content="nothing" if row is None else f"revision {row.revision}, content {row.digest}",
+            differs=owner is not None and (row is None or row.digest != owner.digest),
+        )
+        for node, row in rows.items()
+    )
+
+
+def _run(path: str) -> Markup:
+    """The end of a small recording, all of its clients."""
     if not path:
         return Markup()
     from distro_traces.errors import TraceError  # noqa: PLC0415 - Parquet is an extra
     from distro_traces.reading import read_run  # noqa: PLC0415
 
     try:
-        events = read_run(Path(path), run).events
+        return Markup(svg(sequence_of_client(read_run(Path(path)).events, None)))
     except (OSError, TraceError):
         return Markup()
-    return Markup(svg(sequence_of_client(events, client, bad)))

@@ -14,8 +14,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from distro_conformance.report.document import Report
+from distro_conformance.report.history import remember
 from distro_conformance.report.junit import junit_xml
-from distro_conformance.report.page import area_of, on_each_target, page_of, remember, sentence
+from distro_conformance.report.page import area_of, on_each_target, page_of, sentence
 from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
@@ -31,12 +32,18 @@ def write_report(report: Report, directory: Path, *, schema: str) -> Path:
     _write(directory / "junit.xml", junit_xml(report))
     _write(directory / "report.sarif", sarif_text(report))
     _write(directory / "summary.md", summary)
-    _write(page, _render("report.html.j2", report, page=page_of(report, directory)))
-    remember(report, directory)
+    write_page(report, page)
     if step_summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(step_summary).open("a", encoding="utf-8") as file:
             file.write(summary)
     return page
+
+
+def write_page(report: Report, page: Path, *, score: float | None = None) -> None:
+    """The page alone. `score`: that of a kill matrix, which later pages beside this one show."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    _write(page, _render("report.html.j2", report, page=page_of(report, page.parent)))
+    remember(report, page, score)
 
 
 def _render(template: str, report: Report, **more: object) -> str:

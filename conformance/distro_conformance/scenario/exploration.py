@@ -7,6 +7,7 @@ is known to break is told from what nobody knew.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
@@ -24,7 +25,7 @@ from distro_model.properties import PROPERTIES, property_named
 from distro_model.search.automatic import search_automatically
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits, Progress, Search, Watch
-from distro_model.search.system import System
+from distro_model.search.system import NO_GUARD, System
 from distro_model.timing import TimedRun, as_timed
 
 
@@ -87,6 +88,26 @@ class Explored:
     @property
     def verdict(self) -> Verdict:
         return verdict_of(self.findings)
+
+    @property
+    def taken(self) -> Counter[str]:
+        """How often each kind of transition was taken, wherever it was; one that was not is there with 0."""
+        taken: Counter[str] = Counter()
+        for name, count in self.exploration.search.taken.items():
+            taken[self.exploration.kinds[name]] += count
+        return taken
+
+    @property
+    def guards(self) -> dict[str, dict[str, int]]:
+        """Kind of transition -> guard -> how often it forbade one; a guard that never did is there with 0."""
+        refused = self.exploration.search.refused
+        guards: dict[str, Counter[str]] = {}
+        for chain in self.exploration.system.chains:
+            counts = guards.setdefault(chain.kind, Counter())
+            for lookup, count in zip(chain.lookups, refused[chain.name], strict=True):
+                if lookup.guard != NO_GUARD:
+                    counts[lookup.guard] += count
+        return {kind: dict(counts) for kind, counts in guards.items()}
 
     def result(self, finding: Finding) -> Result:
         return next(result for result in self.exploration.results if result.name == finding.about)
