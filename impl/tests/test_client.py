@@ -17,7 +17,7 @@ from distro_impl.naming.client import (
     Service,
     read_sync_data,
 )
-from distro_impl.naming.service_info import hosts_of, published_instance, service_info
+from distro_impl.naming.service_info import hosts_of, merged, published_instance, service_info, shown
 from distro_impl.remote.payloads import Instance
 from distro_protos import Json
 
@@ -26,7 +26,8 @@ ONE, OTHER = PublishedInstance("10.0.0.1", 80), PublishedInstance("10.0.0.1", 81
 
 
 def hosts_seen(*published: PublishedInstance, clusters: str = "", healthy_only: bool = False) -> list[Json]:
-    info = service_info(WEB, hosts_of(WEB, published), clusters=clusters, healthy_only=healthy_only, last_ref_time=1)
+    chosen = shown(merged(published), clusters=clusters, healthy_only=healthy_only)
+    info = service_info(WEB, hosts_of(WEB, chosen), clusters=clusters, last_ref_time=1)
     hosts: list[Json] = info["hosts"]
     return hosts
 

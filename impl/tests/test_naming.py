@@ -12,6 +12,7 @@ from distro_impl import PROFILES, Profile, VirtualClock
 from distro_impl.naming.client import Service
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.remote.payloads import Instance
+from distro_protos import read_json, without_nulls, write_json
 
 pytestmark = pytest.mark.wire
 
@@ -92,6 +93,31 @@ async def test_times_do_not_run_ahead_however_often_somebody_asks(lab: Lab) -> N
         assert storage.info(known)["lastRefTime"] - run.clock.now_ms() <= 2
         assert storage.info(unknown)["lastRefTime"] == run.clock.now_ms()
     assert run.clock.unique_ms() - run.clock.now_ms() < 10
+
+
+async def test_what_is_written_once_for_everybody_is_what_the_view_holds(lab: Lab) -> None:
+    """Lists that are asked for without a filter are copied from what was written before."""
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    storage = run.cluster.nodes[0].parts.naming.storage
+    instances = ({"metadata": {"a": "null", "b": None}}, {"enabled": False}, {"healthy": False})
+    for port, instance in enumerate(instances):
+        await client.register("web", port, **instance)
+        for _ in range(2):
+            written = read_json(write_json(storage.written_info(WEB)))
+            assert written == without_nulls(storage.info(WEB))
+            assert len(written["hosts"]) == storage.count(WEB)
+
+
+async def test_a_name_that_utf_8_cannot_hold_is_written_beside_a_written_list(lab: Lab) -> None:
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    written = run.cluster.nodes[0].parts.naming.storage.written_info(WEB)
+    assert len(written["hosts"]) > len("[]")
+    told = read_json(write_json({"name": "\ud83d", "serviceInfo": written}))
+    assert told["name"] == "?"
+    assert [host["port"] for host in told["serviceInfo"]["hosts"]] == [80]
 
 
 async def test_a_subscriber_is_told_when_the_last_publisher_leaves(lab: Lab) -> None:

@@ -16,6 +16,7 @@ from distro_protos.envelope import (
     encode,
     merged_headers,
     read_json,
+    without_nulls,
     write_json,
 )
 from distro_protos.nacos_pb2 import Metadata, Payload
@@ -37,5 +38,6 @@ __all__ = [
     "encode",
     "merged_headers",
     "read_json",
+    "without_nulls",
     "write_json",
 ]

@@ -33,7 +33,14 @@ def _refused(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refused)
 _WRITER = msgspec.json.Encoder(enc_hook=dict)
 """Fast; `dict` is for mappings of other kinds. What it refuses, the standard library writes."""
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=dict)
+
+
+def _plain(value: Any) -> Any:
+    """What the standard library does not know: mappings of other kinds, and JSON that is written already."""
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else dict(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_plain)
 
 
 class UnreadableBodyError(ValueError):
@@ -73,7 +80,7 @@ def read_json(text: bytes) -> Any:
         return _DECODER.decode(str(text, "utf-8"))
 
 
-def write_json(value: Mapping[str, Any]) -> bytes:
+def write_json(value: Mapping[str, Any] | list[Any]) -> bytes:
     """Compact JSON in UTF-8.
 
     Half of a surrogate pair, which JSON can escape and UTF-8 cannot hold, becomes a question mark as in Java.
@@ -90,7 +97,7 @@ def encode(
     """Put a JSON body into an envelope. Fields that are None are left out, as Nacos' writer does."""
     written = write_json(body)
     if b"null" in written:  # seldom: writing twice then costs less than looking for nulls each time
-        written = write_json(_without_nulls(body))
+        written = write_json(without_nulls(body))
     payload = Payload()  # filled field by field, which costs a tenth of handing the fields to the constructors
     metadata = payload.metadata
     metadata.type, metadata.client_ip = type_name, client_ip
@@ -146,11 +153,12 @@ def _header_texts(headers: object) -> dict[str, str]:
     return texts
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """Without fields that are None, at any depth, as Nacos' writer leaves them out."""
     if isinstance(value, str | int):  # nearly all there is; the test below is slow
         return value
     if isinstance(value, Mapping):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_without_nulls(item) for item in value]
+        return [without_nulls(item) for item in value]
     return value

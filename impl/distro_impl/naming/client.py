@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, NamedTuple
 
 from distro_impl.jackson import JAVA_INT_MAX, JAVA_INT_MIN, Fields, Int, convert
@@ -52,6 +53,12 @@ class PublishedInstance:
     healthy: bool = True
     cluster: str = DEFAULT_CLUSTER
     extend_datum: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def kept(cls, ip: str, port: int, cluster: str, datum: Mapping[str, Any], *, healthy: bool) -> PublishedInstance:
+        """With texts that are kept once, however many instances have them."""
+        shared = {intern(key): intern(value) if type(value) is str else value for key, value in datum.items()}
+        return cls(intern(ip), port, healthy, intern(cluster), shared)
 
     @property
     def instances(self) -> tuple[PublishedInstance, ...]:
@@ -190,7 +197,8 @@ class _InstancePublishInfo(Fields):
     cluster: str | None = None
 
     def read(self) -> PublishedInstance:
-        return PublishedInstance(self.ip, self.port, self.healthy, self.cluster or DEFAULT_CLUSTER, self.extend_datum)
+        cluster = self.cluster or DEFAULT_CLUSTER
+        return PublishedInstance.kept(self.ip, self.port, cluster, self.extend_datum, healthy=self.healthy)
 
 
 class _Batch(Fields):

@@ -254,7 +254,8 @@ class ClientManager:
     def _keep(self, client: Client, changes: Mapping[Service, Published | None]) -> None:
         """All of it is done before anybody hears of any of it. None: the service is left."""
         now_ms = self._clock.now_ms()
-        for service, published in changes.items():
+        for named, published in changes.items():
+            service = self._services.one(named)
             if published is None:
                 client.publishers.pop(service, None)
                 _discard(self._publishers, service, client)

@@ -108,12 +108,13 @@ class NamingHandlers:
                 self._clients.subscribe(client, service, clusters or "")
             else:
                 self._clients.unsubscribe(client, service)
-        info = self._storage.info(service, clusters=clusters)
+        info = self._storage.written_info(service, clusters=clusters)
         return "SubscribeServiceResponse", success(message="success", serviceInfo=info)
 
     def query(self, request: Request) -> Reply:
         body: ServiceQueryRequest = request.body
-        info = self._storage.info(_service(body), clusters=body.cluster or "", healthy_only=body.healthy_only)
+        service, healthy_only = _service(body), body.healthy_only
+        info = self._storage.written_info(service, clusters=body.cluster or "", healthy_only=healthy_only)
         return "QueryServiceResponse", success(serviceInfo=info)
 
     def list_services(self, request: Request) -> Reply:

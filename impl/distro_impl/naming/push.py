@@ -90,15 +90,16 @@ class PushService:
         clusters = client.subscribers.get(service)
         if clusters is None:
             return
-        info, began_ms = self._storage.info(service, clusters=clusters), self._clock.now_ms()
+        hosts, began_ms = self._storage.count(service, clusters=clusters), self._clock.now_ms()
         if is_ip_port(client.id):
-            grouped = {**info, "name": service.grouped_name}
+            grouped = {**self._storage.info(service, clusters=clusters), "name": service.grouped_name}
             del grouped["groupName"]
             is_acknowledged, ip = await self._udp.push(client.id, grouped), client.id
         else:
             connection = self._connections.get(client.id)
             if connection is None:
                 return
+            info = self._storage.written_info(service, clusters=clusters)
             body, ip = {"serviceInfo": info, "module": "naming"}, connection.meta.client_ip
             timeout_ms = self._profile.push_timeout_ms
             is_acknowledged = await self._connections.push(connection, NOTIFY_SUBSCRIBER, body, timeout_ms)
@@ -107,7 +108,6 @@ class PushService:
         self._record.pushed(acknowledged=is_acknowledged)
         took_ms = self._clock.now_ms() - began_ms
         if is_acknowledged:
-            hosts = len(info["hosts"])
             self._log.pushed(service, ip, hosts=hosts, took_ms=took_ms, now_ms=self._clock.now_ms(), to_all=to_all)
         else:
             self._log.push_failed(service, ip, took_ms)

@@ -9,8 +9,10 @@ with metadata stored by Raft, which this node does not have. Source: docs/protoc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from msgspec import Raw
 
 from distro_impl.naming.client import DEFAULT_CLUSTER, MAX_ID_LENGTH, PublishedInstance, Service
 from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
@@ -68,7 +70,7 @@ def published_instance(instance: Instance, instance_id: str | None) -> Published
     if not instance.enabled:
         extend_datum[ENABLED] = False
     cluster = instance.cluster_name or DEFAULT_CLUSTER
-    return PublishedInstance(ip, instance.port or 0, instance.healthy, cluster, extend_datum)
+    return PublishedInstance.kept(ip, instance.port or 0, cluster, extend_datum, healthy=instance.healthy)
 
 
 def published_with_id(instance: Instance, service: Service, ids: InstanceIdGenerator) -> PublishedInstance:
@@ -87,28 +89,45 @@ def is_enabled(datum: Mapping[str, Any]) -> bool:
     return datum.get(ENABLED, True) is not False
 
 
-def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[Json]:
-    """`Instance` of each, disabled ones too. What several clients publish alike, field by field, is one host."""
-    return [_instance(service, instance) for instance in _merged(published)]
+def merged(published: Iterable[PublishedInstance]) -> tuple[PublishedInstance, ...]:
+    """What several clients publish alike, field by field, is one host."""
+    seen: dict[tuple[str, int], list[PublishedInstance]] = {}
+    kept = []
+    for instance in published:
+        alike = seen.setdefault((instance.ip, instance.port), [])
+        if instance not in alike:
+            alike.append(instance)
+            kept.append(instance)
+    return tuple(kept)
 
 
-def service_info(
-    service: Service, hosts: Iterable[Json], *, clusters: str | None, healthy_only: bool, last_ref_time: int
-) -> Json:
-    """`ServiceInfo` with the enabled ones of the hosts in the wanted clusters (comma separated, "" for all)."""
+def shown(
+    published: Iterable[PublishedInstance], *, clusters: str | None = "", healthy_only: bool = False
+) -> list[PublishedInstance]:
+    """The enabled ones in the wanted clusters (comma separated, "" for all)."""
     wanted = set(clusters.split(",")) if clusters and clusters.strip() else set()
+    return [
+        instance
+        for instance in published
+        if is_enabled(instance.extend_datum)
+        and (instance.healthy or not healthy_only)
+        and (not wanted or instance.cluster in wanted)
+    ]
+
+
+def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[Json]:
+    """`Instance` of each."""
+    return [_instance(service, instance) for instance in published]
+
+
+def service_info(service: Service, hosts: list[Json] | Raw, *, clusters: str | None, last_ref_time: int) -> Json:
+    """`ServiceInfo`."""
     return {
         "name": service.name,
         "groupName": service.group,
         "clusters": clusters,
         "cacheMillis": CACHE_MILLIS,
-        "hosts": [
-            host
-            for host in hosts
-            if host["enabled"]
-            and (host["healthy"] or not healthy_only)
-            and (not wanted or host["clusterName"] in wanted)
-        ],
+        "hosts": hosts,
         "lastRefTime": last_ref_time,
         "checksum": "",
         "allIPs": False,
@@ -124,15 +143,6 @@ def heart_beat(metadata: Mapping[str, Any]) -> dict[str, int]:
 
 def _milliseconds(text: Any, default_ms: int) -> int:
     return int(text) if isinstance(text, str) and MILLISECONDS.fullmatch(text) else default_ms
-
-
-def _merged(published: Iterable[PublishedInstance]) -> Iterator[PublishedInstance]:
-    seen: dict[tuple[str, int], list[PublishedInstance]] = {}
-    for instance in published:
-        alike = seen.setdefault((instance.ip, instance.port), [])
-        if instance not in alike:
-            alike.append(instance)
-            yield instance
 
 
 def _instance(service: Service, instance: PublishedInstance) -> Json:

@@ -15,6 +15,7 @@ class ServiceManager:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed_ms: dict[Service, int] = {}
+        self._kept: dict[Service, Service] = {}
         self._revisions: dict[Service, int] = {}
 
     def __contains__(self, service: Service) -> bool:
@@ -23,6 +24,10 @@ class ServiceManager:
     def touch(self, service: Service) -> None:
         """Somebody registers in it."""
         self._changed_ms[service] = self._clock.now_ms()
+
+    def one(self, service: Service) -> Service:
+        """The one that is kept: thousands of clients would otherwise keep the same names, once each."""
+        return self._kept.setdefault(service, service)
 
     def changed(self, service: Service) -> None:
         """Its instances did."""
@@ -39,6 +44,7 @@ class ServiceManager:
 
     def remove(self, service: Service) -> None:
         del self._changed_ms[service]
+        self._kept.pop(service, None)
         self._revisions.pop(service, None)
 
     def services(self) -> list[Service]:
