@@ -46,7 +46,7 @@ FOUND_WITHIN_S = 60
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.0.4"])
+@pytest.mark.parametrize("profile", ["strict", "nacos-3.0.3", "nacos-2.2.4", "nacos-2.0.4"])
 def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
     result = hunt(HuntOptions(profile=profile, runs_max=10, seed=11))
     assert result.failure is None, result.failure

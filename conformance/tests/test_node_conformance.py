@@ -65,6 +65,12 @@ def test_what_a_release_did_not_promise_is_not_applicable() -> None:
     assert report.verdict is Verdict.CONFORMS
 
 
+def test_played_members_show_the_identity_that_a_release_asks_for() -> None:
+    report = run_node_conformance("embedded", "nacos-3.0.3", ["DISTRO-HOLDER-001", "DISTRO-VERIFY-002"])
+    judged = {finding.about: finding.judgement for finding in report.findings}
+    assert set(judged.values()) == {Judgement.CONFORMS}, judged
+
+
 def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago", "", lambda _: True)
     monkeypatch.setattr("distro_conformance.findings.known.KNOWN_FAILURES", (stale,))

@@ -152,7 +152,12 @@ async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[Play
 @asynccontextmanager
 async def _alone(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
     """The played member is none of the node's: it only speaks to it."""
-    peer = PlayedPeer(port_beside(target, higher=True), target.clock.now_ms, version=version_of(target.profile))
+    peer = PlayedPeer(
+        port_beside(target, higher=True),
+        target.clock.now_ms,
+        version=version_of(target.profile),
+        headers=target.member_headers,
+    )
     try:
         await target.start([], on_progress)
         await peer.dial(target.address)

@@ -17,6 +17,7 @@ from typing import Any
 
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
+from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.links import Link
@@ -216,7 +217,9 @@ class EmbeddedCluster(WiredCluster):
         return replace(profile, **UNKNOWN_TO_MODEL).acquainted()  # the model begins with members that are connected
 
     def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> NodeServer:
-        config = NodeConfig(port=port, members=members, profile=profile, serves_http=self._serves_http)
+        options = options_for(profile)
+        self._member_headers = headers_of(options)
+        config = NodeConfig(port=port, members=members, profile=profile, options=options, serves_http=self._serves_http)
         return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name), self._transport)
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:

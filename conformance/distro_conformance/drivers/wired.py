@@ -22,12 +22,13 @@ from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
+from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, TRANSPORT, Connection
 from distro_conformance.wire.links import Fate, Link
-from distro_conformance.wire.messages import distro_request, outcome_of, read_query, read_snapshot
+from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, outcome_of, read_query, read_snapshot
 from distro_impl.transport.transport import Transport
 from distro_model.actions import (
     Action,
@@ -59,12 +60,10 @@ from distro_model.actions import (
 )
 from distro_model.clock import View
 from distro_model.possible import Observation
-from distro_protos import Message, decode, encode
+from distro_protos import Message, Payload, decode, encode
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
 from distro_traces.ndjson import Recorder
-
-_SNAPSHOT = encode("DistroDataRequest", distro_request("SNAPSHOT"), client_ip="127.0.0.1")
 
 NOTICED_WITHIN_MS = 5_000
 """What a real server may take until it has noticed the end of a client's connection."""
@@ -135,6 +134,8 @@ class WiredCluster:
         self._services: dict[str, None] = {}  # those in which anybody ever registered, in order
         self._paused: set[str] = set()
         self._transport: Transport = TRANSPORT
+        self._member_headers: Mapping[str, str] = NO_HEADERS
+        """What whoever asks as a member puts into its requests."""
 
     # The contract
 
@@ -442,11 +443,13 @@ class WiredCluster:
     async def _probe(self, name: str) -> Connection:
         if name not in self._probes:
             address = with_offset(self.servers[name].address, CLUSTER_OFFSET)
-            self._probes[name] = await Connection.open(address, labels=CLUSTER_LABELS, transport=self._transport)
+            self._probes[name] = await Connection.open(
+                address, labels=CLUSTER_LABELS, transport=self._transport, headers=self._member_headers
+            )
         return self._probes[name]
 
     async def _observe(self, name: str) -> Mapping[str, View]:
-        payload = await (await self._probe(name)).call(_SNAPSHOT)
+        payload = await self._snapshot(name)
         answered, held = self._snapshots.get(name, (b"", {}))
         if payload.body.value == answered:
             return held
@@ -457,10 +460,14 @@ class WiredCluster:
         self._snapshots[name] = payload.body.value, held
         return held
 
+    async def _snapshot(self, name: str) -> Payload:
+        asked = encode(DISTRO_REQUEST, distro_request("SNAPSHOT"), headers=self._member_headers, client_ip="127.0.0.1")
+        return await (await self._probe(name)).call(asked)
+
     async def _replicas(self, name: str) -> tuple[Replica, ...]:
         """What the node holds, unnamed. Raises TargetError when it cannot be read."""
         try:
-            return await self._read(name, decode(await (await self._probe(name)).call(_SNAPSHOT)))
+            return await self._read(name, decode(await self._snapshot(name)))
         except grpc.aio.AioRpcError as error:
             raise TargetError(f"{name} cannot be read: {error.details()}; is the node up?") from error
 

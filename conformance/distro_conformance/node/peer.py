@@ -10,7 +10,7 @@ empty snapshot; `answer` changes the reply to an operation, for one client or fo
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -135,6 +135,8 @@ class PlayedPeer:
     port: int
     now_ms: Callable[[], int]
     version: str = "2.2.4"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """What it shows of itself with each request."""
     arrivals: list[Arrival] = field(default_factory=list)
     listeners: list[OnArrival] = field(default_factory=list)
     in_virtual_time: bool = False
@@ -187,7 +189,8 @@ class PlayedPeer:
     async def dial(self, node: str) -> None:
         """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
         self._node = node
-        self._to_node = await Connection.open(with_offset(node, CLUSTER_OFFSET), labels=CLUSTER_LABELS)
+        address = with_offset(node, CLUSTER_OFFSET)
+        self._to_node = await Connection.open(address, labels=CLUSTER_LABELS, headers=self.headers)
 
     async def hang_up(self) -> None:
         """Close what `dial` opened."""

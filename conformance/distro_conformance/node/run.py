@@ -107,7 +107,15 @@ async def played_members(target: Target, count: int, *, higher: bool = False) ->
         for _ in range(count):
             port = port_beside(target, higher, *(peer.port for peer in peers))
             is_virtual, version = target.clock.slack_ms == 0, version_of(target.profile)
-            peers.append(PlayedPeer(port, target.clock.now_ms, version=version, in_virtual_time=is_virtual))
+            peers.append(
+                PlayedPeer(
+                    port,
+                    target.clock.now_ms,
+                    version=version,
+                    headers=target.member_headers,
+                    in_virtual_time=is_virtual,
+                )
+            )
             await peers[-1].start()
         yield tuple(peers)
     finally:

@@ -7,10 +7,11 @@ the first instant that one of them waits for; so nobody misses anything, however
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
+from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
@@ -19,7 +20,7 @@ from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
 from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.mutants import with_mutant
-from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
+from distro_impl.options import NodeOptions
 from distro_impl.profiles import Profile, profile_named
 
 
@@ -123,6 +124,14 @@ class EmbeddedTarget:
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def member_headers(self) -> Mapping[str, str]:
+        return headers_of(self._node_options)
+
+    @property
+    def _node_options(self) -> NodeOptions:
+        return self._options or options_for(self._profile)
+
     lease_ms = None
 
     def fresh(self) -> Self:
@@ -137,8 +146,7 @@ class EmbeddedTarget:
     ) -> None:
         profile = self._profile.acquainted() if self._acquainted else self._profile
         members = (self.address, *other_members) if other_members or self._options is None else ()
-        options = self._options or DEFAULT_OPTIONS
-        config = NodeConfig(port=self._port, members=members, profile=profile, options=options)
+        config = NodeConfig(port=self._port, members=members, profile=profile, options=self._node_options)
         self._node = Node(config, clock=self.clock.virtual, links=self._links)
         try:
             await self._node.start()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from distro_conformance.release import Span
+from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import HOST
@@ -24,6 +25,7 @@ class NacosTarget:
     """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` takes the jars that are there."""
 
     kind = "nacos"
+    member_headers = NO_HEADERS
 
     def __init__(self, version_or_directory: str, profile: str | None) -> None:
         self.spec = f"nacos:{version_or_directory}"

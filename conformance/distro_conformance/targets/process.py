@@ -31,6 +31,7 @@ from typing import Any, Self
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.targets import jvm
+from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
 from distro_conformance.targets.target import OnProgress
@@ -210,6 +211,7 @@ class ProcessTarget:
     """`process:FILE.toml` or `process:COMMAND` as the node under test."""
 
     kind = "process"
+    member_headers = NO_HEADERS
 
     def __init__(self, text: str, profile: str | None) -> None:
         self.spec = f"process:{text}"

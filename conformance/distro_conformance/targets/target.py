@@ -6,7 +6,7 @@ whose clock counts. A kind of target is one file with a class and one entry in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self
 
 from distro_conformance.waiting import SharedClock
@@ -32,6 +32,11 @@ class Target(Protocol):
     @property
     def lease_ms(self) -> int | None:
         """How long a copy lives that nobody verifies, where the node was told another time than its default."""
+        ...
+
+    @property
+    def member_headers(self) -> Mapping[str, str]:
+        """What a member of its cluster puts into its requests: the identity, where the node asks for one."""
         ...
 
     def fresh(self) -> Self:

@@ -34,8 +34,11 @@ _STARTING = 300
 class Connection:
     """Use `await Connection.open(...)`. `id` is the connection id, which is also the client id in naming."""
 
-    def __init__(self, address: str, channel: Channel, on_push: OnPush | None) -> None:
+    def __init__(
+        self, address: str, channel: Channel, on_push: OnPush | None, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.address = address
+        self._headers = headers
         self.id = ""
         self.is_mute = False
         """Whether it hears what the server pushes without answering it."""
@@ -58,13 +61,15 @@ class Connection:
         on_push: OnPush | None = None,
         on_id: Callable[[str], None] | None = None,
         transport: Transport | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Self:
         """Server check, stream, set-up; returns once the server treats the connection as registered.
 
         `address` is host:port of a gRPC port. `on_id` hears the connection id before the server has a client for it.
+        `headers` go with each request that brings none.
         Raises TargetError when the server does not get there in time.
         """
-        connection = cls(address, (transport or TRANSPORT).channel(address), on_push)
+        connection = cls(address, (transport or TRANSPORT).channel(address), on_push, headers)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 check = await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
@@ -88,7 +93,8 @@ class Connection:
         self, type_name: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
     ) -> Message:
         """One unary call. Raises grpc.aio.AioRpcError when the transport fails; error replies are returned."""
-        return decode(await self.call(encode(type_name, body, headers=headers, client_ip="127.0.0.1")))
+        shown = self._headers if headers is None else headers
+        return decode(await self.call(encode(type_name, body, headers=shown, client_ip="127.0.0.1")))
 
     async def call(self, payload: Payload) -> Payload:
         """The same for a payload as it stands, also one that nobody would send."""
