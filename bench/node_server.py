@@ -27,6 +27,9 @@ import uvloop
 
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, Payload
 
+SERVICES = 500
+"""In which the clients of `--hold` publish one instance each."""
+
 Watched = list[tuple[str, str, int | None, int]]
 
 
@@ -52,6 +55,7 @@ async def nodes(
 ) -> Watched:
     """A cluster, or some members of one whose others run in other processes."""
     from distro_impl import Cluster, NodeEvent  # noqa: PLC0415 - not part of what the echo costs
+    from distro_impl.naming.client import PublishedInstance, Service  # noqa: PLC0415
 
     watched: Watched = []
 
@@ -65,8 +69,13 @@ async def nodes(
         observer=observe if is_watched else None,
     )
     async with cluster:
+        clients = cluster.nodes[0].parts.naming.clients
         for number in range(held):
-            cluster.nodes[0].parts.naming.clients.client_connected(f"{number}_10.0.0.1_80")
+            clients.client_connected(f"{number}_10.0.0.1_80")
+            client = clients.get(f"{number}_10.0.0.1_80")
+            assert client is not None
+            service = Service("public", "DEFAULT_GROUP", f"service-{number % SERVICES}")
+            clients.register(client, service, PublishedInstance(f"10.0.{number >> 8 & 255}.{number & 255}", 80))
         ready()
         await _input_ended()
     return watched

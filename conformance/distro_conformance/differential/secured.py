@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -56,6 +56,7 @@ class SecuredNacos:
     """A whole server for the release of a profile; see `offers`."""
 
     kind = "nacos"
+    member_headers: Mapping[str, str] = dict([IDENTITY])
 
     def __init__(self, profile: str) -> None:
         self.profile = profile
