@@ -290,9 +290,52 @@ class Restart:
         return f"restart {self.node}"
 
 
+SAID = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY", "REPORT")
+"""What a played member says to the node."""
+MALFORMED = ("NO-KEY", "NO-CONTENT", "NO-BASE64", "NO-JSON", "NO-TYPE")
+"""Requests that no member would send, by what is wrong with them."""
+RESULTS = ("fail", "error", "unreadable", "unheard")
+"""How a played member may answer besides success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """A played member sends this to the node under test: any request about any client, true or not.
+
+    `operation` is one of SAID or MALFORMED.
+    """
+
+    peer: str
+    operation: str
+    client: str | None = None
+    revision: int = 0
+    content: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        words = ["say", self.peer, self.operation, *([self.client] if self.client else [])]
+        words += [f"revision {self.revision}"] if self.operation in ("CHANGE", "VERIFY") else []
+        published = " and ".join(f"{service} {instance}" for service, instance in self.content)
+        return " ".join([*words, *([published] if published else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """A played member answers the next such request so, a REPORT too: `result` is one of RESULTS."""
+
+    peer: str
+    operation: str
+    result: str
+    client: str | None = None
+
+    def __str__(self) -> str:
+        words = ("answer", self.peer, self.operation, self.result, self.client)
+        return " ".join(word for word in words if word is not None)
+
+
 RequestAction = Drop | Swallow | LoseReply | Duplicate | Deliver | AnswerLate | Reply
 LinkAction = Cut | Heal | Hold | Release | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 NodeAction = Crash | Restart | Pause | Resume | ListMembers
 HttpRequest = HttpRegister | HttpDeregister | HttpBeat
-Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction
+PlayedAction = Says | Answers
+Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction | PlayedAction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -41,9 +41,40 @@ def node(
     profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
+    machine: Annotated[
+        bool, typer.Option("--machine", help="Random actions of three played members and clients, beside the model.")
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long the machine searches.")] = 20.0,
+    examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs of the machine.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run of the machine.")] = STEPS_PER_RUN,
+    seed: SeedOption = None,
+    database: DatabaseOption = None,
+    transport: TransportOption = None,
+    out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
 ) -> None:
-    """Hold one node against the requirements; the kit plays its peer and its clients."""
+    """Hold one node against the requirements; the kit plays its peer and its clients. With --machine it plays three
+    peers, which fail, lie and fall silent at random, and the model says what the node may do about it.
+    """
+    if machine:
+        if requirement:
+            raise UsageError("--machine is a search: it takes no --requirement")
+        _machine(
+            HuntOptions(
+                target=target,
+                among_played=True,
+                profile=profile or "strict",
+                mutant=mutant,
+                seconds=seconds,
+                runs_max=examples,
+                steps_per_run=steps,
+                seed=chosen_seed(seed),
+                database=database,
+                transport=transport,
+            ),
+            out,
+            json=json,
+        )
     with progress() as on_progress:
         report = run_node_conformance(target, profile, requirement, mutant=mutant, on_progress=on_progress)
     if json:
@@ -65,6 +96,19 @@ def node(
             width=14,
         )
     raise typer.Exit(report.verdict.exit_code)
+
+
+def _machine(options: HuntOptions, out: Path, *, json: bool) -> NoReturn:
+    writable_directory(out)
+    if options.database:
+        writable_directory(options.database, "--database")
+    _look_at(options.target, options.profile, options.mutant)
+    say_aside(f"seed {options.seed}")
+    with progress() as on_progress:
+        result = hunt(options, on_progress)
+    done = _Done("machine", result, result.runs, {}, f", seed {options.seed}", "test node")
+    _tell(done, options.profile, options.mutant, options.seed, out, json=json)
+    raise typer.Exit(result.verdict.exit_code)
 
 
 @test.command()
@@ -140,6 +184,7 @@ class _Done:
     runs: int
     document: dict[str, Any]
     text: str
+    verb: str = "test cluster"
 
 
 def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *, json: bool) -> None:
@@ -172,7 +217,7 @@ def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *
             "failure": failure,
             **done.document,
         }
-        print_json("test cluster", document)
+        print_json(done.verb, document)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
         row(result.verdict, f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}")

@@ -31,7 +31,7 @@ class DivergedError(AssertionError):
 
     def __init__(self, action: Action, at_ms: int, reason: Rejection | str) -> None:
         super().__init__(f"at {at_ms} ms {reason}")
-        self.action = action
+        self.action, self.at_ms = action, at_ms
         self.reason = reason
 
 

@@ -12,14 +12,17 @@ from distro_conformance.drivers.lockstep import LockstepCluster
 from distro_conformance.drivers.mixed import MixedCluster
 from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.nacos import NacosCluster
+from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.release import STRICT
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_traces.ndjson import Recorder
 
+EMBEDDED = "embedded"
 FORMS: Mapping[str, str] = {
     "model": "no nodes, the model alone",
     **NODE_FORMS,
@@ -43,6 +46,8 @@ class Wishes:
     in_lockstep: bool = False
     lease_ms: int | None = None
     allow_disruption: bool = False
+    played: bool = False
+    """All nodes but the first are played."""
     wire: Wire = IN_MEMORY
     recorder: Recorder | None = None
     on_progress: OnProgress = lambda _: None
@@ -65,7 +70,16 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
     make = _KINDS.get(kind)
     if make is None:
         raise UsageError(f"no cluster '{target}'; known: {', '.join(FORMS)}")
-    return make(rest, wishes)
+    return _among_played(target, wishes) if wishes.played else make(rest, wishes)
+
+
+def _among_played(target: str, wishes: Wishes) -> Resolved:
+    """Any target of `test node`."""
+    if target == EMBEDDED:
+        profile = wishes.profile or wishes.written_for or STRICT
+        return Resolved(PeersCluster(None, wishes.mutant, wishes.wire), profile)
+    node = resolve_target(target, wishes.profile, wishes.mutant)
+    return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)
 
 
 def _model(rest: str, wishes: Wishes) -> Resolved:

@@ -88,12 +88,14 @@ def replay(
         in_lockstep=any(isinstance(step, ExpectModel) for step in scenario.steps),
         lease_ms=scenario.lease_ms,
         allow_disruption=allow_disruption,
+        played=bool(scenario.played),
         wire=scenario.wire,
         recorder=recorder,
         on_progress=on_progress,
     )
     resolved = resolve_cluster(target, wishes)
-    event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
+    if not scenario.played:  # what members that are played do makes always sense
+        event_loop().run_until_complete(_make_sense(scenario, resolved.profile))
     steps = event_loop().run_until_complete(_run(scenario, resolved, on_step, to_the_end=to_the_end))
     return Replay(target, resolved.profile, wishes.mutant, tuple(steps))
 

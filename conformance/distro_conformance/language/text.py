@@ -38,7 +38,7 @@ from distro_conformance.language.observing import Checkpoint, Look, Query, Subsc
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire, parse_wire
 from distro_model import actions
-from distro_model.actions import Action, Advance
+from distro_model.actions import MALFORMED, RESULTS, SAID, Action, Advance
 
 DEFAULT_NODES = ("a", "b", "c")
 OPERATIONS = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT")
@@ -72,6 +72,8 @@ class Scenario:
     """Of synced clients, where the run needs another than the release's: they wait for its end."""
     wire: Wire = IN_MEMORY
     """What embedded nodes speak over."""
+    played: tuple[str, ...] = ()
+    """Of the nodes those that the kit plays; the one that is left is under test."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -84,6 +86,7 @@ class Scenario:
         head += [f"lease {render_duration(self.lease_ms)}"] if self.lease_ms else []
         head += [f"wire {self.wire}"] if self.wire != IN_MEMORY else []
         head.append("nodes " + " ".join(self.nodes))
+        head += ["played " + " ".join(self.played)] if self.played else []
         return "\n".join([*head, *(render_step(step) for step in self.steps)]) + "\n"
 
 
@@ -95,9 +98,10 @@ def build(
     mutant: str | None = None,
     wire: Wire = IN_MEMORY,
     comment: str = "",
+    played: Sequence[str] = (),
 ) -> Scenario:
     """A scenario from steps, numbered as it will be printed."""
-    unnumbered = Scenario((), tuple(nodes), profile, mutant, comment, wire=wire)
+    unnumbered = Scenario((), tuple(nodes), profile, mutant, comment, wire=wire, played=tuple(played))
     first = unnumbered.render().count("\n") + 1
     lines = tuple(Line(first + index, render_step(step), step) for index, step in enumerate(steps))
     return replace(unnumbered, lines=lines)
@@ -125,7 +129,9 @@ def parse(text: str, name: str = "scenario") -> Scenario:
         try:
             header = _header(scenario, content)
             if header is not None and lines:
-                raise ValueError("the header (profile, mutant, lease, wire, nodes) stands before the first step")
+                raise ValueError(
+                    "the header (profile, mutant, lease, wire, nodes, played) stands before the first step"
+                )
             scenario = header or scenario
             if header is None:
                 lines.append(Line(number, content, _step(content, scenario.nodes)))
@@ -148,6 +154,10 @@ def _header(scenario: Scenario, content: str) -> Scenario | None:
         if len(words) < 2 or len(set(words)) != len(words) or words != sorted(words):
             raise ValueError("'nodes' takes two or more different names in ascending order")
         return replace(scenario, nodes=tuple(words))
+    if verb == "played":
+        if len(words) != len(scenario.nodes) - 1 or not set(words) < set(scenario.nodes):
+            raise ValueError("'played' names all nodes but one, after 'nodes'")
+        return replace(scenario, played=tuple(words))
     if verb == "lease":
         if len(words) != 1:
             raise ValueError("'lease' takes one duration")
@@ -307,6 +317,30 @@ def _over_http(words: Words) -> actions.HttpRequest:
     return _HTTP[verb](service, instance, words.node_after("at"))
 
 
+def _says(words: Words) -> actions.Says:
+    """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81`"""
+    peer, operation = words.node(), words.word("operation")
+    if operation not in (*SAID, *MALFORMED):
+        raise ValueError(f"'{operation}' is nothing that a member says; known are {', '.join((*SAID, *MALFORMED))}")
+    client = words.optional()
+    revision = int(words.word("revision")) if words.takes("revision") else 0
+    content = []
+    while (service := words.optional()) is not None:
+        content.append((service, words.instance("and")))
+        if not words.takes("and"):
+            break
+    return actions.Says(peer, operation, client, revision, tuple(sorted(content)))
+
+
+def _answers(words: Words) -> actions.Answers:
+    peer, operation, result = words.node(), words.word("operation"), words.word("result")
+    if operation not in (*OPERATIONS, "REPORT"):
+        raise ValueError(f"'{operation}' is no operation; known are {', '.join((*OPERATIONS, 'REPORT'))}")
+    if result not in RESULTS:
+        raise ValueError(f"'{result}' is no answer; known are {', '.join(RESULTS)}")
+    return actions.Answers(peer, operation, result, words.optional())
+
+
 def _members(words: Words) -> actions.ListMembers:
     node = words.word("node").removesuffix(":")
     return actions.ListMembers(words.known(node), words.nodes())
@@ -338,6 +372,8 @@ VERBS: Mapping[str, Callable[[Words], Action | Look]] = {
     "pause": lambda words: actions.Pause(words.node()),
     "resume": lambda words: actions.Resume(words.node()),
     "members": _members,
+    "say": _says,
+    "answer": _answers,
     "query": _query,
     "subscribe": lambda words: Subscribe(words.word("client"), words.word("service")),
     "checkpoint": lambda _: Checkpoint(),

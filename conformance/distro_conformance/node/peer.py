@@ -36,6 +36,10 @@ from distro_conformance.wire.messages import (
     sync_data,
 )
 from distro_conformance.wire.silence import FOR_EVER_MS, answered_late
+from distro_impl.clocks.clock import Clock as NodesClock
+from distro_impl.options import GrpcServerOptions
+from distro_impl.transport.health import Health
+from distro_impl.transport.transport import PeerLink, Server, ServerStream, Transport
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
@@ -58,18 +62,31 @@ _OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the peer answers: the type name of a response and its body."""
+    """What the peer answers: the type name of a response and its body; None is one that nobody can read."""
 
     type: str
-    body: Json
+    body: Json | None
     after_ms: int = 0
     """How long it keeps the node waiting."""
 
+    @property
+    def succeeds(self) -> bool:
+        return self.body is not None and self.body.get("resultCode") == 200
+
+    def encoded(self) -> Payload:
+        if self.body is not None:
+            return encode(self.type, self.body)
+        payload = encode(self.type, {})
+        payload.body.value = b"{"
+        return payload
+
     def __str__(self) -> str:
         wait = f" after {self.after_ms} ms" if self.after_ms else ""
-        return f"{self.type} {self.body.get('resultCode')}/{self.body.get('errorCode')}{wait}"
+        codes = "unreadable" if self.body is None else f"{self.body.get('resultCode')}/{self.body.get('errorCode')}"
+        return f"{self.type} {codes}{wait}"
 
 
+REPORT_REQUEST, REPORT_RESPONSE = "MemberReportRequest", "MemberReportResponse"
 Answer = Reply | Callable[[DistroCall], Reply]
 OnArrival = Callable[["Arrival"], None]
 
@@ -98,6 +115,8 @@ class Arrival:
     type: str
     call: DistroCall | None = None
     answered: bool = True
+    is_typed: bool = True
+    """It was answered with the response that belongs to it, success or not."""
     body: Json = field(default_factory=dict)
 
     def is_about(self, operation: str, client: str | None = None) -> bool:
@@ -123,6 +142,7 @@ class AnswerRule:
     operation: str
     client: str | None
     answer: Answer
+    once: bool = False
 
 
 @dataclass
@@ -140,11 +160,16 @@ class PlayedPeer:
     arrivals: list[Arrival] = field(default_factory=list)
     listeners: list[OnArrival] = field(default_factory=list)
     in_virtual_time: bool = False
+    on_connection: Callable[[], None] = lambda: None
+    """Hears when a connection to this member begins or ends."""
     http: HttpMember = field(init=False)
     """Its HTTP side; listens as long as the member does."""
     _rules: list[AnswerRule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
-    _server: grpc.aio.Server | None = None
+    link: PeerLink | None = None
+    """What a request passes on its way to this member, where the node's own side cannot be stood upon."""
+    _server: grpc.aio.Server | Server | None = None
+    _transport: Transport | None = None
     _node: str = ""
     _to_node: Connection | None = None
     _said_ms: int = 0
@@ -161,23 +186,39 @@ class PlayedPeer:
         """The node's cluster client has been set up here and is still open."""
         return "cluster" in self._registered.values()
 
+    async def start_in(self, transport: Transport, clock: NodesClock) -> None:
+        """Listen in a transport that is no network, where there is no HTTP."""
+        self._transport = transport
+        self._server = await transport.serve(
+            "127.0.0.1",
+            self.port + CLUSTER_OFFSET,
+            purpose="played member",
+            options=GrpcServerOptions(),
+            health=Health(),
+            service=_Service(self),
+            clock=clock,
+        )
+
     async def start(self) -> None:
         """Listen. Raises TargetError when the port is taken."""
-        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        self._server.add_generic_rpc_handlers(_handlers(self._unary, self._stream))
+        self._server = server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server.add_generic_rpc_handlers(_handlers(self._unary, self._stream))
         address = f"127.0.0.1:{self.port + CLUSTER_OFFSET}"
         try:
-            self._server.add_insecure_port(address)
+            server.add_insecure_port(address)
         except RuntimeError as error:
             raise TargetError(f"the played member cannot listen on {address}: the port is in use") from error
-        await self._server.start()
+        await server.start()
         await self.http.start()
 
     async def stop(self) -> None:
         await self.hang_up()
-        await self.http.stop()
+        if self._transport is None:
+            await self.http.stop()
         if self._server is not None:
-            await self._server.stop(grace=None)
+            await self._server.stop(None)
+            self._server = None
+        self._registered.clear()
 
     async def join(self, node: str) -> None:
         """Dial a node that has this member on its list. Up to 2.2.0 it connects only to members that have reported
@@ -190,7 +231,9 @@ class PlayedPeer:
         """Open the connection on which this member speaks to the node at host:port. Raises TargetError."""
         self._node = node
         address = with_offset(node, CLUSTER_OFFSET)
-        self._to_node = await Connection.open(address, labels=CLUSTER_LABELS, headers=self.headers)
+        self._to_node = await Connection.open(
+            address, labels=CLUSTER_LABELS, headers=self.headers, transport=self._transport
+        )
 
     async def hang_up(self) -> None:
         """Close what `dial` opened."""
@@ -200,9 +243,10 @@ class PlayedPeer:
 
     # What the node hears from this member, when it asks.
 
-    def answer(self, operation: str, answer: Answer, *, client: str | None = None) -> AnswerRule:
-        """From now on answer the operation so, for one client or for all; the latest matching rule counts."""
-        self._rules.append(AnswerRule(operation, client, answer))
+    def answer(self, operation: str, answer: Answer, *, client: str | None = None, once: bool = False) -> AnswerRule:
+        """From now on, or `once`, answer the operation so, for one client or for all; the latest matching rule
+        counts."""
+        self._rules.append(AnswerRule(operation, client, answer, once))
         return self._rules[-1]
 
     def forget(self, rule: AnswerRule) -> None:
@@ -237,6 +281,11 @@ class PlayedPeer:
         """What the node holds of one client; None when it does not know it."""
         return read_query(await self._say("QUERY", client))
 
+    async def report(self) -> Message:
+        """Say to the node that this member is UP."""
+        assert self._to_node is not None
+        return await self._to_node.ask(REPORT_REQUEST, {"headers": {}, "node": self.as_member(), "module": "cluster"})
+
     async def stay(self) -> None:
         """A member that has said nothing for a while checks its connection, else the node may give it up (2.4, 2.5)."""
         if self._to_node is not None and self.now_ms() - self._said_ms >= _KEEP_ALIVE_MS:
@@ -257,54 +306,85 @@ class PlayedPeer:
     # The server side.
 
     async def _unary(self, payload: Payload, context: NodeContext) -> Payload:
+        async def handled(request: Payload) -> Payload:
+            answer, after_ms = self.handled(request, context.peer())
+            if not after_ms:
+                return answer
+            return await answered_late(answer, after_ms, in_virtual_time=self.in_virtual_time)
+
+        if self.link is None:
+            return await handled(payload)
+        try:
+            return await self.link.carry(payload, handled)
+        except ConnectionError as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            raise
+
+    def handled(self, payload: Payload, transport: str) -> tuple[Payload, int]:
+        """The reply to a request that came over this transport, and after how many ms it is due."""
         try:
             message = decode(payload)
         except UnreadableBodyError as error:
-            return _error(502, str(error))
+            return _error(502, str(error)), 0
         if message.type == "ServerCheckRequest":
-            connection_id = f"{time.time_ns() // 1_000_000}_{context.peer().removeprefix('ipv4:').replace(':', '_')}"
-            return encode(
-                "ServerCheckResponse", {**_OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
-            )
-        if context.peer() not in self._registered:
-            return _error(301, "Connection is unregistered.")
-        return await self._handle(message)
+            connection_id = f"{time.time_ns() // 1_000_000}_{transport.removeprefix('ipv4:').replace(':', '_')}"
+            body = {**_OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
+            return encode("ServerCheckResponse", body), 0
+        if transport not in self._registered:
+            return _error(301, "Connection is unregistered."), 0
+        return self._handle(message)
 
-    async def _handle(self, message: Message) -> Payload:
+    def _handle(self, message: Message) -> tuple[Payload, int]:
         call = read_request(message)
         if call is not None:
             reply = self._reply_to(call)
-            is_success = reply.body.get("resultCode") == 200 and not reply.after_ms
-            self._arrived(Arrival(self.now_ms(), message.type, call, is_success, message.body))
-            answer = encode(reply.type, reply.body)
-            if not reply.after_ms:
-                return answer
-            return await answered_late(answer, reply.after_ms, in_virtual_time=self.in_virtual_time)
+            is_success = reply.succeeds and not reply.after_ms
+            self._arrived(Arrival(self.now_ms(), message.type, call, is_success, body=message.body))
+            return reply.encoded(), reply.after_ms
+        if message.type == REPORT_REQUEST:
+            reported = Reply(REPORT_RESPONSE, {**_OK, "node": self.as_member()})
+            reply = self._ruled(DistroCall("REPORT")) or reported
+            typed = reply.type == REPORT_RESPONSE
+            self._arrived(Arrival(self.now_ms(), message.type, None, typed and reply.succeeds, typed, message.body))
+            return reply.encoded(), reply.after_ms
         self._arrived(Arrival(self.now_ms(), message.type, body=message.body))
-        if message.type == "MemberReportRequest":
-            return encode("MemberReportResponse", {**_OK, "node": self.as_member()})
         if message.type == "HealthCheckRequest":
-            return encode("HealthCheckResponse", _OK)
-        return _error(302, f"RequestHandler Not Found for {message.type}")
+            return encode("HealthCheckResponse", _OK), 0
+        return _error(302, f"RequestHandler Not Found for {message.type}"), 0
 
     async def _stream(self, payloads: AsyncIterator[Payload], context: NodeContext) -> AsyncIterator[Payload]:
         """Registers the transport; says nothing, since no ability negotiation was offered."""
         transport = context.peer()
         try:
             async for payload in payloads:
-                message = decode(payload)
-                if message.type == "ConnectionSetupRequest":
-                    self._registered[transport] = (message.body.get("labels") or {}).get("source", "")
+                self.heard(payload, transport)
         finally:
-            self._registered.pop(transport, None)
+            self.lost(transport)
         return
         yield  # makes this a generator, which is what gRPC takes for a stream without answers
 
+    def heard(self, payload: Payload, transport: str) -> None:
+        """A message on the stream."""
+        message = decode(payload)
+        if message.type == "ConnectionSetupRequest":
+            self._registered[transport] = (message.body.get("labels") or {}).get("source", "")
+            self.on_connection()
+
+    def lost(self, transport: str) -> None:
+        self._registered.pop(transport, None)
+        self.on_connection()
+
     def _reply_to(self, call: DistroCall) -> Reply:
+        ruled = self._ruled(call)
+        return ruled or (snapshot_reply() if call.operation == "SNAPSHOT" else SUCCESS)
+
+    def _ruled(self, call: DistroCall) -> Reply | None:
         for rule in reversed(self._rules):
             if rule.operation == call.operation and rule.client in (None, call.client):
+                if rule.once:
+                    self._rules.remove(rule)
                 return rule.answer if isinstance(rule.answer, Reply) else rule.answer(call)
-        return snapshot_reply() if call.operation == "SNAPSHOT" else SUCCESS
+        return None
 
     def _arrived(self, arrival: Arrival) -> None:
         self.arrivals.append(arrival)
@@ -332,6 +412,24 @@ class PlayedPeer:
             "grpcReportEnabled": True,
             "failAccessCnt": 0,
         }
+
+
+class _Service:
+    """The same calls as a transport that is no network hands them over."""
+
+    def __init__(self, peer: PlayedPeer) -> None:
+        self._peer = peer
+
+    def unary(self, request: bytes, peer: str) -> bytes:
+        return self._peer.handled(Payload.FromString(request), peer)[0].SerializeToString()
+
+    async def stream(self, stream: ServerStream) -> None:
+        try:
+            while (message := await stream.read()) is not None:
+                self._peer.heard(Payload.FromString(message), stream.peer)
+            await stream.ended()
+        finally:
+            self._peer.lost(stream.peer)
 
 
 def _error(code: int, message: str) -> Payload:

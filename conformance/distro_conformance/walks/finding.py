@@ -8,9 +8,12 @@ from typing import Protocol
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, Hunt
+from distro_model.outside import Unexplained
+from distro_model.rules.rule import RULES
 
-LOCKSTEP = "LOCKSTEP"
+LOCKSTEP, MACHINE = "LOCKSTEP", "MACHINE"
 _LOCKSTEP_TEXT = "After every action the nodes hold and say what the model allows."
+_MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and holds what the model allows."
 
 
 class Walks(Protocol):
@@ -36,9 +39,9 @@ def finding_of_hunt(hunt: Hunt) -> Finding:
 def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP) -> Finding:
     finding = Finding(
         about=about,
-        by="lockstep",
+        by="machine" if about == MACHINE else "lockstep",
         judgement=Judgement.CONFORMS,
-        text=_LOCKSTEP_TEXT,
+        text=_MACHINE_TEXT if about == MACHINE else _LOCKSTEP_TEXT,
         message=f"{walks.steps} steps",
         again=again,
         seconds=walks.seconds,
@@ -49,6 +52,19 @@ def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP) -> Finding
 
 def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Finding:
     lines = failure.scenario.render().splitlines()
+    found = failure.error.__cause__ if failure.error is not None else None
+    if isinstance(found, Unexplained):
+        rule = RULES.get(found.rule)
+        finding = replace(
+            finding,
+            text=rule.sentence if rule is not None else finding.text,
+            node=failure.scenario.nodes[0],
+            client=found.client,
+            expected=found.expected,
+            observed={"seen": found.seen, "rule": found.rule},
+            after=str(failure.error.action) if failure.error is not None else None,
+            since=f"{failure.error.at_ms} ms" if failure.error is not None else None,
+        )
     judgement = Judgement.VIOLATES if verdict is Verdict.VIOLATES else Judgement.NOT_JUDGED
     return replace(
         finding,

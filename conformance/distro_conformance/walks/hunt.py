@@ -22,11 +22,14 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
+from distro_conformance.walks.among import Among
+from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
 from distro_conformance.walks.elsewhere import AGREE_WITHIN_MS, Elsewhere
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
+from distro_conformance.walks.walk import Stage, Walk
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action
 from distro_traces.ndjson import Recorder
@@ -58,10 +61,20 @@ class HuntOptions:
     """Where failures are kept; they are replayed first."""
     transport: Carrier | None = None
     """None: most rounds of runs in memory, some over gRPC."""
+    among_played: bool = False
+    """One node, and members that are played, instead of nodes only."""
 
     @property
     def is_elsewhere(self) -> bool:
         return self.target != "embedded"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (NODE, *PEERS) if self.among_played else NODES
+
+    @property
+    def name(self) -> str:
+        return "machine" if self.among_played else "lockstep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,7 @@ class FoundFailure:
     steps: int
     steps_until_found: int
     seconds_until_found: float
+    error: DivergedError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,7 @@ class _Tally:
     steps: int = 0
     runs: int = 0
     wire: Wire = OVER_GRPC
+    name: str = "lockstep"
     steps_over: Counter[str] = field(default_factory=Counter)
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], DivergedError] | None = None
@@ -116,14 +131,14 @@ class _Tally:
         elif failure is not None:
             self.broken = failure
         what = "they part" if self.failing else "nodes and model agree"
-        self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, {what}")
+        self.on_progress(f"{self.name}: {self.runs} runs, {self.steps} steps, {what}")
 
     def tried(self, run: Run) -> None:
         """A smaller run, on the nodes."""
         self.runs += 1
         self.steps += len(run.actions)
         self.steps_over[self.wire.carrier.value] += len(run.actions)
-        self.on_progress(f"lockstep: {self.runs} runs, {self.steps} steps, making the failing run smaller")
+        self.on_progress(f"{self.name}: {self.runs} runs, {self.steps} steps, making the failing run smaller")
 
     def is_enough(self, options: HuntOptions) -> bool:
         """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
@@ -137,11 +152,13 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     What is no divergence is raised as it is.
     """
     began_s = time.monotonic()
-    tally = _Tally(began_s, on_progress)
+    tally = _Tally(began_s, on_progress, name=options.name)
 
-    def start() -> Lockstep | Elsewhere | None:
+    def start() -> Stage | None:
         if tally.is_enough(options):
             return None
+        if options.among_played:
+            return Among(options.nodes, options.profile, options.mutant, tally.wire)
         return elsewhere or Lockstep(
             NODES, options.profile, options.mutant, _recorder(options, tally.runs), wire=tally.wire
         )
@@ -158,7 +175,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
             elsewhere.stop()
     failure = _failure(options, tally)
     if failure and options.database:
-        keep(options.database, failure.scenario, f"lockstep-{options.mutant or options.profile}-{options.seed}")
+        keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
     seconds = time.monotonic() - began_s
     return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure)
 
@@ -166,7 +183,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
 def _rounds(
     options: HuntOptions,
     tally: _Tally,
-    start: Callable[[], Lockstep | Elsewhere | None],
+    start: Callable[[], Stage | None],
     beginnings: Sequence[Sequence[Action]],
 ) -> None:
     """Until something fails or the budget is used."""
@@ -174,7 +191,8 @@ def _rounds(
         seed = options.seed * 1_000 + round_number
         tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
         members = {"start": staticmethod(start), "on_end": staticmethod(tally.ended), "beginnings": beginnings}
-        _round(hypothesis.seed(seed)(type("Walk", (LockstepMachine,), members)), options, tally)
+        machine: type[Walk] = AmongMachine if options.among_played else LockstepMachine
+        _round(hypothesis.seed(seed)(type("Walk", (machine,), members)), options, tally)
         if tally.is_enough(options) or time.monotonic() - tally.began_s > options.seconds:
             break
 
@@ -190,7 +208,7 @@ def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
 
 
 def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
-    if not options.rare_starts or options.is_elsewhere:
+    if not options.rare_starts or options.is_elsewhere or options.among_played:
         return ()
     from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 
@@ -240,21 +258,38 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         steps: list[Step] = [*actions, Expect(AllAgree(), AGREE_WITHIN_MS)]
         scenario = build(steps, nodes=NODES, comment=comment)
         return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
-    run = Run(NODES, tuple(actions))
-    on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried)
+    run = Run(options.nodes, tuple(actions))
+    on_nodes = OnNodes(
+        options.profile, options.mutant, tally.wire, tally.tried, Among if options.among_played else Lockstep
+    )
     small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
     if small is not None and on_nodes.error is not None:
         run, error = small, on_nodes.error
-    comment = f"Found by lockstep, seed {options.seed}: {error}"
-    scenario = failing_scenario(run.actions, run.nodes, options.profile, options.mutant, tally.wire, comment)
-    return FoundFailure(scenario, str(error), len(run.actions), *tally.first_failure)
+    comment = f"Found by the {options.name}, seed {options.seed}: {error}"
+    scenario = failing_scenario(
+        run.actions,
+        run.nodes,
+        options.profile,
+        options.mutant,
+        tally.wire,
+        comment,
+        played=run.nodes[1:] if options.among_played else (),
+    )
+    return FoundFailure(scenario, str(error), len(run.actions), *tally.first_failure, error)
 
 
 def failing_scenario(
-    actions: Iterable[Action], nodes: Sequence[str], profile: str, mutant: str | None, wire: Wire, comment: str
+    actions: Iterable[Action],
+    nodes: Sequence[str],
+    profile: str,
+    mutant: str | None,
+    wire: Wire,
+    comment: str,
+    played: Sequence[str] = (),
 ) -> Scenario:
     """Actions in which nodes and model part, as a text to keep."""
-    return build([*actions, ExpectModel()], nodes=nodes, profile=profile, mutant=mutant, wire=wire, comment=comment)
+    steps = [*actions, ExpectModel()]
+    return build(steps, nodes=nodes, profile=profile, mutant=mutant, wire=wire, comment=comment, played=played)
 
 
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:

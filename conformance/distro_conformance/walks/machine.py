@@ -6,16 +6,11 @@ to the lockstep alone. Numbers index what exists at that moment, so that a shrun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
-
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.text import OPERATIONS
-from distro_conformance.walks.elsewhere import Elsewhere
-from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.walks.walk import Stage, Walk, pick
 from distro_model.actions import (
     Action,
     Advance,
@@ -65,29 +60,13 @@ CALMS_MAX = 3
 """So often at most, while something is left to repair: a load that failed is repeated after 30 s."""
 
 BEGINNINGS_MAX = 8
-T = TypeVar("T", bound=Any)
 
 
-class LockstepMachine(RuleBasedStateMachine):
-    """A run begins with `start` and ends with `on_end`, which hears its actions and what ended it.
-
-    When `start` gives None the run does nothing and passes: so Hypothesis comes to an end when nobody wants more.
-    Every third run or so goes on from one of `beginnings`.
-    """
-
-    start: Callable[[], Lockstep | Elsewhere | None]
-    on_end: Callable[[list[Action], BaseException | None], None]
-    beginnings: Sequence[Sequence[Action]] = ()
+class LockstepMachine(Walk):
+    """Nodes that follow the model step by step. Every third run or so goes on from one of `beginnings`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.done: list[Action] = []
-        self.failure: BaseException | None = None
-        try:
-            self.lockstep = type(self).start()
-        except DivergedError as error:  # the nodes do not even start as the model does
-            type(self).on_end(self.done, error)
-            raise
         self.clients: dict[str, str] = {}  # connected ones, with their node
         self.homes: dict[str, str] = {}  # of everyone who ever connected
         self.published: set[tuple[str, str]] = set()  # (client, service)
@@ -98,24 +77,13 @@ class LockstepMachine(RuleBasedStateMachine):
         self.orphans = False
         self.outlasted_lease = False
 
-    def perform(self, action: Action) -> None:
-        suited = self.lockstep.suited(action) if self.lockstep is not None else None
-        if self.lockstep is None or suited is None:
-            return
-        self.done.append(suited)
-        try:
-            self.lockstep.perform(suited)
-        except BaseException as error:
-            self.failure = error
-            raise
-
     @initialize(number=st.integers(0, 3 * BEGINNINGS_MAX - 1))
     def begin(self, number: int) -> None:
         """Two of three begin with nothing."""
         without = 2 * len(self.beginnings)
         chosen = number % (without + len(self.beginnings) or 1) - without
         for action in self.beginnings[chosen] if self.beginnings and chosen >= 0 else ():
-            if self.lockstep is None or self.lockstep.forbidden(action):
+            if self.stage is None or self.stage.forbidden(action):
                 return
             self._note(action)
             self.perform(action)
@@ -147,21 +115,21 @@ class LockstepMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.clients)
     @rule(client=st.integers(0, CLIENTS_MAX - 1), service=st.sampled_from(SERVICES), version=st.integers(1, 3))
     def register(self, client: int, service: str, version: int) -> None:
-        self._register(_pick(self.clients, client), service, version)
+        self._register(pick(self.clients, client), service, version)
 
     @precondition(lambda self: self.published)
     @rule(index=st.integers(0, CLIENTS_MAX * len(SERVICES) - 1))
     def deregister(self, index: int) -> None:
-        chosen = _pick(self.published, index)
+        chosen = pick(self.published, index)
         self.published.remove(chosen)
         action = Deregister(*chosen)
-        if self.lockstep and not self.lockstep.forbidden(action):  # a stale snapshot may have taken it away (B01)
+        if self.stage and not self.stage.forbidden(action):  # a stale snapshot may have taken it away (B01)
             self.perform(action)
 
     @precondition(lambda self: self.clients)
     @rule(client=st.integers(0, CLIENTS_MAX - 1))
     def disconnect(self, client: int) -> None:
-        self._disconnect(_pick(self.clients, client))
+        self._disconnect(pick(self.clients, client))
 
     @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
     def advance(self, ms: int) -> None:
@@ -200,7 +168,7 @@ class LockstepMachine(RuleBasedStateMachine):
     )
     def lose_a_change(self, client: int, version: int, peer: int, leaves_after_ms: int | None) -> None:
         """A CHANGE is lost under way, and its client may leave before the owner knows; late, both wait at once."""
-        name = _pick(self.clients, client)
+        name = pick(self.clients, client)
         self.perform(Drop(*self._link_from_home(name, peer), "CHANGE", name))
         self._register(name, SERVICES[0], version)
         self.perform(Advance(SYNC_MS))
@@ -306,21 +274,7 @@ class LockstepMachine(RuleBasedStateMachine):
         self.clients = {client: node for client, node in self.clients.items() if client not in clients}
         self.published = {(client, service) for client, service in self.published if client not in clients}
 
-    def teardown(self) -> None:
-        """First safety, then heal and demand progress: the run ends calm, and only then are views compared."""
-        if self.lockstep is None:
-            return
-        try:
-            if self.failure is None:
-                self._come_to_rest(self.lockstep)
-        except DivergedError as error:
-            self.failure = error
-            raise
-        finally:
-            self.lockstep.close()
-            type(self).on_end(self.done, self.failure)
-
-    def _come_to_rest(self, lockstep: Lockstep | Elsewhere) -> None:
+    def come_to_rest(self, stage: Stage) -> None:
         while self.held:
             self.perform(Release(*self.held.pop()))
         while self.cut:
@@ -329,12 +283,8 @@ class LockstepMachine(RuleBasedStateMachine):
             self.perform(Restart(name))
         for _ in range(CALMS_MAX):
             self.perform(Advance(CALM_MS))
-            if lockstep.is_at_rest:
+            if stage.is_at_rest:
                 break
-        if self.orphans and not lockstep.is_at_rest:  # about clients that nobody owns any more, until their leases end
+        if self.orphans and not stage.is_at_rest:  # about clients that nobody owns any more, until their leases end
             self.perform(Advance(LEASES_MS[-1]))
-        lockstep.checkpoint()
-
-
-def _pick(choices: Collection[T], index: int) -> T:
-    return sorted(choices)[index % len(choices)]
+        stage.checkpoint()

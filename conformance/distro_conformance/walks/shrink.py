@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.walks.among import Among
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.wire.transports import Wire
 from distro_model.actions import Action, Advance
@@ -48,18 +49,20 @@ class OnNodes:
     mutant: str | None
     wire: Wire
     on_run: Callable[[Run], None] = lambda _: None
+    stage: Callable[..., Lockstep | Among] = Lockstep
+    """Made of nodes, profile, mutant and wire."""
     error: DivergedError | None = None
 
     def __call__(self, run: Run) -> int | None:
         done = 0
         self.on_run(run)
         try:
-            with Lockstep(run.nodes, self.profile, self.mutant, wire=self.wire) as lockstep:
+            with self.stage(run.nodes, self.profile, self.mutant, wire=self.wire) as stage:
                 for action in run.actions:
-                    if lockstep.forbidden(action):
+                    if stage.forbidden(action):
                         return None
                     done += 1
-                    lockstep.perform(action)
+                    stage.perform(action)
         except DivergedError as error:
             self.error = error
             return done
@@ -114,7 +117,7 @@ def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
 
 
 def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None:
-    if on_nodes.mutant is None:
+    if on_nodes.mutant is None or on_nodes.stage is not Lockstep:
         return None
     try:
         on_model = OnModel(on_nodes.profile, on_nodes.mutant)
@@ -144,7 +147,7 @@ def candidates(run: Run) -> Iterator[Run]:
     merged = _merged(run.actions)
     if merged != run.actions:
         yield replace(run, actions=merged)
-    for node in run.nodes if len(run.nodes) > NODES_MIN else ():
+    for node in reversed(run.nodes) if len(run.nodes) > NODES_MIN else ():
         left = tuple(action for action in run.actions if node not in _named(action))
         yield Run(tuple(name for name in run.nodes if name != node), left)
     length = len(run.actions)

@@ -21,7 +21,7 @@ from distro_conformance.wire.messages import DISTRO_REQUEST, DISTRO_RESPONSE, Di
 from distro_impl import Clock, SystemClock
 from distro_impl.clocks.clock import Waiting
 from distro_impl.transport.transport import Forward, PeerLink
-from distro_protos import Message, Payload, decode, encode
+from distro_protos import Message, Payload, UnreadableBodyError, decode, encode
 from distro_traces.event import Outcome
 
 _ALWAYS_DELIVERED = frozenset({"ServerCheckRequest", "HealthCheckRequest"})
@@ -255,8 +255,7 @@ class Link(PeerLink):
     async def _deliver(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self._journal.received(carried)
         payload = await forward(request)
-        reply = decode(payload)
-        outcome = outcome_of(reply)
+        reply, outcome = _read(payload)
         self._journal.replied(carried, outcome, reply)
         return payload, outcome
 
@@ -281,3 +280,12 @@ class Link(PeerLink):
     def _end(self, carried: Carried, outcome: Outcome) -> None:
         if not self._source_is_gone:
             self._journal.ended(carried, outcome)
+
+
+def _read(payload: Payload) -> tuple[Message, Outcome]:
+    """A reply and what it is to its sender; one that cannot be read is an error there."""
+    try:
+        reply = decode(payload)
+    except UnreadableBodyError:
+        return Message(payload.metadata.type, {}, {}), Outcome.ERROR
+    return reply, outcome_of(reply)

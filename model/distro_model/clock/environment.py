@@ -12,6 +12,7 @@ from distro_model.actions import (
     Advance,
     AnswerAgain,
     AnswerLate,
+    Answers,
     Connect,
     Crash,
     Cut,
@@ -35,6 +36,7 @@ from distro_model.actions import (
     Reply,
     Restart,
     Resume,
+    Says,
 )
 from distro_model.clock.board import NOT_MET, Board, matches
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
@@ -71,6 +73,8 @@ def guard_of(board: Board, action: Action) -> str | None:
         case Resume(node):
             stands_still = board.plan.index.get(node) in board.paused
             return _unless_running(board, node) or (None if stands_still else f"{node} does not stand still")
+        case Says(peer) | Answers(peer):
+            return f"nobody plays {peer}: it is a node"
         case _:
             return _link_guard(board, action)
 
@@ -105,8 +109,8 @@ def perform(board: Board, action: Action) -> None:
         case ListMembers(node, listed):
             others = tuple(sorted(name for name in listed if name != node))
             board.take(members.REREAD_LIST, at=index[node], listed=others)
-        case Advance() | Resume():
-            raise AssertionError("these may have several results")
+        case Advance() | Resume() | Says() | Answers():
+            raise AssertionError("these may have several results, or are forbidden")
         case _:
             _change_link(board, index[action.source], index[action.target], action)
 

@@ -1,0 +1,112 @@
+"""One node among played members: what it does is explained by the model of one node, whatever the members do."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.findings import Judgement
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import Scenario, parse
+from distro_conformance.verdict import Verdict
+from distro_conformance.walks.among import Among
+from distro_conformance.walks.finding import MACHINE, finding_of_walks
+from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
+from distro_conformance.wire.transports import Carrier
+from distro_model.actions import Advance, Answers, Connect, Register, Says
+
+LIFE = """
+nodes a b c d
+played b c d
+connect c1 a
+register c1 web 10.0.0.1:80
+answer b CHANGE fail c1
+answer c CHANGE unreadable c1
+answer d CHANGE unheard c1
+advance 5s
+say b CHANGE f1 revision 3 web 10.0.0.2:80
+say b VERIFY f1 revision 3
+say c VERIFY f1 revision 4
+say d CHANGE f1 revision 4 api 10.0.0.3:80
+say c QUERY f1
+say c NO-JSON f1
+say c NO-BASE64 f1
+hold a->c
+register c1 api 10.0.0.1:81
+advance 2.9s
+release a->c
+crash d
+register c1 web 10.0.0.1:82
+advance 40s
+restart d
+advance 10s
+batch c1 web 10.0.0.1:83, 10.0.0.1:84
+say b REPORT
+disconnect c1
+advance 190s
+expect model agrees
+"""
+
+
+def lived(**about: str) -> Verdict:
+    return replay(parse(LIFE), target="embedded", **about).verdict
+
+
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.5.1"])
+def test_a_life_among_members_that_fail_is_explained(profile: str) -> None:
+    assert lived(profile=profile) is Verdict.CONFORMS
+
+
+@pytest.mark.parametrize("mutant", ["B02", "B07", "B18"])
+def test_a_changed_node_is_not(mutant: str) -> None:
+    assert lived(mutant=mutant) is Verdict.VIOLATES
+
+
+def test_the_header_says_who_is_played() -> None:
+    scenario = parse(LIFE)
+    assert scenario.played == ("b", "c", "d")
+    assert parse(scenario.render()).steps == scenario.steps
+
+
+def test_what_members_and_clients_say_at_one_instant_is_in_order() -> None:
+    with Among(("a", "b"), "strict") as stage:
+        stage.perform(Connect("c1", "a"))
+        stage.perform(Register("c1", "web", "10.0.0.1:80"))
+        stage.perform(Says("b", "CHANGE", "c1", 7, (("web", "10.9.9.9:80"),)))  # strict refuses it
+        stage.perform(Answers("b", "VERIFY", "fail", "c1"))
+        stage.perform(Advance(12_000))
+
+
+def test_a_node_that_says_nothing_is_found_out_when_it_should_have() -> None:
+    with Among(("a", "b"), "strict", "m-delete-retried-as-change") as stage:
+        for action in parse_steps("connect c1 a", "answer b DELETE fail c1", "disconnect c1", "advance 1.1s"):
+            stage.perform(action)  # type: ignore[arg-type]
+        with pytest.raises(DivergedError, match="the model expects DELETE c1 to b by") as found:
+            stage.perform(Advance(4_000))
+    assert found.value.at_ms == 5_100
+
+
+def parse_steps(*lines: str) -> Scenario:
+    return parse("\n".join(["nodes a b", *lines])).steps  # type: ignore[return-value]
+
+
+def searched(**options: object) -> Hunt:
+    wanted = {"among_played": True, "transport": Carrier.MEMORY, "seed": 1, "seconds": 60.0, **options}
+    return hunt(HuntOptions(**wanted))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4"])
+def test_random_runs_of_the_reference_node_are_explained(profile: str) -> None:
+    done = searched(profile=profile, runs_max=4, steps_per_run=50)
+    assert done.verdict is Verdict.CONFORMS, done.failure and done.failure.message
+
+
+def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:
+    done = searched(mutant="B07", shrink_seconds=60.0)
+    assert done.failure is not None
+    assert done.failure.steps <= 3
+    finding = finding_of_walks(done, "", MACHINE)
+    assert finding.judgement is Judgement.VIOLATES
+    assert (finding.node, finding.observed["rule"]) == ("a", "execute-a-task")
+    again = replay(done.failure.scenario, target="embedded")
+    assert again.reproduced

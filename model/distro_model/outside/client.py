@@ -1,0 +1,431 @@
+"""One client at one node, seen from outside: the set of states in which the node may hold it.
+
+What happens to the node (a request of a client or a member, the end of one of its own) happens within a window that
+is known; what it sends is observed, later than it was sent by a skew at most. Each observation keeps the states that
+explain it. None left means that no order of things within their windows leads to what was observed, and the observation
+is reported with what the states before it would have had instead. Where time is virtual all windows are instants.
+
+What the node does by itself and nobody observes (a task that is dropped, a request that found no connection) is not
+followed: a task may be executed at any time from when it is due, and must be while its target can certainly be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from distro_model.clock.cluster import View
+from distro_model.events import Event, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
+from distro_model.messages import Answer, CallResult, Change, Request, Verify, text_of
+from distro_model.node import NodeState
+from distro_model.profile import Profile
+from distro_model.rules.owners import is_ip_client
+from distro_model.rules.watching import Refusal, watched
+from distro_model.step import step
+
+STATES_MAX = 600
+"""A client that may be in more states than this is left alone, and counted as undecided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slack:
+    """How well times are known. `late_ms` is added to every deadline; `skew_ms`: what was sent before something
+    happened may be observed so much later than it. Both 0 where time is virtual."""
+
+    late_ms: int = 0
+    skew_ms: int = 0
+
+
+class Unexplained(Exception):  # noqa: N818 - an observation, not an error of the program
+    """An observation that no possible state explains. `rule` names the rule of the model that says otherwise."""
+
+    def __init__(
+        self, rule: str, client: str | None, seen: str, expected: str, refusals: Iterable[Refusal] = ()
+    ) -> None:
+        self.rule, self.client, self.seen, self.expected = rule, client, seen, expected
+        self.refusals = tuple(refusals)
+        why = "".join(f"; {refusal}" for refusal in self.refusals)
+        super().__init__(f"{seen}; the model expects {expected} (rule {rule}){why}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Something that happens to the node at some time in a window; `until_ms` None: its end is not known yet."""
+
+    key: str
+    event: Event
+    from_ms: int
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unseen:
+    """A request that the node may have sent and nobody has observed."""
+
+    target: str
+    request: Request
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Possible:
+    node: NodeState
+    waiting: tuple[_Waiting, ...] = ()
+    answers: tuple[tuple[str, Answer], ...] = ()
+    """Of what has happened and whose answer is not observed yet."""
+    unseen: tuple[_Unseen, ...] = ()
+
+
+Reach = Callable[[str], int | None]
+"""Peer -> since when it can certainly be reached, None where that is not certain."""
+
+
+class ClientOutside:
+    """`node` is the state of the node as far as this client goes: without other clients."""
+
+    def __init__(self, client: str, nodes: Iterable[NodeState], profile: Profile, slack: Slack, reach: Reach) -> None:
+        self.client, self._profile, self._slack, self._reach = client, profile, slack, reach
+        self._states: frozenset[_Possible] = frozenset(_Possible(node) for node in nodes)
+        self._before: list[tuple[int, frozenset[_Possible]]] = []  # until when, states before what happened last
+        self._verified_ms: dict[str, int] = {}
+        self._excused_ms: dict[str, int] = {}
+        self._owned_ms: int | None = None
+        self._lag_ms = 0
+        self._touched_ms = 0
+        self._began_ms: dict[str, int] = {}
+        self.is_undecided = False
+        """There are too many possible states: the client is left alone from here on."""
+
+    @property
+    def nodes(self) -> frozenset[NodeState]:
+        return frozenset(each.node for each in self._states)
+
+    @property
+    def views(self) -> frozenset[View | None]:
+        """In which forms the node may show the client; None: not at all."""
+        return frozenset(self._view(each.node) for each in self._states)
+
+    # What happens to the node
+
+    def begin(self, key: str, event: Event, now_ms: int) -> None:
+        """From now on this may happen at any time; `finish` says that it has."""
+        if self.is_undecided:
+            return
+        self._began_ms[key] = self._touched_ms = now_ms
+        self._add(_Waiting(key, event, now_ms, None), now_ms)
+
+    def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
+        """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
+        if self.is_undecided:
+            return
+        began_ms = self._began_ms.pop(key)
+        self._lag_ms = max(self._lag_ms // 2, now_ms - began_ms)
+        states = self._after(self._now(now_ms), key, now_ms)
+        self._touched_ms = now_ms
+        if answer is None:
+            self._states = _without_answer(states, key)
+            return
+        kept = [each for each in states if _answered(each, key) == answer.result]
+        if not kept:
+            expected = " or ".join(sorted({str(_answered(each, key)) for each in states})) or "another answer"
+            raise Unexplained(*self._said_otherwise(key), seen, expected, self._refusals(key, now_ms))
+        self._states = _without_answer(kept, key)
+
+    def happens(self, key: str, event: Event, now_ms: int) -> None:
+        """It happens now, or a skew later at most."""
+        if self.is_undecided:
+            return
+        self._touched_ms = now_ms
+        if not self._slack.skew_ms:
+            self._states = frozenset(self._applied(each, event, now_ms) for each in self._now(now_ms))
+            return
+        self._add(_Waiting(key, event, now_ms, now_ms + self._slack.skew_ms), now_ms)
+
+    def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
+        """Something is known about the whole node: what it becomes, None where it cannot be so."""
+        changed = ((each, change(each.node)) for each in self._states)
+        self._states = frozenset(replace(each, node=node) for each, node in changed if node is not None)
+
+    # What is observed
+
+    def sent(self, target: str, request: Request, now_ms: int) -> None:
+        """The node has sent this. Raises Unexplained."""
+        if self.is_undecided:
+            return
+        states = self._now(now_ms)
+        if isinstance(request, Verify):
+            self._sent_verify(target, request, states, now_ms)
+            return
+        kept = [after for each in states if (after := self._sent_by(each, target, request, now_ms)) is not None]
+        if not kept:
+            expected = " or ".join(sorted({self._wanted(each.node, target) for each in states}))
+            raise Unexplained("execute-a-task", self.client, f"it sends {_text(request)} to {target}", expected)
+        self._states = frozenset(kept)
+
+    def shown(self, view: View | None, now_ms: int, how: str) -> None:
+        """The node has shown the client so, within the last skew. Raises Unexplained."""
+        if self.is_undecided:
+            return
+        states = self._now(now_ms)
+        kept = [each for each in states if self._view(each.node) == view]
+        if not kept:
+            expected = " or ".join(sorted({_view_text(self._view(each.node)) for each in states}))
+            seen = f"{how} {self.client} as {_view_text(view)}"
+            raise Unexplained("take-a-copy", self.client, seen, expected)
+        self._states = frozenset(kept)
+
+    def check(self, now_ms: int, peers: Iterable[str]) -> None:
+        """What was due by now has been sent. Raises Unexplained."""
+        if self.is_undecided:
+            return
+        states = self._now(now_ms)
+        owned = bool(states) and all(self._is_verified(each.node, now_ms) for each in states)
+        if not owned:
+            self._owned_ms = None
+            return
+        self._owned_ms = now_ms if self._owned_ms is None else self._owned_ms
+        for peer in peers:
+            reached_ms = self._reach(peer)
+            if reached_ms is None:
+                continue
+            known_ms = max(self._verified_ms.get(peer, 0), self._excused_ms.get(peer, 0))
+            base_ms = max(self._owned_ms, reached_ms, known_ms)
+            due_ms = base_ms + self._profile.verify_interval_ms + self._profile.tick_ms + self._late_ms
+            if now_ms > due_ms:
+                seen = f"it has sent no VERIFY to {peer} since {base_ms} ms"
+                raise Unexplained("verify", self.client, seen, f"one by {due_ms} ms")
+
+    def excuse_verify(self, peer: str, now_ms: int) -> None:
+        """A round to this peer may have been left out: the one before it was not over."""
+        self._excused_ms[peer] = now_ms
+
+    # Time
+
+    @property
+    def _late_ms(self) -> int:
+        return self._slack.late_ms + (self._lag_ms if self._slack.late_ms else 0)
+
+    def _now(self, now_ms: int) -> frozenset[_Possible]:
+        """Everything that may be so now, and nothing that is overdue. Raises Unexplained when all is."""
+        found: dict[_Possible, None] = {}
+        frontier = list(self._states)
+        while frontier:
+            each = frontier.pop()
+            if each in found:
+                continue
+            found[each] = None
+            if len(found) > STATES_MAX:
+                self.is_undecided = True
+                return self._states
+            frontier += self._next(each, now_ms)
+        kept = frozenset(each for each in found if not self._is_passed(each, now_ms))
+        if not kept:
+            overdue = sorted({text for each in found for text in self._overdue(each, now_ms)})
+            seen = f"by {now_ms} ms it has sent nothing"
+            raise Unexplained("execute-a-task", self.client, seen, " or ".join(overdue) or "something")
+        self._states = kept
+        return kept
+
+    def _next(self, state: _Possible, now_ms: int) -> Iterator[_Possible]:
+        """What may have happened since."""
+        for waiting in state.waiting:
+            if waiting.from_ms <= now_ms:
+                yield from self._happened(state, waiting, now_ms)
+        for task in state.node.tasks:
+            if task.due_ms - self._slack.skew_ms <= now_ms:
+                after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
+                if not any(isinstance(output, Send) for output in after.outputs):
+                    yield replace(state, node=after.node)
+        if self._may_expire(state.node, now_ms):
+            after = step(state.node, LeaseCheckDue(now_ms), self._profile)
+            yield replace(state, node=after.node)
+
+    def _happened(self, state: _Possible, waiting: _Waiting, now_ms: int) -> Iterator[_Possible]:
+        """Before it, a task that was due may have been executed already, unobserved so far."""
+        befores = [state]
+        for task in state.node.tasks if self._slack.skew_ms else ():
+            if task.due_ms - self._slack.skew_ms <= now_ms:
+                after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
+                sent = [output for output in after.outputs if isinstance(output, Send)]
+                unseen = tuple(_Unseen(output.target, output.request, now_ms) for output in sent)
+                if unseen:
+                    befores.append(replace(state, node=after.node, unseen=(*state.unseen, *unseen)))
+        for before in befores:
+            left = tuple(each for each in before.waiting if each is not waiting)
+            yield self._applied(replace(before, waiting=left), waiting.event, waiting.from_ms, waiting.key)
+
+    def _is_passed(self, state: _Possible, now_ms: int) -> bool:
+        return any(True for _ in self._overdue(state, now_ms))
+
+    def _overdue(self, state: _Possible, now_ms: int) -> Iterator[str]:
+        """What should have happened by now, as a clause."""
+        for waiting in state.waiting:
+            if waiting.until_ms is not None and waiting.until_ms < now_ms:
+                yield f"{type(waiting.event).__name__} by {waiting.until_ms} ms"
+        for unseen in state.unseen:
+            if now_ms > unseen.at_ms + self._slack.skew_ms + self._late_ms:
+                yield f"{_text(unseen.request)} to {unseen.target} by {unseen.at_ms + self._slack.skew_ms} ms"
+        for task in state.node.tasks:
+            by_ms = self._deadline_ms(task.target, task.due_ms)
+            if by_ms is not None and now_ms > by_ms:
+                yield f"{task.action} {task.client} to {task.target} by {by_ms} ms"
+        by_ms = self._expired_by_ms(state.node)
+        if by_ms is not None and now_ms > by_ms:
+            yield f"the end of the lease of {self.client} by {by_ms} ms"
+
+    def _deadline_ms(self, target: str, due_ms: int) -> int | None:
+        """A task waits at most one tick; it may be due before it was queued, where it goes on for another. Who could
+        not be reached before is tried again after the retry delay."""
+        reached_ms, profile = self._reach(target), self._profile
+        if reached_ms is None:
+            return None
+        again_ms = reached_ms + profile.retry_delay_ms + profile.call_timeout_ms if reached_ms else 0
+        return max(due_ms, again_ms, self._touched_ms) + 2 * profile.tick_ms + self._late_ms
+
+    def _may_expire(self, node: NodeState, now_ms: int) -> bool:
+        lease_ms = self._profile.lease_ms - self._slack.skew_ms
+        held = node.client(self.client)
+        expires = held is not None and not held.native and now_ms - held.renewed_ms > lease_ms
+        return expires or any(now_ms - since_ms > lease_ms for _, since_ms in node.gone)
+
+    def _expired_by_ms(self, node: NodeState) -> int | None:
+        held = node.client(self.client)
+        if held is None or held.native or is_ip_client(self.client):
+            return None
+        profile = self._profile
+        return held.renewed_ms + profile.lease_ms + profile.lease_check_ms + profile.tick_ms + self._late_ms
+
+    # Steps
+
+    def _add(self, waiting: _Waiting, now_ms: int) -> None:
+        states = self._now(now_ms)
+        if self._slack.skew_ms:
+            self._before = [each for each in self._before if each[0] >= now_ms]
+            self._before.append((now_ms + self._slack.skew_ms, states))
+        self._states = frozenset(replace(each, waiting=(*each.waiting, waiting)) for each in states)
+
+    def _after(self, states: Iterable[_Possible], key: str, now_ms: int) -> list[_Possible]:
+        """Those in which it has happened."""
+        found: list[_Possible] = []
+        for each in states:
+            waiting = next((one for one in each.waiting if one.key == key), None)
+            found += [each] if waiting is None else self._happened(each, waiting, now_ms)
+        return found
+
+    def _applied(self, state: _Possible, event: Event, at_ms: int, key: str = "") -> _Possible:
+        after = step(state.node, replace(event, at_ms=at_ms), self._profile)
+        answers = tuple((key, output.answer) for output in after.outputs if isinstance(output, Reply) and key)
+        return replace(state, node=after.node, answers=(*state.answers, *answers))
+
+    # Observations
+
+    def _sent_by(self, state: _Possible, target: str, request: Request, now_ms: int) -> _Possible | None:
+        for unseen in state.unseen:
+            if (unseen.target, unseen.request) == (target, request):
+                return replace(state, unseen=tuple(each for each in state.unseen if each is not unseen))
+        task = state.node.task(self.client, target)
+        if task is None or task.due_ms - self._slack.skew_ms > now_ms:
+            return None
+        after = step(state.node, TaskDue(now_ms, self.client, target), self._profile)
+        return replace(state, node=after.node) if Send(target, request) in after.outputs else None
+
+    def _sent_verify(self, target: str, request: Verify, states: Iterable[_Possible], now_ms: int) -> None:
+        wanted = Send(target, request)
+        last_ms = self._verified_ms.get(target)
+        self._verified_ms[target] = now_ms
+        earliest_ms = 0 if last_ms is None else last_ms + self._profile.verify_interval_ms - self._late_ms
+        seen = f"it sends {_text(request)} to {target} at {now_ms} ms"
+        if now_ms < earliest_ms - self._profile.tick_ms:
+            raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")
+        kept = [each for each in states if wanted in self._verifies(each.node, now_ms)]
+        if kept:
+            self._states = frozenset(kept)
+            return
+        if any(
+            wanted in self._verifies(each.node, now_ms)
+            for until, old in self._before
+            if until >= now_ms
+            for each in old
+        ):
+            return
+        texts = {_text(output.request) for each in states for output in self._verifies(each.node, now_ms)}
+        raise Unexplained("verify", self.client, seen, " or ".join(sorted(texts)) or "no VERIFY")
+
+    def _verifies(self, node: NodeState, now_ms: int) -> tuple[Send, ...]:
+        outputs = step(node, VerifyDue(now_ms), self._profile).outputs
+        return tuple(output for output in outputs if isinstance(output, Send))
+
+    def _is_verified(self, node: NodeState, now_ms: int) -> bool:
+        held = node.client(self.client)
+        return held is not None and held.native and bool(self._verifies(node, now_ms))
+
+    def _view(self, node: NodeState) -> View | None:
+        held = node.client(self.client)
+        if held is None:
+            return None
+        return View(held.revision if self._profile.revisions_travel else 0, held.content)
+
+    def _wanted(self, node: NodeState, target: str) -> str:
+        task = node.task(self.client, target)
+        if task is None:
+            return "no CHANGE and no DELETE"
+        sent = [
+            o
+            for o in step(node, TaskDue(task.due_ms, self.client, target), self._profile).outputs
+            if isinstance(o, Send)
+        ]
+        return f"{_text(sent[0].request)} from {task.due_ms} ms on" if sent else "nothing"
+
+    def _said_otherwise(self, key: str) -> tuple[str, str | None]:
+        for each in self._states:
+            waiting = next((one for one in each.waiting if one.key == key), None)
+            if waiting is not None:
+                return _RULES.get(_kind(waiting.event), "confirm"), self.client
+        return "confirm", self.client
+
+    def _refusals(self, key: str, now_ms: int) -> tuple[Refusal, ...]:
+        """The guards that were false when it happened."""
+        found: list[Refusal] = []
+        profile = watched(self._profile, found)
+        for each in self._states:
+            waiting = next((one for one in each.waiting if one.key == key), None)
+            if waiting is not None:
+                step(each.node, replace(waiting.event, at_ms=now_ms), profile)
+        return tuple(dict.fromkeys(found))[:3]
+
+
+def _kind(event: Event) -> str:
+    request = getattr(event, "request", None)
+    return type(request).__name__ if request is not None else type(event).__name__
+
+
+_RULES = {
+    "Change": "apply-a-change",
+    "Delete": "apply-a-delete",
+    "Verify": "confirm",
+    "Snapshot": "give-a-snapshot",
+    "Report": "take-a-report",
+    "InstanceRegistered": "register",
+    "InstanceDeregistered": "deregister",
+    "BatchRegistered": "register-a-batch",
+}
+
+
+def _answered(state: _Possible, key: str) -> CallResult | None:
+    return next((answer.result for name, answer in state.answers if name == key), None)
+
+
+def _without_answer(states: Iterable[_Possible], key: str) -> frozenset[_Possible]:
+    return frozenset(
+        replace(each, answers=tuple(answer for answer in each.answers if answer[0] != key)) for each in states
+    )
+
+
+def _text(request: Request) -> str:
+    if isinstance(request, Change):
+        return f"{request} with {text_of(request.content)}"
+    return str(request)
+
+
+def _view_text(view: View | None) -> str:
+    return "unknown" if view is None else f"revision {view.revision} with {text_of(view.content)}"

@@ -1,0 +1,264 @@
+"""A node seen from outside: what it holds of each client, how far its load is, and what it believes of its members.
+
+Whoever plays the others reports here what they did and what the node did, with the times at which that was observed.
+The rules cross clients in two places only, the load and the members; both are followed here and told to every client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from distro_model.clock.cluster import View
+from distro_model.events import CallEnded, Event, LoadDue, RequestReceived
+from distro_model.messages import Answer, CallResult, Change, Operation, Request, Snapshot, subject_of
+from distro_model.node import Member, MemberState, NodeState, fresh_node
+from distro_model.outside.client import ClientOutside, Slack, Unexplained
+from distro_model.profile import Profile
+from distro_model.rules.members import judged
+from distro_model.rules.sync import is_reachable
+from distro_model.step import step
+
+NOBODY = ""
+
+
+@dataclass(slots=True)
+class _Peer:
+    """What the node may believe of one member, and whether requests get through to it."""
+
+    believed: frozenset[Member]
+    can_answer: bool = True
+    is_held: bool = False
+    sure_since_ms: int | None = 0
+    """Since when it certainly gets what is sent to it; None: perhaps not."""
+    reported_ms: int | None = None
+    left_ms: int | None = None
+    open_verifies: set[str] = field(default_factory=set)
+
+    @property
+    def is_up(self) -> bool:
+        return all(each.state is MemberState.UP for each in self.believed)
+
+    @property
+    def may_be_up(self) -> bool:
+        return any(each.state is MemberState.UP for each in self.believed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    target: str
+    request: Request
+    sent_ms: int
+
+
+class NodeOutside:
+    """`start` begins a life of the node, at once with its first load. Every method raises Unexplained."""
+
+    def __init__(self, name: str, peers: Sequence[str], profile: Profile, slack: Slack) -> None:
+        self.name, self.peers = name, tuple(sorted(peers))
+        self.profile, self.slack = profile, slack
+        self.start(0)
+
+    def start(self, now_ms: int) -> None:
+        self._members = {peer: _Peer(frozenset({Member(peer)}), sure_since_ms=now_ms) for peer in self.peers}
+        self._started_ms = now_ms
+        self._load_ended_ms: int | None = None
+        self._calls: dict[str, _Call] = {}
+        node = fresh_node(self.name, self.peers, now_ms)
+        loading = step(node, LoadDue(now_ms), self.profile).node
+        self._blank = self._watch(NOBODY, (loading,))
+        self._clients: dict[str, ClientOutside] = {}
+
+    @property
+    def clients(self) -> Mapping[str, ClientOutside]:
+        return self._clients
+
+    @property
+    def undecided(self) -> int:
+        return sum(each.is_undecided for each in self._clients.values())
+
+    @property
+    def has_loaded(self) -> bool:
+        return all(node.loaded for node in self._blank.nodes)
+
+    # What happens to the node
+
+    def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
+        self._of(client).begin(key, event, now_ms)
+
+    def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
+        self._of(client).finish(key, answer, now_ms, seen)
+
+    def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
+        """A request of the node was answered, or given up: from now on the node knows."""
+        sent = self._calls.pop(call)
+        peer = self._members[sent.target]
+        peer.open_verifies.discard(call)
+        answer = Answer(result, tuple(copies))
+        if isinstance(sent.request, Snapshot):
+            self._load_answered(sent.target, answer, now_ms)
+            return
+        client = self._of(subject_of(sent.request) or NOBODY)
+        if sent.request.operation is Operation.VERIFY and now_ms > sent.sent_ms:
+            client.excuse_verify(sent.target, now_ms)
+        client.happens(call, CallEnded(now_ms, sent.target, sent.request, answer), now_ms)
+
+    def peer_left(self, peer: str, now_ms: int) -> None:
+        """From now on nothing gets through to it, or perhaps not."""
+        member = self._members[peer]
+        if member.can_answer:
+            member.can_answer, member.left_ms, member.sure_since_ms = False, now_ms, None
+
+    def peer_back(self, peer: str, now_ms: int) -> None:
+        """The node's connection to it works again, as far as can be told."""
+        member = self._members[peer]
+        self._lose_faith(now_ms)
+        member.can_answer, member.left_ms, member.reported_ms = True, None, now_ms
+        member.sure_since_ms = now_ms if member.is_up else None
+
+    def peer_waits(self, peer: str, now_ms: int, *, waits: bool) -> None:
+        """What is sent to it is kept back under way, reports too; or no longer."""
+        member = self._members[peer]
+        member.is_held, member.reported_ms = waits, now_ms
+
+    def reported(self, peer: str, result: CallResult | None, now_ms: int) -> None:
+        """The node has reported itself to this peer and was answered so; None: with something that says nothing."""
+        member = self._members[peer]
+        member.reported_ms = now_ms
+        member.can_answer, member.left_ms = True, None  # what gets through is no longer away
+        if result is not None:
+            self._believe(peer, (judged(each, result, self.profile) for each in member.believed), now_ms)
+
+    def reported_to(self, peer: str, now_ms: int) -> None:
+        """This peer has reported itself to the node."""
+        member = self._members[peer]
+        after = [Member(each.name, MemberState.UP, each.failures) for each in member.believed]
+        before = member.believed if self.slack.skew_ms else frozenset()
+        member.left_ms = None if member.left_ms is None else now_ms
+        self._believe(peer, (*after, *before), now_ms)
+
+    # What is observed
+
+    def sent(self, call: str, target: str, request: Request, now_ms: int) -> None:
+        self._calls[call] = _Call(target, request, now_ms)
+        member = self._members[target]
+        self._lose_faith(now_ms)
+        if not member.may_be_up and self._sends_only_to_up(target):
+            believed = ", ".join(sorted({each.state for each in member.believed}))
+            seen = f"it sends {request} to {target} at {now_ms} ms"
+            raise Unexplained("is_reachable", subject_of(request), seen, f"nothing: {target} is {believed} there")
+        if isinstance(request, Snapshot):
+            self._asked_for_snapshot(target, now_ms)
+            return
+        client = self._of(subject_of(request) or NOBODY)
+        if request.operation is Operation.VERIFY:
+            member.open_verifies.add(call)
+        client.sent(target, request, now_ms)
+
+    def shown(self, held: Mapping[str, View], now_ms: int, how: str) -> None:
+        """The node has shown everything that it holds."""
+        for client in sorted({*held, *self._clients}):
+            self._of(client).shown(held.get(client), now_ms, how)
+
+    def check(self, now_ms: int) -> None:
+        """What was due by now has been observed."""
+        self._lose_faith(now_ms)
+        free = [peer for peer, member in self._members.items() if not member.open_verifies]
+        for client in self._clients.values():
+            client.check(now_ms, free)
+        self._check_reports(now_ms)
+        self._check_load(now_ms)
+
+    # Members
+
+    def reach(self, peer: str) -> int | None:
+        return self._members[peer].sure_since_ms
+
+    def _believe(self, peer: str, members: Iterable[Member], now_ms: int) -> None:
+        member = self._members[peer]
+        was_up = member.is_up
+        member.believed = frozenset(members)
+        if not member.is_up:
+            member.sure_since_ms = None
+        elif member.can_answer and (not was_up or member.sure_since_ms is None):
+            member.sure_since_ms = now_ms
+
+    @property
+    def _report_round_ms(self) -> int:
+        return self.profile.report_interval_ms * len(self.peers)
+
+    def _lose_faith(self, now_ms: int) -> None:
+        """Reports to who is away fail, at least one in each round; nobody observes them."""
+        for member in self._members.values():
+            if member.left_ms is None:
+                continue
+            after = set(member.believed)
+            while more := {judged(each, CallResult.UNREACHABLE, self.profile) for each in after} - after:
+                after |= more
+            sure = now_ms - member.left_ms > self._report_round_ms + self.profile.report_first_ms + self.slack.late_ms
+            if sure:
+                after = {each for each in after if each.state is not MemberState.UP}
+            member.believed = frozenset(after)
+
+    def _sends_only_to_up(self, target: str) -> bool:
+        node = next(iter(self._blank.nodes))
+        down = node.with_member(Member(target, MemberState.DOWN))
+        return not is_reachable(down, target, self.profile)
+
+    def _check_reports(self, now_ms: int) -> None:
+        for peer, member in self._members.items():
+            if not member.can_answer or member.is_held:
+                continue
+            first_ms = self._started_ms + self.profile.report_first_ms - self.profile.report_interval_ms
+            base_ms = max(first_ms, member.reported_ms or 0)
+            due_ms = base_ms + self._report_round_ms + self.profile.tick_ms + self.slack.late_ms
+            if now_ms > due_ms:
+                seen = f"it has not reported itself to {peer} since {base_ms} ms"
+                raise Unexplained("report", None, seen, f"a report by {due_ms} ms")
+
+    # The load
+
+    def _all(self) -> tuple[ClientOutside, ...]:
+        return (self._blank, *self._clients.values())
+
+    def _asked_for_snapshot(self, target: str, now_ms: int) -> None:
+        """Where somebody could not be asked, whoever comes after may be."""
+        for each in self._all():
+            each.learn(lambda node: node.changed(asking=target) if not node.loaded else None)
+        if not self._blank.nodes:
+            raise Unexplained("load", None, f"it asks {target} for a snapshot at {now_ms} ms", "nothing: it has loaded")
+
+    def _load_answered(self, target: str, answer: Answer, now_ms: int) -> None:
+        self._load_ended_ms = now_ms
+        for each in self._all():
+            copies = tuple(copy for copy in answer.copies if copy.client == each.client)
+            ended = CallEnded(now_ms, target, Snapshot(), replace(answer, copies=copies))
+            each.happens(f"load {now_ms}", ended, now_ms)
+        for copy in answer.copies:
+            self._of(copy.client, loaded=(target, copy), now_ms=now_ms)
+
+    def _check_load(self, now_ms: int) -> None:
+        if self._load_ended_ms is None or self.has_loaded:
+            return
+        if any(node.loaded for node in self._blank.nodes) or any(
+            member.sure_since_ms is None for member in self._members.values()
+        ):
+            return
+        asked = any(isinstance(call.request, Snapshot) for call in self._calls.values())
+        due_ms = self._load_ended_ms + self.profile.load_retry_ms + self.profile.tick_ms + self.slack.late_ms
+        if now_ms > due_ms and not asked:
+            seen = f"it has asked nobody for a snapshot since {self._load_ended_ms} ms"
+            raise Unexplained("load", None, seen, f"a request by {due_ms} ms")
+
+    # Clients
+
+    def _of(self, client: str, loaded: tuple[str, Change] | None = None, now_ms: int = 0) -> ClientOutside:
+        found = self._clients.get(client)
+        if found is None:
+            found = self._clients[client] = self._watch(client, self._blank.nodes)
+            if loaded is not None:
+                found.happens(f"load {client}", RequestReceived(now_ms, *loaded), now_ms)
+        return found
+
+    def _watch(self, client: str, nodes: Iterable[NodeState]) -> ClientOutside:
+        return ClientOutside(client, nodes, self.profile, self.slack, self.reach)
