@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -17,10 +19,16 @@ from distro_conformance.diagrams.sequence import Fate, Fault, Message, Note, Seq
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.language.text import parse
 from distro_conformance.ui.app import COOKIE, Explorer, setting_of
+from distro_conformance.ui.recorded import FAULTS, opened, played
+from distro_conformance.ui.stories import MEANINGS, STORIES, begin, meaning
 from distro_conformance.ui.walk import Setting, Standing, Walk
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
+from distro_traces.errors import TraceError
+from distro_traces.event import Kind
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+RECORDED = Path(__file__).parent / "data" / "real-cluster-2.2.4"
 RELEASE = Setting("nacos-2.0.4")
 
 
@@ -61,6 +69,57 @@ class TestWalk:
         scenario = parse(found.move(7).scenario())
         assert scenario.profile == "nacos-2.0.4"
         assert "swallow a->b CHANGE" in scenario.render()
+
+
+class TestStories:
+    @pytest.mark.parametrize("name", STORIES)
+    def test_every_step_of_a_story_says_what_it_means(self, name: str) -> None:
+        told = begin(name)
+        assert meaning(told) == ""
+        assert all(meaning(told.move(step)) for step in range(1, len(told.path) + 1))
+
+    def test_a_healthy_change_breaks_nothing_and_the_others_end_in_their_bug(self) -> None:
+        for name, story in STORIES.items():
+            told = begin(name)
+            standing, _ = told.move(len(told.path)).standings()[story.property_id]
+            assert standing is (Standing.REACHED if name == "healthy-change" else Standing.BROKEN)
+
+    def test_there_is_a_meaning_for_every_kind_of_step_within_the_default_bounds(self) -> None:
+        assert {chain.kind for chain in Walk.begin(Setting()).system.chains} <= MEANINGS.keys()
+
+
+class TestRecorded:
+    def test_a_scenario_is_played_and_stepped_through(self) -> None:
+        with ExitStack() as kept:
+            run = opened(SCENARIOS / "b02-lost-change-2.0.4.scenario", kept)
+            assert "on embedded, profile nacos-2.0.4: violates" in run.title
+            assert run.steps[-1].verdict is Verdict.VIOLATES
+            assert run.go(run.total).at == run.total - 1
+            ended = run.windows.next_of((Kind.CLIENT_DISCONNECTED,), after=0)  # when all was over
+            assert ended is not None
+            last = run.go(ended - 1)
+            contents = {line.rpartition(" ")[2] for part in last.nodes() for line, _ in part.lines}
+            assert len(contents) == 2  # what was lost makes the copies differ
+            assert all(not part.lines for part in run.go(0).nodes())
+
+    def test_a_trace_is_opened_where_it_lies_and_its_faults_are_found(self) -> None:
+        with ExitStack() as kept:
+            run = opened(RECORDED, kept)
+            at_fault = run.to_next_fault()
+            assert at_fault.event.kind in FAULTS
+            assert at_fault.event.node in at_fault.sentence
+            with pytest.raises(UsageError, match="no link is cut"):
+                run.go(run.total).to_next_fault()
+
+    def test_a_walk_runs_on_nodes_as_it_was_clicked(self) -> None:
+        found = Walk.begin(RELEASE).find("INV-CONV")
+        with ExitStack() as kept:
+            run = played(found.move(7).scenario(), "embedded", kept)
+            assert "profile nacos-2.0.4: violates" in run.title
+
+    def test_what_is_no_trace_is_refused_in_a_sentence(self, tmp_path: Path) -> None:
+        with ExitStack() as kept, pytest.raises(TraceError):
+            opened(tmp_path / "nowhere.ndjson", kept)
 
 
 class TestPicture:
@@ -178,6 +237,35 @@ class TestPage:
         expect(page.get_by_text("INV-CONV: broken")).to_be_visible()
         page.get_by_role("button", name="as a scenario").click()
         expect(page.get_by_text("swallow a->b CHANGE")).to_be_visible()
+
+    def test_a_story_is_told_step_by_step_and_run_on_nodes(self, page: Page) -> None:
+        page.get_by_role("button", name="lost change").click()
+        expect(page.get_by_text("0 of 7 transitions")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("a handler that swallows an exception is enough")).to_be_visible()
+        for taken in range(1, 8):
+            page.get_by_role("button", name="go on").click()
+            expect(page.get_by_text(f"{taken} of 7 transitions")).to_be_visible()
+        expect(page.get_by_text("the wrong copy stays for ever")).to_be_visible()
+        page.get_by_role("button", name="run", exact=True).click()
+        expect(page.get_by_text("the scenario on embedded, profile nacos-2.0.4: violates")).to_be_visible(
+            timeout=60_000
+        )
+        page.get_by_role("button", name="next row").click()
+        expect(page.get_by_text("row 1 of")).to_be_visible()
+        page.get_by_role("button", name="back to the model").click()
+        expect(page.get_by_text("7 of 7 transitions")).to_be_visible()
+
+    def test_a_recorded_run_is_opened_by_its_path(self, page: Page) -> None:
+        page.get_by_placeholder("path of a file").fill(str(RECORDED))
+        page.get_by_role("button", name="open").click()
+        expect(page.get_by_text("row 0 of")).to_be_visible(timeout=60_000)
+        page.get_by_role("button", name="next fault").click()
+        expect(page.get_by_text("row 0 of")).not_to_be_visible()
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        page.get_by_placeholder("path of a file").fill("/nowhere")
+        page.get_by_role("button", name="open").click()
+        expect(page.get_by_role("alert")).to_contain_text("/nowhere")
 
     def test_a_mistake_in_the_form_is_told_where_it_was_made(self, page: Page) -> None:
         page.get_by_label("nodes").evaluate("field => { field.type = 'text'; field.value = 'many' }")

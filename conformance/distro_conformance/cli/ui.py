@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,17 +20,17 @@ from distro_conformance.ui.walk import Setting
 
 @app.command()
 def ui(
+    file: Annotated[Path | None, typer.Argument(help="A scenario, a counterexample, or a trace to begin with.")] = None,
     profile: ProfileOption = "strict",
     mutant: MutantOption = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="On loopback; 0: any free one.")] = 0,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")] = False,
 ) -> None:
     """Explore a bounded cluster in the browser, choice by choice; on loopback only, until interrupted."""
-    asyncio.run(_serve(Setting(profile, mutant), port, open_browser=open_browser))
+    asyncio.run(_serve(Explorer(Setting(profile, mutant), file), port, open_browser=open_browser))
 
 
-async def _serve(setting: Setting, port: int, *, open_browser: bool) -> None:
-    explorer = Explorer(setting)
+async def _serve(explorer: Explorer, port: int, *, open_browser: bool) -> None:
     runner = web.AppRunner(explorer.application(), access_log=None)
     await runner.setup()
     try:

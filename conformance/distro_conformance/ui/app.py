@@ -1,4 +1,4 @@
-"""The server of the explorer: one walk for one person, on loopback, behind a token.
+"""The server of the explorer: one walk, or one recorded run, for one person, on loopback, behind a token.
 
 Whoever opens the page with the token of the URL gets it as a cookie, and every other request needs that cookie: another
 program on this machine, or a page that a browser has open, cannot click here. What changes the walk is a POST and
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from distro_conformance.cli.errors import exit_code_of
 from distro_conformance.diagrams.svg import svg
+from distro_conformance.ui.recorded import Recorded, opened, played
+from distro_conformance.ui.stories import STORIES, begin, meaning
 from distro_conformance.ui.walk import Setting, Walk, grouped
 from distro_conformance.verdict import KitError, UsageError
 from distro_model import MUTANTS, PROFILES
@@ -28,6 +32,8 @@ from distro_model.profiles import UnknownProfileError
 COOKIE = "distrocheck-ui"
 BOUNDS_SHOWN = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight")
 BOUND_MAX = 9
+TARGETS = ("embedded", "nacos:2.2.4", "mixed:2.2.4")
+"""Offered; any other form of `--target` can be written."""
 ITEMS_SHOWN = 40
 """Of the diagram: the newest; what came before is counted above it."""
 
@@ -38,9 +44,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Explorer:
     """The routes. `token` is the secret of the URL."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, file: Path | None = None) -> None:
+        """`file`: a scenario or a trace to begin with. Raises what `recorded.opened` raises."""
         self.token = secrets.token_urlsafe(16)
         self.walk = Walk.begin(setting)
+        self.story = ""
+        self._kept = ExitStack()
+        self.recorded: Recorded | None = opened(file, self._kept) if file else None
         self.complaint = ""
         self.text = ""
         self._busy = asyncio.Lock()
@@ -65,9 +75,20 @@ class Explorer:
                 web.post("/find/{property}", self._changing(lambda walk, r: walk.find(r.match_info["property"]))),
                 web.post("/anew", self._anew),
                 web.post("/scenario", self._scenario),
+                web.post("/story/{story}", self._tell),
+                web.post("/model", self._back_to_the_model),
+                web.post("/open", self._open),
+                web.post("/play", self._play),
+                web.post("/rows/{steps:-?\\d+}", self._along(lambda run, given: run.move(int(given["steps"])))),
+                web.post("/row", self._along(lambda run, given: run.go(int(given.get("row") or 0)))),
+                web.post("/fault", self._along(lambda run, _: run.to_next_fault())),
             ]
         )
+        app.on_cleanup.append(self._close)
         return app
+
+    async def _close(self, _: web.Application) -> None:
+        self._kept.close()
 
     @web.middleware
     async def _only_us(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -108,10 +129,59 @@ class Explorer:
             self.complaint, self.text = "", ""
             try:
                 setting = setting_of({name: str(value) for name, value in form.items()}, self.walk.setting)
-                self.walk = await asyncio.to_thread(Walk.begin, setting)
+                self.walk, self.story, self.recorded = await asyncio.to_thread(Walk.begin, setting), "", None
             except (KitError, UnknownProfileError, UnknownMutantError, ValueError) as error:
                 self.complaint = str(error)
         return self._after(request)
+
+    async def _tell(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["story"]
+        if name not in STORIES:
+            raise web.HTTPNotFound
+        async with self._busy:
+            self.complaint, self.text = "", ""
+            self.walk, self.story, self.recorded = await asyncio.to_thread(begin, name), name, None
+        return self._after(request)
+
+    async def _back_to_the_model(self, request: web.Request) -> web.StreamResponse:
+        self.recorded, self.complaint = None, ""
+        return self._after(request)
+
+    async def _open(self, request: web.Request) -> web.StreamResponse:
+        """The file whose path was given: whoever has the token may read what this process may."""
+        name = str((await request.post()).get("file", "")).strip()
+        return await self._show(request, lambda: opened(Path(name).expanduser(), self._kept))
+
+    async def _play(self, request: web.Request) -> web.StreamResponse:
+        """The run that is shown, on the target that was asked for: the walk so far, or the scenario that is open."""
+        target = str((await request.post()).get("target", "")).strip() or "embedded"
+        open_scenario = self.recorded.scenario if self.recorded else None
+        return await self._show(request, lambda: played(open_scenario or self.walk.scenario(), target, self._kept))
+
+    async def _show(self, request: web.Request, make: Callable[[], Recorded]) -> web.StreamResponse:
+        async with self._busy:
+            self.complaint, self.text = "", ""
+            try:
+                self.recorded = await asyncio.to_thread(make)
+            except Exception as error:
+                if exit_code_of(error) is None:
+                    raise
+                self.complaint = str(error)
+        return self._after(request)
+
+    def _along(self, move: Callable[[Recorded, Mapping[str, str]], Recorded]) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            form = {name: str(value) for name, value in (await request.post()).items()}
+            async with self._busy:
+                self.complaint = ""
+                try:
+                    if self.recorded is not None:
+                        self.recorded = move(self.recorded, {**form, **request.match_info})
+                except (UsageError, ValueError) as error:
+                    self.complaint = str(error)
+            return self._after(request)
+
+        return handle
 
     async def _scenario(self, request: web.Request) -> web.StreamResponse:
         async with self._busy:
@@ -121,15 +191,19 @@ class Explorer:
 
     def _after(self, request: web.Request) -> web.StreamResponse:
         if "HX-Request" in request.headers:
-            return self._answer("walk.html.j2")
+            return self._answer("part.html.j2")
         raise web.HTTPSeeOther("/")
 
     def _answer(self, template: str) -> web.Response:
-        walk = self.walk
-        diagram = walk.diagram()
+        walk, story = self.walk, STORIES.get(self.story)
+        diagram = walk.diagram() if self.recorded is None else self.recorded.diagram()
         hidden = max(0, len(diagram.items) - ITEMS_SHOWN)
         html = self._pages.get_template(template).render(
             walk=walk,
+            recorded=self.recorded,
+            story=story,
+            stories=STORIES,
+            meaning=meaning(walk),
             groups=grouped(walk.choices()),
             standings=walk.standings(),
             diagram=Markup(svg(diagram.window(hidden, ITEMS_SHOWN))),
@@ -140,6 +214,7 @@ class Explorer:
             mutants=list(MUTANTS),
             bounds_shown=BOUNDS_SHOWN,
             bound_max=BOUND_MAX,
+            targets=TARGETS,
         )
         return web.Response(text=html, content_type="text/html", headers={"Cache-Control": "no-store"})
 
