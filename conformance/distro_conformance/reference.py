@@ -12,9 +12,12 @@ from distro_conformance.cli.reference import commands_page
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.listed import listing, releases
 from distro_conformance.fidelity import fidelity_page
+from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
+from distro_model.mutants import MUTANTS
+from distro_model.mutants.mutant import CLOCK, SIMULATION
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 from distro_traces.observed import Observed
 
@@ -36,6 +39,7 @@ def pages() -> dict[str, str]:
         "commands": lambda: commands_page(_NOTE),
         "deviations": _deviations_page,
         "fidelity": lambda: fidelity_page(_NOTE),
+        "modes": _modes_page,
         "settings": _settings_page,
         "trace": _trace_page,
     }
@@ -49,6 +53,32 @@ def _page(name: str, entries: tuple[Entry, ...]) -> str:
         if entry.details:
             lines += ["", *(f"* {key}: {value}" for key, value in entry.details.items())]
     return "\n".join(lines) + "\n"
+
+
+def _modes_page() -> str:
+    """Every mutant in every mode."""
+    rows = []
+    for name, mutant in sorted(MUTANTS.items()):
+        cells = [mutant.unseen.get(mode, "yes") for mode in (CLOCK, SIMULATION)]
+        node = "yes" if name in NODE_MUTANTS else "the node has no such mutant"
+        rows.append(f"| `{name}` | {', '.join(mutant.breaks)} | {' | '.join(cells)} | {node} |")
+    return "\n".join(
+        [
+            "# Mutants and modes",
+            "",
+            _NOTE,
+            "",
+            "In which modes a mutant changes what happens: a search breaks the properties that are named, within the",
+            "mutant's bounds ([Mutants](mutants.md)); on a clock and in a simulation some run ends otherwise than",
+            "without it, or the reason says why none does; and the reference node has a counterpart, for walks,",
+            "scenarios and requirements, or has none.",
+            "",
+            "| mutant | search | clock | simulation | node |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def _trace_page() -> str:

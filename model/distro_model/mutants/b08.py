@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant
+from distro_model.mutants.mutant import CLOCK, IN_ONE_INSTANT, Mutant
 from distro_model.rules import notify, sync
 
 MUTANT = Mutant(
@@ -15,4 +15,5 @@ MUTANT = Mutant(
     ),
     breaks=("INV-DELETE",),
     bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=2),
+    unseen={CLOCK: IN_ONE_INSTANT},
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant
+from distro_model.mutants.mutant import NOTHING_RAISES, Mutant
 from distro_model.rules import receive
 
 MUTANT = Mutant(
@@ -10,4 +10,5 @@ MUTANT = Mutant(
     rules=(receive.raised_unseen,),
     breaks=("INV-ACK", "INV-DELETE"),
     bounds=Bounds(changes=1, drops=0, swallows=0, raises=1),
+    unseen=NOTHING_RAISES,
 )

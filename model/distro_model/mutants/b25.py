@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant
+from distro_model.mutants.mutant import NO_HALVES, Mutant
 from distro_model.rules import clients, sync
 
 MUTANT = Mutant(
@@ -15,4 +15,5 @@ MUTANT = Mutant(
     ),
     breaks=("INV-DELETE", "INV-INDEX"),
     bounds=Bounds(changes=2, drops=0, swallows=0, slow_requests=1, index=1),
+    unseen=NO_HALVES,
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant
+from distro_model.mutants.mutant import Mutant, without_choices
 from distro_model.rules import notify, sync
 
 MUTANT = Mutant(
@@ -15,4 +15,5 @@ MUTANT = Mutant(
     ),
     breaks=("INV-DELETE", "INV-INDEX"),
     bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=1, index=1),
+    unseen=without_choices("events are handled at once: no queue is ever full"),
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant
+from distro_model.mutants.mutant import NO_STRAYS, Mutant
 from distro_model.rules import clients
 
 MUTANT = Mutant(
@@ -10,4 +10,5 @@ MUTANT = Mutant(
     rules=(clients.leaves_copy,),
     breaks=("INV-OWNER", "INV-CONV"),
     bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
+    unseen=NO_STRAYS,
 )

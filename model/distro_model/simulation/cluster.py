@@ -339,6 +339,7 @@ class SimulatedCluster(Board):
                 self._at(self.now_ms, position, do, *arguments)
 
     def _late_check(self, position: int, last_ms: int) -> None:
+        self._plan_visit(position, LEASES.kind)
         self.take(LEASES, at=position, last_ms=last_ms)
 
     def _load(self, position: int) -> None:

@@ -1,0 +1,298 @@
+"""A mutant is inert in no mode: whoever chooses, a search, a clock or chance, it changes what happens.
+
+The same runs are told to the clock and to a simulation, with the mutant and without; where nothing at all differs, the
+mutant says why (`Mutant.unseen`), and the generated table of mutants and modes says so. That a search notices each of
+them is in `test_mutants.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import pytest
+
+from distro_model import MUTANTS, PossibleStates, start, with_mutant
+from distro_model.actions import (
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deliver,
+    Deregister,
+    Disconnect,
+    Drop,
+    FallSilent,
+    Heal,
+    Hold,
+    HttpBeat,
+    HttpRegister,
+    ListMembers,
+    Pause,
+    Register,
+    RegisterBatch,
+    Release,
+    Restart,
+    Resume,
+    Swallow,
+)
+from distro_model.clockwork import prologue
+from distro_model.mutants.mutant import CLOCK, SIMULATION
+from distro_model.profiles import STRICT
+from distro_model.simulation.agenda import Agenda
+from distro_model.simulation.cluster import SimulatedCluster
+
+ONE, OTHER, THIRD = "10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"
+INDEXED = replace(STRICT, event_queue=2, keeps_index=True)
+PUBLISHED = (Connect("c1", "a"), Register("c1", "web", ONE), Advance(2000))
+SEVERAL = tuple(HttpRegister("web", each, "a") for each in (ONE, OTHER, THIRD))
+BEATEN = (Advance(5000), *(HttpBeat("web", each, "a") for each in (ONE, OTHER, THIRD)))
+
+RUNS = {
+    "a life": (*PUBLISHED, Register("c1", "web", OTHER), Advance(7000), Deregister("c1", "web"), Disconnect("c1")),
+    "a lost change": (
+        Connect("c1", "a"),
+        Drop("a", "b", "CHANGE", "c1"),
+        Register("c1", "web", ONE),
+        Advance(5500),
+        Register("c1", "web", OTHER),
+        Advance(9000),
+    ),
+    "a swallowed change": (
+        *PUBLISHED,
+        Swallow("a", "b", "CHANGE", "c1"),
+        Register("c1", "web", OTHER),
+        Advance(20_000),
+    ),
+    "swallowed from the first": (
+        Connect("c1", "a"),
+        Swallow("a", "b", "CHANGE", "c1"),
+        Advance(1500),
+        Register("c1", "web", ONE),
+        Advance(9000),
+    ),
+    "a client that leaves while its change is held": (
+        Connect("c1", "a"),
+        Hold("a", "b"),
+        Register("c1", "web", ONE),
+        Advance(3600),
+        Disconnect("c1"),
+        Advance(4000),
+        Release("a", "b"),
+        Advance(9000),
+    ),
+    "a verify that is late": (
+        *PUBLISHED,
+        Hold("a", "b"),
+        Advance(2500),
+        Disconnect("c1"),
+        Advance(1100),
+        Deliver("a", "b", "DELETE", "c1"),
+        Deliver("a", "b", "VERIFY", "c1"),
+        Release("a", "b"),
+        Advance(100),
+    ),
+    "a lost deletion": (*PUBLISHED, Drop("a", "b", "DELETE", "c1"), Disconnect("c1"), Advance(15_000)),
+    "a deletion that is nothing new": (
+        *PUBLISHED,
+        Swallow("a", "b", "DELETE", "c1"),
+        Disconnect("c1"),
+        Advance(2000),
+        Connect("c2", "a"),
+        Swallow("a", "b", "CHANGE", "c2"),
+        Register("c2", "web", ONE),
+        Advance(1100),
+        Disconnect("c2"),
+        Advance(9000),
+    ),
+    "a deletion that overtakes": (
+        *PUBLISHED,
+        Hold("a", "b"),
+        Register("c1", "web", OTHER),
+        Advance(1500),
+        Disconnect("c1"),
+        Advance(1100),
+        Deliver("a", "b", "DELETE", "c1"),
+        Release("a", "b"),
+        Advance(2000),
+    ),
+    "two held changes": (
+        *PUBLISHED,
+        Hold("a", "b"),
+        Register("c1", "web", OTHER),
+        Register("c1", "db", ONE),
+        Advance(1200),
+        Deregister("c1", "db"),
+        Register("c1", "web", THIRD),
+        Advance(1200),
+        Release("a", "b"),
+        Advance(2000),
+    ),
+    "a short cut": (*PUBLISHED, Cut("a", "b"), Advance(60_000)),
+    "a long cut": (*PUBLISHED, Cut("a", "b"), Advance(200_000), Heal("a", "b"), Advance(20_000)),
+    "a copy that starts anew": (*PUBLISHED, Crash("b"), Advance(2000), Restart("b"), Advance(40_000)),
+    "an owner that starts anew": (*PUBLISHED, Crash("a"), Advance(2000), Restart("a"), Advance(220_000)),
+    "a snapshot of what has changed since": (
+        *PUBLISHED,
+        Crash("b"),
+        Hold("b", "a"),
+        Advance(500),
+        Restart("b"),
+        Connect("c2", "b"),
+        Register("c2", "web", ONE),
+        Advance(1200),
+        Deliver("b", "a", "CHANGE", "c2"),
+        Register("c2", "web", OTHER),
+        Deliver("b", "a", "SNAPSHOT"),
+        Release("b", "a"),
+        Advance(7000),
+    ),
+    "a silent client": (*PUBLISHED, FallSilent("c1"), Advance(40_000)),
+    "batches": (
+        *PUBLISHED,
+        RegisterBatch("c1", "web", (ONE, OTHER)),
+        Advance(2000),
+        Swallow("a", "b", "CHANGE", "c1"),
+        RegisterBatch("c1", "web", (ONE, THIRD)),
+        Advance(9000),
+    ),
+    "beats": (
+        HttpRegister("web", ONE, "a"),
+        Advance(5000),
+        HttpBeat("web", ONE, "a"),
+        Advance(5000),
+        HttpBeat("web", ONE, "b"),
+        Advance(60000),
+    ),
+    "a hand-over": (
+        *SEVERAL,
+        Advance(2000),
+        Crash("b"),
+        Advance(15000),
+        HttpBeat("web", ONE, "a"),
+        Restart("b"),
+        Advance(4000),
+        HttpBeat("web", ONE, "b"),
+        Advance(40000),
+    ),
+    "a hand-over of what beats": (*SEVERAL, *BEATEN * 4, Crash("b"), Advance(12_000)),
+    "a member that is doubtful": (Crash("b"), Advance(9000), *SEVERAL, Advance(2000)),
+    "a member that is down": (Crash("b"), Advance(15_000), *SEVERAL, Advance(2000)),
+    "a node that stands still": (*PUBLISHED, Pause("b"), Advance(200_000), Resume("b"), Advance(7000)),
+    "a cut node that stands still": (
+        *PUBLISHED,
+        Cut("a", "b"),
+        Pause("b"),
+        Advance(200000),
+        Resume("b"),
+        Advance(7000),
+    ),
+    "a member that leaves": (
+        *PUBLISHED,
+        Register("c1", "web", OTHER),
+        ListMembers("a", ("a",)),
+        Advance(5000),
+        ListMembers("a", ("a", "b")),
+        Advance(12000),
+    ),
+    "a member that leaves while a change fails": (
+        *PUBLISHED,
+        Drop("a", "b", "CHANGE", "c1"),
+        Register("c1", "web", OTHER),
+        Advance(3000),
+        ListMembers("a", ("a",)),
+        Advance(12000),
+    ),
+    "a new member that is down": (ListMembers("a", ("a",)), Crash("b"), ListMembers("a", ("a", "b")), Advance(100)),
+    "a list read again": (*PUBLISHED, Crash("b"), Advance(15_000), ListMembers("a", ("a", "b")), Advance(100)),
+}
+OF_THREE = {
+    "a failed verify": RUNS["a swallowed change"],
+    "a hand-over": RUNS["a hand-over"],
+    "two of three": (*PUBLISHED, Register("c1", "web", OTHER), ListMembers("a", ("a", "c")), Advance(5000)),
+    "who is down": (
+        Crash("c"),
+        Advance(15_000),
+        HttpRegister("web", ONE, "a"),
+        Crash("b"),
+        Restart("b"),
+        Advance(70_000),
+    ),
+    "one that never starts": (Restart("a"), Advance(100), Restart("b"), Advance(100_000)),
+}
+EVERY = [
+    *(("ab", STRICT, actions) for actions in RUNS.values()),
+    *(("abc", STRICT, actions) for actions in OF_THREE.values()),
+    ("a", STRICT, RUNS["a life"]),
+    ("ab", INDEXED, RUNS["a life"]),
+    ("ab", INDEXED, (*RUNS["a lost deletion"], Connect("c2", "a"), Register("c2", "web", ONE), Disconnect("c2"))),
+]
+"""(nodes, profile, actions). Its nodes have started, unless it begins with that."""
+
+
+def whole(number):
+    nodes, profile, actions = EVERY[number]
+    return nodes, profile, actions if isinstance(actions[0], Restart) else (*prologue(nodes, STRICT), *actions)
+
+
+@cache
+def on_a_clock(number, mutant):
+    """What every possible end of a run looks like, and which calls it ended."""
+    nodes, profile, actions = whole(number)
+    profile = profile if mutant is None else with_mutant(profile, mutant)
+    possible, ended = PossibleStates.of(start(nodes, profile)), []
+    for action in actions:
+        if possible.guard(action) is None:
+            possible = possible.after(action)
+            ended.append(frozenset(outcome.traffic for outcome in possible.outcomes))
+    return frozenset((state.nodes, state.links, state.lives) for state in possible.states), tuple(ended)
+
+
+class Everything:
+    """Watches, and keeps what it hears but for times."""
+
+    def __init__(self):
+        self.heard = []
+
+    def acted(self, _, action):
+        self.heard.append(action)
+
+    def sent(self, _, source, target, call):
+        self.heard.append((source, target, call.request))
+
+    def told(self, at_ms, told):
+        self.heard.append((at_ms, told.position, told.event, told.after, told.answer))
+
+    def checkpoint(self, *_):
+        raise AssertionError("nobody asks for one")
+
+
+@cache
+def in_a_simulation(number, mutant):
+    nodes, profile, actions = whole(number)
+    profile = profile if mutant is None else with_mutant(profile, mutant)
+    agenda, watch = Agenda(Random(number)), Everything()
+    cluster = SimulatedCluster(nodes, profile, agenda, watch)
+    for action in actions:
+        if isinstance(action, Advance):
+            agenda.run_until(agenda.now_ms + action.ms)
+        else:
+            cluster.perform(action)
+    return tuple(watch.heard)
+
+
+def is_inert(mode, mutant):
+    return all(mode(number, mutant) == mode(number, None) for number in range(len(EVERY)))
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_changes_what_happens_on_a_clock_unless_it_says_why_not(mutant):
+    assert is_inert(on_a_clock, mutant.id) == (CLOCK in mutant.unseen)
+
+
+@pytest.mark.quality
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_changes_what_happens_in_a_simulation_unless_it_says_why_not(mutant):
+    assert is_inert(in_a_simulation, mutant.id) == (SIMULATION in mutant.unseen)
