@@ -1,4 +1,8 @@
-"""How what goes through rows is compiled: once for all processes of an installation.
+"""What goes through rows, in two speeds from one text: as plain Python, and compiled when there are many of them.
+
+To compile all of it takes half a minute of a processor, once for each installation, and a recording of one sitting is
+judged by plain Python in a second. So a function that is marked here stays what it is; `fast` gives its compiled
+twin, in which every marked function that it calls is compiled as well.
 
 numba keeps compiled functions on disk, each beside the time stamp of its own file; a function that calls one of another
 file, or uses its constants, would go on with the old one after that has changed. So what is shared stands in the files
@@ -11,37 +15,69 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import isgeneratorfunction
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
-
-import numba
 
 from distro_traces.event import Kind, Outcome
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
 SHARED = ("encoding.py", "rows.py")
-"""Compiled functions and constants that several files use are in these."""
+"""Functions to compile and constants that several files use are in these."""
+
+FAST_FROM_ROWS = 20_000
+"""So many rows are looked through in plain Python within a few seconds."""
+
+_marked: set[Callable[..., Any]] = set()
 
 
 def compiled(function: _Function) -> _Function:
-    """Compile for arrays when first called."""
+    """Mark a function of arrays that numba can compile."""
+    _marked.add(function)
+    return function
+
+
+def fast(function: _Function) -> _Function:
+    """The compiled twin of a marked function; compiled when it is first called."""
+    return cast(_Function, _twin(function))
+
+
+def suited(function: _Function, rows: int) -> _Function:
+    """The function as it goes through so many rows soonest."""
+    return function if rows < FAST_FROM_ROWS else fast(function)
+
+
+@cache
+def _twin(function: FunctionType) -> Any:
+    import numba  # noqa: PLC0415 - takes half a second, and small traces never need it
+
+    names = {**function.__globals__}
+    for name in _names(function.__code__):
+        called = names.get(name)
+        if callable(called) and called in _marked:
+            names[name] = _twin(cast(FunctionType, called))
+    twin = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    twin.__qualname__ = function.__qualname__
     folder = _folder()
-    if folder is None:
-        return cast(_Function, numba.njit(function))
+    if folder is None or isgeneratorfunction(function):  # a generator becomes part of the functions that use it
+        return numba.njit(twin)
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
-        return cast(_Function, numba.njit(cache=True)(function))
+        return numba.njit(cache=True)(twin)
     finally:
         config.CACHE_DIR = before
 
 
-def generator(function: _Function) -> _Function:
-    """A generator becomes part of the functions that use it; numba cannot keep it by itself."""
-    return cast(_Function, numba.njit(function))
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 @cache

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, suited
 from distro_spark.encoding import client_key, node_hash, numbered
 from distro_spark.facts import Overview
 from distro_spark.judge import together
@@ -63,7 +63,7 @@ def _times(session: SparkSession, events: DataFrame, seen: Overview) -> DataFram
         facts = shared.value
         for rows in whole_clients(batches, facts.node):
             found = np.empty((len(rows.seq), len(_COLUMNS)), np.int64)
-            size = lags(rows, facts, found)
+            size = suited(lags, len(rows.seq))(rows, facts, found)
             columns = {name: found[:size, i] for i, name in enumerate(_COLUMNS)}
             for place in ("owner", "follower"):
                 columns[place] = facts.node[columns[place]]

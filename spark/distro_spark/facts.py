@@ -149,7 +149,8 @@ def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int]:
     return tuple(sorted(nodes, key=lambda node: node.hash)), misfits
 
 
-LINK_FAULTS = ("cut", "held", "healed", "released")
+BREAKS = ("cut", "held")
+LINK_FAULTS = (*BREAKS, "healed", "released")
 """Those that say of a link whether it works; the others meet single calls."""
 
 Marks = Mapping[str, Mapping[str, Sequence[Row]]]
@@ -221,6 +222,7 @@ def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -
                 for node, rows in zip(nodes, faults, strict=True)
             ]
         ),
+        fault_breaks=np.array([row.detail in BREAKS for rows in faults for row in rows], np.bool_),
         live_from=live_from,
         live=flat_live,
         changes=np.cumsum(changed).astype(np.int64),

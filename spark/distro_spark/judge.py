@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from distro_spark.compiling import suited
 from distro_spark.encoding import client_key, numbered
 from distro_spark.facts import Overview
 from distro_spark.invariants import INVARIANTS, Invariant
@@ -92,14 +93,17 @@ INVARIANT_NUMBERS: Mapping[str, int] = {name: number for number, name in enumera
 
 def findings(rows: Rows, facts: Facts, names: Iterable[str]) -> dict[str, tuple[Any, Any]]:
     """By invariant the positions of the first and the last events that it found."""
-    past = past_of(rows, facts)
-    first, last = np.empty(len(rows.seq), np.int64), np.empty(len(rows.seq), np.int64)
+    size = len(rows.seq)
+    past = suited(past_of, size)(rows, facts)
+    first, last = np.empty(size, np.int64), np.empty(size, np.int64)
     found = {}
-    for name in names:
-        find = INVARIANTS[name].find
-        size = find(rows, facts, past, facts.decides[INVARIANT_NUMBERS[name]], first, last) if find else 0
-        if size:
-            found[name] = (first[:size].copy(), last[:size].copy())
+    with np.errstate(over="ignore"):  # sums of hashes, as they are when compiled
+        for name in names:
+            find = INVARIANTS[name].find
+            decides = facts.decides[INVARIANT_NUMBERS[name]]
+            count = suited(find, size)(rows, facts, past, decides, first, last) if find else 0
+            if count:
+                found[name] = (first[:count].copy(), last[:count].copy())
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from distro_spark.compiling import compiled, generator
+from distro_spark.compiling import compiled
 from distro_spark.encoding import KINDS, NO_REVISION, OPERATIONS, OUTCOMES, OWNED, PUBLISHES_NOTHING
 from distro_traces.event import Kind, Outcome
 
@@ -83,7 +83,7 @@ class Facts(NamedTuple):
                     life that begins there (0: not to be decided)
     check_*         checkpoints of a node. Ordinals count those of the run in order of time; `gap_after` is the position
                     after the last one that follows without one missed
-    fault_*         when the link from a node to `fault_peer` was cut or held, or was so no more
+    fault_*         when the link from a node to `fault_peer` was cut or held (`fault_breaks`), or was so no more
     live, changes   by ordinal, how many of a run's nodes have that checkpoint, and how often that number changed so far
     has_revisions, sync_delay_ms    of a run
     decides         by invariant and node: what is needed to judge it was observed
@@ -107,6 +107,7 @@ class Facts(NamedTuple):
     fault_from: Integers
     fault_at_ms: Integers
     fault_peer: Integers
+    fault_breaks: Flags
     live_from: Integers
     live: Integers
     changes: Integers
@@ -151,7 +152,7 @@ def content_after(rows: Rows, i: int) -> int:
     return 0 if rows.kind[i] in (DISCONNECTED, REMOVED) else int(rows.digest[i])
 
 
-@generator
+@compiled
 def clients(rows: Rows) -> Iterator[tuple[int, int]]:
     """Where the rows of each client begin and end."""
     start = 0
@@ -161,7 +162,7 @@ def clients(rows: Rows) -> Iterator[tuple[int, int]]:
             start = i
 
 
-@generator
+@compiled
 def replicas(rows: Rows, decides: Flags) -> Iterator[tuple[int, int]]:
     """Where the rows of each client on each node begin and end, of the nodes that can be judged."""
     start = 0

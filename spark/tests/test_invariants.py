@@ -234,6 +234,7 @@ def an_orphan_that_one_survivor_dropped(run: Teller) -> list[Expected]:
     run.registered()
     stopped = run.row("a", Kind.NODE_STOPPED, detail="crash")
     run.remove("c")
+    run.wait(190_000)  # b's lease would have ended, too
     checkpoint = run.checkpoint("bc")
     return [Expected("INV-CONV", "b", stopped, checkpoint["b"], evidence={"expected": "nothing"})]
 
@@ -245,6 +246,7 @@ def an_orphan_that_its_former_owner_loaded_back(run: Teller) -> list[Expected]:
     run.row("a", Kind.NODE_STARTED, detail="a,b,c")
     took_back = run.apply("a", 1, "X")
     run.remove("c")
+    run.wait(190_000)
     checkpoint = run.checkpoint()
     return [
         Expected("INV-CONV", "b", stopped, checkpoint["b"], evidence={"expected": "nothing"}),
@@ -541,6 +543,13 @@ def call(
     return Call(sent, received, done, replied, ended)
 
 
+def lost(run: Teller, node: str, peer: str, operation: str, **about: object) -> None:
+    """A call that never arrives: the sender's two rows."""
+    rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": "c1", **about}
+    run.row(node, Kind.REQUEST_SENT, after_ms=1, peer=peer, **rows)
+    run.row(node, Kind.REPLY_RECEIVED, after_ms=1, peer=peer, **rows, outcome=Outcome.TIMEOUT)
+
+
 def synced(run: Teller, peer: str, revision: int, content: str, outcome: Outcome = Outcome.SUCCESS) -> Call:
     """A CHANGE of c1 from a that its receiver applies."""
 
@@ -736,6 +745,7 @@ def a_node_that_nobody_answers_and_that_verifies_all_the_same(run: Teller) -> li
     run.wait(1_000)
     early = call(run, "a", "b", "VERIFY", revision=1).sent
     given = call(run, "c", "a", "SNAPSHOT", client=None).replied
+    run.wait(63_000)  # and it does not ask again
     checks = run.checkpoint()
     return [
         Expected("INV-LOAD", "a", started, checks["a"], client=""),
@@ -756,6 +766,61 @@ def a_node_that_loads_and_then_verifies(run: Teller) -> list[Expected]:
     call(run, "c", "a", "SNAPSHOT", client=None)
     run.checkpoint()
     return []
+
+
+@whole_story()
+def a_load_whose_every_ask_is_lost_and_that_goes_on(run: Teller) -> list[Expected]:
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    for peer in "bcb":
+        run.wait(30_000)
+        lost(run, "a", peer, "SNAPSHOT", client=None)
+    run.checkpoint()
+    return []
+
+
+@whole_story()
+def a_load_that_is_answered_with_an_error_and_goes_on(run: Teller) -> list[Expected]:
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    started = run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    call(run, "a", "b", "SNAPSHOT", Outcome.ERROR, client=None)
+    lost(run, "a", "c", "SNAPSHOT", client=None)
+    checks = run.checkpoint()
+    return [Expected("INV-LOAD", "a", started, checks["a"], client="")]
+
+
+@whole_story()
+def orphans_whose_leases_end_one_after_another(run: Teller) -> list[Expected]:
+    """b's lease began anew when it loaded its copy back."""
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.wait(100_000)
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    call(run, "b", "c", "SNAPSHOT", client=None)
+    run.apply("b", 1, "X")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.wait(80_000)
+    run.remove("c")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
+def an_orphan_that_one_node_keeps_beyond_its_lease(run: Teller) -> list[Expected]:
+    run.connect("a")
+    applied = published_copy(run)
+    last = next(event for event in reversed(run.told) if event.node == "b")
+    stopped = run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.wait(182_000)
+    run.row("c", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.wait(10_000)
+    checks = run.checkpoint("bc")
+    return [
+        Expected("INV-CONV", "b", stopped, checks["b"]),
+        Expected("INV-EXPIRE", "b", applied["b"], last),
+    ]
 
 
 @whole_story()
@@ -902,6 +967,23 @@ def rounds_that_leave_out_a_member_that_cannot_be_reached(run: Teller) -> list[E
     run.row("a", Kind.LINK_FAULT, peer="c", detail="cut")
     verified(run, 20, peers="b")
     run.row("a", Kind.LINK_FAULT, peer="c", detail="healed")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
+def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: Teller) -> list[Expected]:
+    run.row("b", Kind.LINK_FAULT, peer="a", detail="cut")
+    run.row("c", Kind.NODE_STOPPED, detail="crash")
+    run.wait(120_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    verified(run, 30, peers="")
+    run.wait(120_000)
+    run.row("c", Kind.NODE_STARTED, detail="a,b,c")
+    run.row("b", Kind.LINK_FAULT, peer="a", detail="healed")
+    synced(run, "b", 1, "X")
+    synced(run, "c", 1, "X")
     run.checkpoint()
     return []
 

@@ -76,8 +76,17 @@ class LockstepCluster:
     def is_at_rest(self) -> bool:
         """All nodes hold the same, and none of them still has to load: nothing is left to repair."""
         held = [*self._last_seen.values()]
-        nodes = [node for state in self._possible.states for node in state.nodes]
-        return all(each == held[0] for each in held) and all(node is not None and node.loaded for node in nodes)
+        return self.is_loaded and all(each == held[0] for each in held)
+
+    @property
+    def is_loaded(self) -> bool:
+        return all(node is not None and node.loaded for state in self._possible.states for node in state.nodes)
+
+    def is_armed(self, fault: Fault) -> bool:
+        """A fault waits already for the requests that this one is meant for."""
+        meant = (fault.operation, fault.client)
+        wires = [state.wire(fault.source, fault.target) for state in self._possible.states]
+        return any((each.operation, each.client) == meant for wire in wires for each in wire.faults)
 
     async def perform(self, action: Action) -> None:
         """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal.

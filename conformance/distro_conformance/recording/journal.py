@@ -28,6 +28,8 @@ from distro_traces.ndjson import EventFields, Recorder
 NOTHING_PUBLISHED = digest(())
 """The digest of a client that is connected and publishes nothing: in no view of any service."""
 
+NOBODY = ""
+"""Who owns a client that has disconnected, or whose node has stopped: whoever has it now has a copy."""
 
 READINGS_MAX = 5
 """Sync messages come seconds apart and a reading takes milliseconds; five in a row do not all meet one."""
@@ -92,6 +94,8 @@ class TraceJournal:
 
     def node_stopped(self, node: str, reason: str) -> None:
         self._forget(node)
+        for client, owner in self._owner.items():
+            self._owner[client] = NOBODY if owner == node else owner
         self._row(node, Kind.NODE_STOPPED, detail=reason)
 
     def checkpoint(self, number: int, nodes: Iterable[str]) -> None:
@@ -110,6 +114,7 @@ class TraceJournal:
         self._state(node, Kind.CLIENT_CHANGED, client, Held(content, revision, True))
 
     def client_disconnected(self, node: str, client: str) -> None:
+        self._owner[client] = NOBODY
         self._state(node, Kind.CLIENT_DISCONNECTED, client, None, owned=True)
 
     def replica_applied(

@@ -45,6 +45,8 @@ class Elsewhere:
         """The wait for it is in `checkpoint`."""
         return True
 
+    is_loaded = is_at_rest
+
     def forbidden(self, action: Action) -> str | None:
         return self.cluster.cannot(action)
 

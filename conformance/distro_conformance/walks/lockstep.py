@@ -9,7 +9,7 @@ from typing import Self
 from distro_conformance.drivers.lockstep import LockstepCluster
 from distro_conformance.drivers.loop import event_loop
 from distro_conformance.wire.transports import IN_MEMORY, Wire
-from distro_model.actions import Action
+from distro_model.actions import Action, Fault
 from distro_traces.ndjson import Recorder
 
 
@@ -38,12 +38,16 @@ class Lockstep:
     def is_at_rest(self) -> bool:
         return self.cluster.is_at_rest
 
+    @property
+    def is_loaded(self) -> bool:
+        return self.cluster.is_loaded
+
     def forbidden(self, action: Action) -> str | None:
         return self.cluster.forbidden(action)
 
     def suited(self, action: Action) -> Action | None:
-        """The action as it is done here; None when it cannot be done."""
-        return action
+        """The action as it is done here; None for a fault that waits already: enough of them outlast every calm."""
+        return None if isinstance(action, Fault) and self.cluster.is_armed(action) else action
 
     def perform(self, action: Action) -> None:
         event_loop().run_until_complete(self.cluster.perform(action))

@@ -57,7 +57,10 @@ CALM_MS = 15_000
 """What a healed cluster is given before it is held to agree: sync retry, report and verify."""
 
 CALMS_MAX = 3
-"""So often at most, while something is left to repair: a load that failed is repeated after 30 s."""
+"""So often at most, while something is left to repair."""
+
+LOADS_CALMS_MAX = 12
+"""So often while a node is not loaded: each ask may run into its time-out of 30 s, and a round begins a minute later."""
 
 BEGINNINGS_MAX = 8
 
@@ -281,9 +284,9 @@ class LockstepMachine(Walk):
             self.perform(Heal(*self.cut.pop()))
         for name in sorted(set(NODES) - set(self.up)):
             self.perform(Restart(name))
-        for _ in range(CALMS_MAX):
+        for calms in range(1, LOADS_CALMS_MAX + 1):
             self.perform(Advance(CALM_MS))
-            if stage.is_at_rest:
+            if stage.is_at_rest or (calms >= CALMS_MAX and stage.is_loaded):
                 break
         if self.orphans and not stage.is_at_rest:  # about clients that nobody owns any more, until their leases end
             self.perform(Advance(LEASES_MS[-1]))

@@ -3,7 +3,8 @@
 A CHECKPOINT row on each live node says: faults are healed, time enough has passed, here all should agree. What a node
 holds there is its latest stretch (`stretches.py`). The truth is what the owner holds, nothing once the client
 disconnected from it. When the owner is not there any more (stopped, or started anew and without its connections), the
-others may agree about the orphan until its lease ends; if they differ, the truth is that there is nothing.
+truth is that there is nothing; but nobody tells the others, so each may keep its copy until its own lease ends, which
+a snapshot that brings the copy along begins anew.
 
 Since when: both timelines are laid side by side. The last *agreement* is the latest stretch of the owner whose view
 this node shared while or after the owner took it. If that is the owner's present view, the node has left it since,
@@ -21,7 +22,7 @@ import numpy as np
 
 from distro_spark.compiling import compiled
 from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import END, Facts, Flags, Integers, Past, Rows, clients, views
+from distro_spark.rows import END, LEASE_MS, Facts, Flags, Integers, Past, Rows, clients, views
 from distro_spark.story import SYNCS, Finding, Row, Story, Told
 from distro_spark.stretches import Stretch, Timelines
 from distro_spark.violations import SIGNATURE
@@ -29,6 +30,9 @@ from distro_traces.event import Kind, Outcome
 
 SWALLOWED = "DELETE swallowed"
 """Signature: a CHANGE to this node failed after the client had left its owner, and then no DELETE was sent to it."""
+
+LEASE_CHECK_MS = 6_000
+"""The cleaner goes round every 5 s, and a busy machine is late."""
 
 
 @compiled
@@ -164,9 +168,23 @@ def _divergences(story: Story, timelines: Timelines) -> Iterator[_Divergence]:
         truth = held.get(story.owner or "")
         truth = truth if truth is not None and truth.native else None
         for node, stretch in held.items():
+            if truth is None and story.owner is not None and _is_leased(story, at_once[node]):
+                continue
             if stretch.view != (None if truth is None else truth.view):
                 first = timelines.parted_since(node, stretch, truth, at_once[node])
                 yield _Divergence(node, at_once[node], stretch, truth, first)
+
+
+def _is_leased(story: Story, checkpoint: Row) -> bool:
+    """Had the node's copy been brought or confirmed so lately that its lease need not have ended?"""
+    rows = story.by_node.get(checkpoint.node, [])
+    renewed = [row.at_ms for row in rows if row.seq < checkpoint.seq and _renews(row)]
+    return bool(renewed) and checkpoint.at_ms - renewed[-1] <= LEASE_MS + LEASE_CHECK_MS
+
+
+def _renews(row: Row) -> bool:
+    confirms = row.kind == Kind.REPLY_SENT and row.operation == "VERIFY" and row.outcome == Outcome.SUCCESS
+    return confirms or row.kind == Kind.REPLICA_APPLIED
 
 
 def _told(story: Story, divergences: list[_Divergence]) -> Told:

@@ -2,8 +2,9 @@
 
 A node that has asked for a snapshot since its start, and has had no answer yet, has an incomplete table: it must not
 verify, and must not give that table to a member that loads (B33). And by the next checkpoint, when others are up, it
-must have had its answer (B11, B32). A refusal is an answer too: where members refuse, one that finds nothing else is
-loaded. Of nodes that never asked the trace does not say whether they were loaded.
+must have had its answer (B11, B32), or go on asking after asks of which none came through: whatever loses them, the
+node does what it can. A refusal is an answer too: where members refuse, one that finds nothing else is loaded. Of nodes
+that never asked the trace does not say whether they were loaded.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import SENT, VERIFY, Facts, Flags, Integers, Past, Rows, replicas
 from distro_spark.story import RESETS, Finding, Row, Story, Told
 from distro_traces.event import Kind, Outcome
+
+ASKS_AGAIN_MS = 62_000
+"""A load that failed is repeated after 30 s, up to 2.0 after a minute; an ask may take 30 s. Some margin."""
 
 
 @compiled
@@ -80,27 +84,40 @@ def never_loaded(marks: Mapping[str, Sequence[Row]]) -> Iterator[Told]:
         if not any(row.kind == Kind.REQUEST_SENT for row in rows):
             continue
         started: Row | None = None
-        asked: Row | None = None
+        calls: list[Row] = []
         for row in rows:
             if row.kind in RESETS:
-                started, asked = (row if row.kind == Kind.NODE_STARTED else None), None
+                started, calls = (row if row.kind == Kind.NODE_STARTED else None), []
             elif is_answer(row):
                 started = None
-            elif row.kind == Kind.REQUEST_SENT:
-                asked = row
+            elif row.kind in (Kind.REQUEST_SENT, Kind.REPLY_RECEIVED):
+                calls.append(row)
             elif row.kind == Kind.CHECKPOINT and started:
-                if any(other != node and number == row.detail for other, number in checked):
-                    yield Told(
-                        node=node,
-                        first=started,
-                        last=row,
-                        after=asked.message if asked else None,
-                        evidence={"asked": asked and asked.peer},
-                        message=f"{node} is not loaded at checkpoint {row.detail}: nobody has answered a load since "
-                        f"{started}" + (f"; the last one asked was {asked.peer} in {asked}" if asked else ""),
-                        expected=f"{node} asks the members that are up until one of them answers",
-                    )
+                others = any(other != node and number == row.detail for other, number in checked)
+                if others and not goes_on_asking(calls, row):
+                    yield _not_loaded(started, calls, row)
                 started = None
+
+
+def goes_on_asking(calls: Sequence[Row], checkpoint: Row) -> bool:
+    """Was every ask of the node lost, and is the next one under way or not due yet?"""
+    ended = [row for row in calls if row.kind == Kind.REPLY_RECEIVED]
+    is_late = not calls or checkpoint.at_ms - calls[-1].at_ms > ASKS_AGAIN_MS
+    return not is_late and all(row.outcome in (Outcome.TIMEOUT, Outcome.UNREACHABLE) for row in ended)
+
+
+def _not_loaded(started: Row, calls: Sequence[Row], checkpoint: Row) -> Told:
+    asked = next((row for row in reversed(calls) if row.kind == Kind.REQUEST_SENT), None)
+    return Told(
+        node=started.node,
+        first=started,
+        last=checkpoint,
+        after=asked.message if asked else None,
+        evidence={"asked": asked and asked.peer},
+        message=f"{started.node} is not loaded at checkpoint {checkpoint.detail}: nobody has answered a load since "
+        f"{started}" + (f"; the last one asked was {asked.peer} in {asked}" if asked else ""),
+        expected=f"{started.node} asks the members that are up until one of them answers",
+    )
 
 
 def is_answer(row: Row) -> bool:

@@ -2,8 +2,9 @@
 
 An owner verifies each of its clients with every member in every round of 5 s, and sends a change to every member when
 the sync delay is over, whatever retry is queued. Judged only against members about which there is no excuse: no
-start or stop of theirs and no fault of the link to them within the time in which a member report goes round, and no
-call to them that found nobody; what was dropped or refused is none. Some margin is given for a busy machine.
+start or stop of theirs and no fault of the link to them within the time in which a member report goes round, neither
+stopped nor cut off all that time, and no call to them that found nobody; what was dropped or refused is none. Some
+margin is given for a busy machine.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from distro_spark.rows import (
     CHANGED,
     ENDED,
     SENT,
+    STOPPED,
     SUCCESS,
     UNREACHABLE,
     VERIFY,
@@ -92,22 +94,26 @@ def missed(rows: Rows, facts: Facts, peers: Integers, since: Integers, node: int
 def is_excused(facts: Facts, node: int, peer: int, since_ms: int, until_ms: int) -> bool:
     """Is the peer one that need not be up for the node, at some time in between?"""
     from_ms = since_ms - EXCUSED_MS
-    life = facts.check_from[peer + 1] == facts.check_from[peer] or facts.last_at_ms[peer] < until_ms
-    if life:
+    if facts.check_from[peer + 1] == facts.check_from[peer] or facts.last_at_ms[peer] < until_ms:
         return True
-    for g, seek in ((peer, -1), (node, -1), (node, peer), (peer, node)):
-        if seek < 0:
-            times = facts.reset_at_ms[facts.reset_from[g] : facts.reset_from[g + 1]]
-            at = np.searchsorted(times, from_ms)
-            if at < len(times) and times[at] <= until_ms:
-                return True
-            continue
-        begin, end = facts.fault_from[g], facts.fault_from[g + 1]
-        at = begin + np.searchsorted(facts.fault_at_ms[begin:end], from_ms)
-        while at < end and facts.fault_at_ms[at] <= until_ms:
-            if facts.fault_peer[at] == seek:
-                return True
-            at += 1
+    for g in (peer, node):
+        begin, end = facts.reset_from[g], facts.reset_from[g + 1]
+        at = begin + np.searchsorted(facts.reset_at_ms[begin:end], from_ms)
+        if at > begin and facts.reset_kind[at - 1] == STOPPED:
+            return True
+        if at < end and facts.reset_at_ms[at] <= until_ms:
+            return True
+    for g, other in ((node, peer), (peer, node)):
+        is_broken = False
+        for at in range(facts.fault_from[g], facts.fault_from[g + 1]):
+            if facts.fault_at_ms[at] > until_ms:
+                break
+            if facts.fault_peer[at] == other:
+                is_broken = facts.fault_breaks[at]
+                if facts.fault_at_ms[at] >= from_ms:
+                    return True
+        if is_broken:
+            return True
     return False
 
 
