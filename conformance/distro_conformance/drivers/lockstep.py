@@ -15,7 +15,7 @@ from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projectio
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action, Advance, Fault
 from distro_model.clock import start
 from distro_model.clockwork import prologue
 from distro_model.possible import Observation, PossibleStates, Rejection

@@ -60,7 +60,7 @@ CALMS_MAX = 3
 """So often at most, while something is left to repair."""
 
 LOADS_CALMS_MAX = 12
-"""So often while a node is not loaded: each ask may run into its time-out of 30 s, and a round begins a minute later."""
+"""So often while a node is not loaded: an ask may time out after 30 s, and the next round is a minute later."""
 
 BEGINNINGS_MAX = 8
 
