@@ -59,7 +59,7 @@ def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
 @pytest.mark.quality
 @pytest.mark.parametrize("mutant", ["B02", "B07", "m-delete-retried-as-change"])
 def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(mutant: str, tmp_path: Path) -> None:
-    found = hunt(HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=5)).failure
+    found = hunt(HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90)).failure
     assert found is not None, f"{mutant} was not found within {FOUND_WITHIN_S} s"
     assert found.seconds_until_found < FOUND_WITHIN_S
     scenario, test = save_failure(found, tmp_path, f"lockstep-{mutant}")
