@@ -27,6 +27,8 @@ class Among:
     def is_at_rest(self) -> bool:
         return True
 
+    is_loaded = is_at_rest
+
     def forbidden(self, action: Action) -> str | None:
         return self.cluster.forbidden(action)
 

@@ -19,6 +19,9 @@ class Stage(Protocol):
     @property
     def is_at_rest(self) -> bool: ...
 
+    @property
+    def is_loaded(self) -> bool: ...
+
     def forbidden(self, action: Action) -> str | None: ...
 
     def suited(self, action: Action) -> Action | None:
