@@ -91,6 +91,7 @@ async def connected(target: str, numbers: Sequence[int], *, is_server: bool = Tr
     """Connections to one gRPC port, set up as an SDK does; towards an echo they are bare channels."""
     channels = [grpc.aio.insecure_channel(target, options=OPTIONS) for _ in numbers]
     streams: list[Any] = []
+    answering: list[asyncio.Task[None]] = []
     try:
         clients = []
         for number, channel in zip(numbers, channels, strict=True):
@@ -106,14 +107,26 @@ async def connected(target: str, numbers: Sequence[int], *, is_server: bool = Tr
                 )()
                 streams.append(stream)
                 await stream.write(encode("ConnectionSetupRequest", SETUP))
+                answering.append(asyncio.create_task(_keep_answering(stream)))
                 await _registered(call)
             clients.append(Client(number, client_id, call))
         yield clients
     finally:
         for stream in streams:
             stream.cancel()
+        await asyncio.gather(*answering)
         for channel in channels:
             await channel.close()
+
+
+async def _keep_answering(stream: Any) -> None:
+    """Who is idle for 20 s is asked whether it lives."""
+    with suppress(asyncio.CancelledError, grpc.aio.AioRpcError):
+        while (request := await stream.read()) is not grpc.aio.EOF:
+            message = decode(request)
+            if message.type == "ClientDetectionRequest":
+                answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body["requestId"], "success": True}
+                await stream.write(encode("ClientDetectionResponse", answer))
 
 
 async def _registered(call: UnaryCall) -> None:
