@@ -168,7 +168,11 @@ async def headers(target: Target, random: Random) -> None:
     """Good requests with headers of any kind, in the envelope and inside of the body."""
     for _ in range(BATCH):
         type_name, body = random.choice(REQUESTS)
-        inside = random.choice((*NASTY, {name: random.choice(NASTY) for name in random.sample(HEADER_NAMES, 3)}))
+        texts = random.random() < 0.5
+        values = [each for each in NASTY if not texts or isinstance(each, str)]
+        inside: Any = {name: random.choice(values) for name in random.sample(HEADER_NAMES, 3)}
+        if random.random() < 0.2:
+            inside = random.choice(NASTY)
         text = json.dumps({**body, "headers": inside}).encode()
         payload = Payload()
         payload.metadata.type = type_name
@@ -179,7 +183,8 @@ async def headers(target: Target, random: Random) -> None:
             )
             payload.metadata.headers[name] = str(value).encode(errors="replace").decode()
         payload.metadata.client_ip = str(random.choice(NASTY)).encode(errors="replace").decode()
-        await target.ask(random.choice((SDK_PORT_OFFSET, CLUSTER_PORT_OFFSET)), payload.SerializeToString())
+        of_members = (type_name, body) in CLUSTER_REQUESTS
+        await target.ask(CLUSTER_PORT_OFFSET if of_members else SDK_PORT_OFFSET, payload.SerializeToString())
 
 
 async def streams(target: Target, random: Random) -> None:
