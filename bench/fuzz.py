@@ -41,6 +41,7 @@ from payloads import (  # type: ignore[import-not-found]
 
 from distro_impl import Node, NodeConfig, VirtualClock, free_main_ports, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
+from distro_impl.http.server import HttpServer
 from distro_impl.logs import LOG_FILES
 from distro_impl.options import AuthOptions, NodeOptions, ServerIdentity, User
 from distro_impl.transport.memory import MemoryTransport
@@ -216,8 +217,9 @@ async def streams(target: Target, random: Random) -> None:
 
 async def http(target: Target, random: Random) -> None:
     """Requests as they come out of the parser, to every route."""
-    runner = target.node._servers[-1]._runner  # type: ignore[attr-defined]
-    app = runner.app
+    (server,) = (each for each in target.node._servers if isinstance(each, HttpServer))
+    assert server._runner is not None
+    app = server._runner.app
     paths = sorted({resource.canonical for each in app.router.resources() for resource in _resources(each)})
     for _ in range(BATCH):
         asked = {"serviceName": "web", "ip": "10.0.0.7", "port": "80"} if random.random() < 0.7 else {}

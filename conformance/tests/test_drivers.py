@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.registry import Resolved, Wishes
 from distro_conformance.event_loop import new_event_loop
 from distro_conformance.language import replay as runner
@@ -22,9 +23,9 @@ from distro_conformance.language.replay import Replay, replay
 from distro_conformance.language.text import ScenarioError, parse, read
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.verdict import TargetError, UsageError, Verdict
-from distro_model.actions import Connect, Register
+from distro_model.actions import Connect, Crash, Cut, Register, Restart
 from distro_traces.event import Event, Kind
-from distro_traces.ndjson import read_ndjson
+from distro_traces.ndjson import Recorder, read_ndjson
 
 pytestmark = pytest.mark.wire
 
@@ -108,6 +109,26 @@ def test_a_life_in_real_time_is_recorded_with_its_checkpoints(tmp_path: Path) ->
     delivered = {(e.node, e.peer) for e in events if e.kind is Kind.REQUEST_RECEIVED}
     assert delivered == set(permutations(NODES, 2)), "something travelled on every link"
     assert {event.client for event in events if event.client} == {"c1", "c2", "c3"}, "clients have their names"
+
+
+def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: Path) -> None:
+    """In `strict` it refuses to give a snapshot until then."""
+    recorder = Recorder(tmp_path, "run", profile="strict", target="real", clock="real", nodes=("a", "b"))
+    cluster = EmbeddedCluster(recorder=recorder, real_time=True)
+
+    async def live() -> None:
+        try:
+            await cluster.start(("a", "b"), "strict")
+            for action in (Connect("c1", "a"), Cut("b", "a"), Crash("b"), Restart("b"), Connect("c2", "b")):
+                await cluster.perform(action)
+            await cluster.checkpoint()
+        finally:
+            await cluster.stop()
+
+    event_loop().run_until_complete(live())
+    seen = [(event.node, event.client) for event in _events(tmp_path) if event.kind is Kind.OBSERVED]
+    assert ("b", "c2") in seen
+    assert ("a", "c1") in seen
 
 
 @pytest.mark.usefixtures("in_real_time")

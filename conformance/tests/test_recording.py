@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.recording import journal
 from distro_conformance.recording.journal import READINGS_MAX, TraceJournal
 from distro_conformance.verdict import TargetError
-from distro_conformance.wire.connection import Connection
 from distro_conformance.wire.links import Carried
 from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
 from distro_protos import Message
@@ -144,28 +142,24 @@ def test_a_restarted_node_holds_nothing(real: Recording) -> None:
     assert real.states == before, "that it holds nothing is no news"
 
 
-def test_a_reading_that_a_change_overtook_is_made_again(real: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_that_a_change_overtook_is_made_again(real: Recording) -> None:
     readings = [FIRST, SECOND]
 
-    async def overtaken(_: Connection) -> tuple[Replica, ...]:
+    async def overtaken() -> tuple[Replica, ...]:
         reading = readings.pop(0)
         if reading is FIRST:  # between the node's answer and its arrival the next change was acknowledged
             real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
         return (reading,)
 
-    monkeypatch.setattr(journal, "read_state", overtaken)
-    asyncio.run(real.journal.probe("b", None))  # type: ignore[arg-type]
+    asyncio.run(real.journal.probe("b", overtaken))
     assert [digest for *_, digest in real.states] == [SECOND.digest, SECOND.digest]
 
 
-def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(
-    real: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def always_overtaken(_: Connection) -> tuple[Replica, ...]:
+def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(real: Recording) -> None:
+    async def always_overtaken() -> tuple[Replica, ...]:
         real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
         return (FIRST,)
 
-    monkeypatch.setattr(journal, "read_state", always_overtaken)
     with pytest.raises(TargetError, match=f"b cannot be read: what it holds changed during each of {READINGS_MAX}"):
-        asyncio.run(real.journal.probe("b", None))  # type: ignore[arg-type]
+        asyncio.run(real.journal.probe("b", always_overtaken))
     assert FIRST.digest not in [digest for *_, digest in real.states]

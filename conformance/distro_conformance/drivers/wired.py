@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import grpc.aio
@@ -517,7 +518,7 @@ class WiredCluster:
         if journal is None or not journal.infers_state:
             return
         for name in self.up:
-            await journal.probe(name, await self._probe(name), only_news=only_news)
+            await journal.probe(name, partial(self._replicas, name), only_news=only_news)
 
 
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:

@@ -10,7 +10,7 @@ keeps the last row of each (node, client), to write a reading only when it is ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -33,6 +33,9 @@ NOBODY = ""
 
 READINGS_MAX = 5
 """Sync messages come seconds apart and a reading takes milliseconds; five in a row do not all meet one."""
+
+Read = Callable[[], Awaitable[Sequence[Replica]]]
+"""Asks a node for all that it holds. Raises TargetError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +142,14 @@ class TraceJournal:
             if not only_news or client in self._held[node]:
                 self._state(node, Kind.OBSERVED, client, None)
 
-    async def probe(self, node: str, connection: Connection, *, only_news: bool = False) -> None:
-        """Read a node and write what it holds. A reading during which its state moved may be older: not written.
+    async def probe(self, node: str, read: Read, *, only_news: bool = False) -> None:
+        """`read` a node and write what it holds. A reading during which its state moved may be older: not written.
 
         Raises TargetError after so many of those: what the node holds here was not found out.
         """
         for _ in range(READINGS_MAX):
             before = self._state_rows[node]
-            replicas = await read_state(connection)
+            replicas = await read()
             if self._state_rows[node] == before:
                 self.observed(node, replicas, only_news=only_news)
                 return
