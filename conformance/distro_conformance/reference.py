@@ -12,6 +12,8 @@ from distro_conformance.cli.reference import commands_page
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.listed import listing, releases
 from distro_conformance.fidelity import fidelity_page
+from distro_conformance.language.expectations import ExpectModel
+from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
@@ -40,6 +42,7 @@ def pages() -> dict[str, str]:
         "deviations": _deviations_page,
         "fidelity": lambda: fidelity_page(_NOTE),
         "modes": _modes_page,
+        "scenarios": _scenarios_page,
         "settings": _settings_page,
         "trace": _trace_page,
     }
@@ -113,6 +116,22 @@ def _trace_page() -> str:
             "",
         ]
     )
+
+
+def _scenarios_page() -> str:
+    """The language of scenarios, from its registry."""
+    lines = ["# Scenarios", "", _NOTE, "", *_SCENARIOS_HEAD, "", "## Header", ""]
+    lines += [f"* `{usage}`: {text}" for usage, text in HEADER.items()]
+    lines += ["", "## Steps", ""]
+    lines += [f"* `{f'{name} {verb.usage}'.rstrip()}`: {_sentence(verb.kind)}" for name, verb in VERBS.items()]
+    lines += ["", "## Expectations", "", *_EXPECT_HEAD, ""]
+    lines += [f"* `expect {usage}`: {_sentence(kind)}" for usage, kind in CONDITIONS.items()]
+    lines += [f"* `{ExpectModel()}`: {_sentence(ExpectModel)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(kind: type) -> str:
+    return " ".join((kind.__doc__ or "").split())
 
 
 def _settings_page() -> str:
@@ -210,6 +229,16 @@ _CALLERS_HEAD = (
     "one is configured and otherwise for the address of a member. Requests of members are taken on the cluster port",
     "alone from 2.4.3 on. An *operator* is a user who may write everywhere; where authentication is off he is nobody",
     "in particular, as in every release.",
+)
+_SCENARIOS_HEAD = (
+    f"The language of scenarios, version {VERSION}: one text that is played on every driver,",
+    "`distrocheck replay FILE --target …`. A line is one step; `#` begins a comment. `NODE->NODE` is the directed link",
+    "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`. What a driver cannot do it says in a",
+    "sentence, and the run is inconclusive. Texts of version 1 are read as they are.",
+)
+_EXPECT_HEAD = (
+    "`expect within 15s: …` becomes true in that time, `expect for 15s: …` is true all the time, `expect …` is true",
+    "now.",
 )
 _DEVIATIONS_HEAD = (
     "Where the reference node does not do what a real server of the same release does, and why it stays so.",

@@ -276,7 +276,58 @@ expect within 5s: c counts a UP
 """
 
 
-@pytest.mark.parametrize("text", [ONE_REQUEST, OTHER_CLIENTS], ids=["one request", "other clients"])
+SLOW_LINKS = """
+language 2
+nodes a b
+connect c1 a
+connect c2 a
+register c1 web 10.0.0.1:80 version=1
+expect within 2s: b has c1 web 10.0.0.1:80 version=1
+delay a->b 300ms
+register c1 web 10.0.0.1:80 version=2
+advance 1.1s                   # sent, and under way
+expect b has c1 web 10.0.0.1:80 version=1
+expect within 300ms: b has c1 web 10.0.0.1:80 version=2
+delay a->b 0ms
+advance 1s
+throttle a->b 400ms
+register c1 web 10.0.0.1:80 version=3
+advance 100ms
+register c2 api 10.0.0.2:80
+advance 1s                     # both are sent, a tenth of a second apart, and reports want their turn too
+expect within 1s: b has c1 web 10.0.0.1:80 version=3
+expect b has no c2
+expect within 1s: b has c2
+throttle a->b 0ms
+advance 1s
+blackhole a->b
+register c1 web 10.0.0.1:80 version=4
+expect for 2s: b has c1 web 10.0.0.1:80 version=3
+heal a->b
+expect within 15s: b has c1 web 10.0.0.1:80 version=4
+reorder a->b CHANGE c1
+register c1 web 10.0.0.1:80 version=5
+advance 100ms
+register c2 api 10.0.0.2:80 version=2
+advance 950ms
+expect b has c1 web 10.0.0.1:80 version=4
+advance 100ms
+expect b has c2 api 10.0.0.2:80 version=2
+expect b has c1 web 10.0.0.1:80 version=5
+"""
+
+
+@pytest.mark.parametrize("line", ["delay a->b 1s", "throttle a->b 1s", "blackhole a->b", "reorder a->b CHANGE"])
+@pytest.mark.parametrize("tail", ["", "\nexpect model agrees"], ids=["model", "lockstep"])
+def test_where_a_message_takes_no_time_a_slow_link_is_refused_with_what_says_the_rest(line: str, tail: str) -> None:
+    played = replay(parse(f"nodes a b\n{line}{tail}"), target="embedded" if tail else "model")
+    assert played.verdict is Verdict.INCONCLUSIVE
+    assert "hold, deliver and drop say the rest" in played.steps[-1].outcome
+
+
+@pytest.mark.parametrize(
+    "text", [ONE_REQUEST, OTHER_CLIENTS, SLOW_LINKS], ids=["one request", "other clients", "slow links"]
+)
 def test_what_the_words_say_happens_on_nodes(text: str) -> None:
     played = replay(parse(text), target="embedded")
     assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []

@@ -22,14 +22,9 @@ from distro_conformance.language.expectations import (
     SubscriptionShows,
 )
 from distro_conformance.language.observing import Checkpoint, Query, Subscribe
-from distro_conformance.language.text import (
-    OPERATIONS,
-    ScenarioError,
-    build,
-    duration_ms,
-    parse,
-    read,
-)
+from distro_conformance.language.text import ScenarioError, build, parse, read
+from distro_conformance.language.verbs import VERBS, VERSION
+from distro_conformance.language.words import OPERATIONS, duration_ms
 from distro_model import actions
 
 NODES = ("a", "b", "c")
@@ -39,6 +34,7 @@ instances = st.sampled_from(("10.0.0.1:80", "10.0.0.1:80 version=1", "10.0.0.2:8
 nodes = st.sampled_from(NODES)
 links = st.permutations(NODES).map(lambda order: (order[0], order[1]))
 durations = st.integers(1, 1_000_000)
+SHAPES = (actions.Delay, actions.Throttle)
 operations = st.none() | st.sampled_from(OPERATIONS)
 
 several = st.lists(instances, unique=True).map(lambda drawn: tuple(sorted(drawn)))
@@ -60,7 +56,11 @@ steps = st.one_of(
     st.builds(actions.Deregister, clients, services),
     st.builds(actions.Disconnect, clients),
     st.builds(actions.Advance, durations),
-    *(links.map(lambda link, kind=kind: kind(*link)) for kind in (actions.Cut, actions.Heal, actions.Hold)),
+    *(
+        links.map(lambda link, kind=kind: kind(*link))
+        for kind in (actions.Cut, actions.Heal, actions.Hold, actions.Release, actions.Blackhole)
+    ),
+    *(st.builds(lambda kind, link, ms: kind(*link, ms), st.just(kind), links, durations) for kind in SHAPES),
     *(
         st.tuples(links, operations, st.none() | clients).map(
             lambda drawn, kind=kind: kind(*drawn[0], drawn[1], drawn[2] if drawn[1] else None)
@@ -71,7 +71,7 @@ steps = st.one_of(
         st.tuples(links, operations, st.none() | clients, st.booleans()).map(
             lambda drawn, kind=kind: kind(*drawn[0], drawn[1], drawn[2] if drawn[1] else None, held=drawn[3])
         )
-        for kind in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate)
+        for kind in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate, actions.Reorder)
     ),
     *(
         st.builds(kind, services, instances, nodes)
@@ -94,6 +94,39 @@ steps = st.one_of(
 def test_what_is_printed_is_read_back(written: list[object], profile: str | None, mutant: str | None) -> None:
     scenario = build(written, nodes=NODES, profile=profile, mutant=mutant, comment="Found so.\nAnd so.")
     assert parse(scenario.render()) == scenario
+
+
+def test_every_verb_says_how_it_is_used_and_what_it_means() -> None:
+    for name, verb in VERBS.items():
+        meaning = verb.kind.__doc__ or ""
+        assert not meaning.startswith(f"{verb.kind.__name__}("), f"{name} has no documentation"
+
+
+def test_a_text_of_the_first_version_is_read() -> None:
+    """Whole, as it was saved then: all verbs that there were."""
+    text = """
+    profile nacos-2.0.4
+    mutant B02
+    nodes a b c
+    connect c1 a
+    register c1 web 10.0.0.1:80
+    hold a->b
+    drop a->c CHANGE c1
+    swallow a->b CHANGE
+    release a->b
+    cut b->c
+    heal b->c
+    deregister c1 web
+    crash c
+    restart c
+    advance 12s
+    disconnect c1
+    expect within 15s: b has no c1
+    expect all agree
+    expect model agrees
+    """
+    assert len(parse(text).steps) == 16
+    assert parse(f"language {VERSION}\n{text}").steps == parse(text).steps
 
 
 def test_the_example_of_the_design_is_read() -> None:
@@ -139,6 +172,8 @@ def test_the_example_of_the_design_is_read() -> None:
         ("nodes a", "two or more different names"),
         ("nodes b a", "ascending order"),
         ("profile", "'profile' takes one name"),
+        ("language 3", "this program reads the language up to version 2; a later release may read more"),
+        ("delay a->b", "'delay' misses its duration"),
     ],
 )
 def test_a_wrong_line_is_named_with_what_was_expected(text: str, complaint: str) -> None:

@@ -35,6 +35,8 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Deregister:
+    """The client takes back what it publishes under `service`."""
+
     client: str
     service: str
 
@@ -56,6 +58,8 @@ class RegisterBatch:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
+    """The client's connection ends, and with it what it publishes."""
+
     client: str
 
     def __str__(self) -> str:
@@ -138,6 +142,8 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Heal:
+    """The target can be reached again: the end of a cut and of a black hole."""
+
     source: str
     target: str
 
@@ -165,6 +171,42 @@ class Release:
 
     def __str__(self) -> str:
         return f"release {self.source}->{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Blackhole:
+    """From now on all from source to target vanishes without an end of the connection, as when packets are lost: the
+    sender sees TIMEOUT, in time. `heal` ends it; what has vanished stays so."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"blackhole {self.source}->{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """From now on every request from source to target takes so long, 0 for none."""
+
+    source: str
+    target: str
+    ms: int
+
+    def __str__(self) -> str:
+        return f"delay {self.source}->{self.target} {self.ms}ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """From now on requests from source to target arrive at least so far apart, 0 for no matter; they wait in order."""
+
+    source: str
+    target: str
+    ms: int
+
+    def __str__(self) -> str:
+        return f"throttle {self.source}->{self.target} {self.ms}ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +261,12 @@ class Duplicate(Fault):
     """It arrives twice, and its sender hears the second answer. Of one that is held a copy arrives; it waits on."""
 
     verb = "duplicate"
+
+
+class Reorder(Fault):
+    """It arrives after the next Distro request on that link."""
+
+    verb = "reorder"
 
 
 class Deliver(OfRequest):
@@ -332,10 +380,19 @@ class Answers:
         return " ".join(word for word in words if word is not None)
 
 
-RequestAction = Drop | Swallow | LoseReply | Duplicate | Deliver | AnswerLate | Reply
-LinkAction = Cut | Heal | Hold | Release | RequestAction
+RequestAction = Drop | Swallow | LoseReply | Duplicate | Reorder | Deliver | AnswerLate | Reply
+Shape = Blackhole | Delay | Throttle
+"""What a link does to all that travels on it."""
+LinkAction = Cut | Heal | Hold | Release | Shape | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 NodeAction = Crash | Restart | Pause | Resume | ListMembers
 HttpRequest = HttpRegister | HttpDeregister | HttpBeat
 PlayedAction = Says | Answers
 Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction | PlayedAction
+
+
+def beyond_the_model(action: Action) -> str | None:
+    """Why the model has no such action, or None. Its messages take no time, and none vanishes without its turn."""
+    if isinstance(action, Shape | Reorder):
+        return "in the model a message arrives at once or waits for a decision: hold, deliver and drop say the rest"
+    return None

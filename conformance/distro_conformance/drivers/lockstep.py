@@ -15,7 +15,7 @@ from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projectio
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, Fault
+from distro_model.actions import Action, Advance, Fault, beyond_the_model
 from distro_model.clock import start
 from distro_model.clockwork import prologue
 from distro_model.possible import Observation, PossibleStates, Rejection
@@ -44,7 +44,7 @@ class LockstepCluster:
         self.nodes = EmbeddedCluster(mutant, recorder, wire=wire)
         self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
         self.subscription, self.members = self.nodes.subscription, self.nodes.members
-        self.cannot, self.observe = self.nodes.cannot, self.nodes.observe
+        self.observe = self.nodes.observe
         self.givers = self.nodes.givers
         self.checkpoint, self.stop = self.nodes.checkpoint, self.nodes.stop
         self.clock = VirtualTime(self.nodes.virtual, self.perform)
@@ -58,6 +58,9 @@ class LockstepCluster:
     @property
     def links(self) -> Collection[Ends]:
         return self.nodes.links
+
+    def cannot(self, action: Action) -> str | None:
+        return beyond_the_model(action) or self.nodes.cannot(action)
 
     async def start(self, names: Sequence[str], profile: str) -> None:
         """Raises DivergedError when the nodes do not even start as the model does."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from distro_conformance.drivers.cluster import CannotError, Ends
 from distro_conformance.drivers.service_lists import projection
-from distro_model.actions import Action, Advance, Restart
+from distro_model.actions import Action, Advance, Restart, beyond_the_model
 from distro_model.clock import IllegalActionError, observe, start
 from distro_model.clockwork import prologue
 from distro_model.messages import CallResult, Operation
@@ -43,8 +43,8 @@ class ModelCluster:
         self._states: PossibleStates
         self._givers: dict[str, set[str]] = {}
 
-    def cannot(self, action: Action) -> str | None:  # noqa: ARG002
-        return None
+    def cannot(self, action: Action) -> str | None:
+        return beyond_the_model(action)
 
     async def start(self, names: Sequence[str], profile: str) -> None:
         chosen = beside_nodes(profile_named(profile))

@@ -35,9 +35,11 @@ from distro_model.actions import (
     Action,
     Advance,
     AnswerAgain,
+    Blackhole,
     Connect,
     Crash,
     Cut,
+    Delay,
     Deregister,
     Disconnect,
     FallSilent,
@@ -58,6 +60,7 @@ from distro_model.actions import (
     Reply,
     Restart,
     Resume,
+    Throttle,
 )
 from distro_model.clock import View
 from distro_model.possible import Observation
@@ -142,7 +145,10 @@ class WiredCluster:
 
     def cannot(self, action: Action) -> str | None:
         match action:
-            case Cut() | Heal() | Hold() | Release() | OfRequest() if (action.source, action.target) not in self.links:
+            case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest() if (
+                action.source,
+                action.target,
+            ) not in self.links:
                 return f"no link of ours leads from {action.source} to {action.target} on {self.kind}"
             case Pause(node) | Resume(node) if self.servers and self.servers[node].pid is None:
                 return f"{node} has no process of its own that could be paused"
@@ -298,7 +304,7 @@ class WiredCluster:
                 self._clients[client].connection.is_mute = False
             case OverHttp():
                 await self._over_http(action)
-            case Cut() | Heal() | Hold() | Release() | OfRequest():
+            case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():
                 await self._fault(action)
             case Crash(node):
                 await self._crash(node)
@@ -386,7 +392,7 @@ class WiredCluster:
         if reply.status != 200:
             raise RefusedError(f"{action.node} answers '{action}' with {reply}")
 
-    async def _fault(self, action: Cut | Heal | Hold | Release | OfRequest) -> None:
+    async def _fault(self, action: Cut | Heal | Hold | Release | Blackhole | Delay | Throttle | OfRequest) -> None:
         link = self.links[action.source, action.target]
         match action:
             case Cut():
@@ -397,6 +403,12 @@ class WiredCluster:
                 link.heal()
             case Release():
                 link.release()
+            case Blackhole():
+                link.blackhole()
+            case Delay(ms=ms):
+                link.delay(ms)
+            case Throttle(ms=ms):
+                link.throttle(ms)
             case Fault(held=False):
                 link.arm(Fate(action.verb), action.operation, self._client_id(action.client))
             case OfRequest():

@@ -92,6 +92,8 @@ class Has(OfHeld):
 
 @dataclass(frozen=True, slots=True)
 class HasNot(OfHeld):
+    """The node does not have the client."""
+
     node: str
     client: str
 

@@ -119,6 +119,8 @@ async def _make_sense(scenario: Scenario, profile: str) -> None:
         if isinstance(line.step, Expect):
             await hold(model, line.step)
             continue
+        if model.cannot(line.step) is not None:
+            return  # from here on the model does not know what the nodes do
         why_not = model.forbidden(line.step)
         if why_not is not None:
             raise ScenarioError(f"line {line.number}: '{line.text}' makes no sense here: {why_not}")

@@ -15,7 +15,8 @@ from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.language.expectations import Expect, ExpectModel
 from distro_conformance.language.observing import Checkpoint, Query, Subscribe
 from distro_conformance.language.replay import hold
-from distro_conformance.language.text import duration_ms, read_line
+from distro_conformance.language.text import read_line
+from distro_conformance.language.words import duration_ms
 from distro_conformance.plugin.background import do, do_now
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError, UsageError, Verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from distro_conformance.language.text import OPERATIONS
+from distro_conformance.language.words import OPERATIONS
 from distro_conformance.walks.walk import Stage, Walk, pick
 from distro_model.actions import (
     Action,

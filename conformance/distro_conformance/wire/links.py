@@ -65,6 +65,7 @@ class Fate(StrEnum):
     SWALLOW = "swallow"
     LOSE_REPLY = "lose-reply"
     DUPLICATE = "duplicate"
+    REORDER = "reorder"
     ANSWER_LATE = "answer-late"
 
 
@@ -89,6 +90,8 @@ class _Stage(Enum):
     """What a message waits for here, besides the end of its connection and its sender's patience."""
 
     NOTHING = "nothing"
+    TIME = "the end of its delay"
+    NEXT = "the delivery of another request"
     RELEASE = "the release of the link"
     REPLY = "the release of its reply"
 
@@ -110,6 +113,8 @@ class Link(PeerLink):
         self.target = target
         self.is_cut = False
         self.is_held = False
+        self.is_blackhole = False
+        self._delay_ms = self._spacing_ms = self._next_ms = 0
         self._journal = journal
         self._clock = clock or SystemClock()
         self._kept: list[_Kept] = []
@@ -127,7 +132,7 @@ class Link(PeerLink):
     def heal(self) -> None:
         """The target can be reached again."""
         self._journal.fault(self.source, self.target, "healed")
-        self.is_cut = False
+        self.is_cut = self.is_blackhole = False
         self._severed.clear()
 
     def hold(self) -> None:
@@ -142,11 +147,26 @@ class Link(PeerLink):
         for kept in [kept for kept in self._kept if kept.stage is _Stage.RELEASE]:
             self._decide(kept, None)
 
+    def blackhole(self) -> None:
+        """From now on, until `heal`, everything vanishes, and nobody hears of an end of the connection."""
+        self._journal.fault(self.source, self.target, "black hole")
+        self.is_blackhole = True
+
+    def delay(self, ms: int) -> None:
+        """From now on each request takes so long."""
+        self._journal.fault(self.source, self.target, f"delay {ms} ms")
+        self._delay_ms = ms
+
+    def throttle(self, ms: int) -> None:
+        """From now on requests arrive at least so far apart."""
+        self._journal.fault(self.source, self.target, f"throttle {ms} ms")
+        self._spacing_ms, self._next_ms = ms, self._clock.now_ms()
+
     def arm(self, fate: Fate, operation: str | None = None, client: str | None = None) -> None:
         """For the next Distro request (of that operation, about that client id).
 
         It is lost (`drop`), acknowledged and never delivered (`swallow`; a CHANGE, DELETE or VERIFY), delivered while
-        its reply is lost (`lose-reply`), or delivered twice (`duplicate`).
+        its reply is lost (`lose-reply`), delivered twice (`duplicate`), or after the next one (`reorder`).
         """
         armed = _Armed(fate, operation, client)
         self._journal.fault(self.source, self.target, f"{fate} {armed}")
@@ -215,6 +235,7 @@ class Link(PeerLink):
         call = read_request(decode(request)) if type_name == DISTRO_REQUEST else None
         if call is None:
             self.check_connect()
+            await self._travels(None)
             if self.is_held and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(None, _Stage.RELEASE)
             return await forward(request)
@@ -233,6 +254,7 @@ class Link(PeerLink):
 
     async def _carry_distro(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self.check_connect()
+        await self._travels(carried.call)
         fate = self._fate_of(carried.call)
         if fate is Fate.DROP:
             await self._wait(carried.call, _Stage.NOTHING)
@@ -245,12 +267,26 @@ class Link(PeerLink):
             fate = None
         if fate is Fate.SWALLOW:
             return encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True}), Outcome.SUCCESS
+        if fate is Fate.REORDER:
+            await self._wait(carried.call, _Stage.NEXT)
         answer = await self._deliver(carried, request, forward)
+        for overtaken in [kept for kept in self._kept if kept.stage is _Stage.NEXT]:
+            self._decide(overtaken, None)
         if fate is Fate.DUPLICATE:
             answer = await self._deliver(carried, request, forward)
         if fate in (Fate.LOSE_REPLY, Fate.ANSWER_LATE):
             await self._wait(carried.call, _Stage.REPLY if fate is Fate.ANSWER_LATE else _Stage.NOTHING)
         return answer
+
+    async def _travels(self, call: DistroCall | None) -> None:
+        """As long as a request takes on this link; for ever in a black hole."""
+        if self.is_blackhole:
+            await self._wait(call, _Stage.NOTHING)
+        now_ms = self._clock.now_ms()
+        arrives_ms = max(now_ms + self._delay_ms, self._next_ms if self._spacing_ms else 0)
+        self._next_ms = arrives_ms + self._spacing_ms
+        if arrives_ms > now_ms:
+            await self._wait(call, _Stage.TIME, until_ms=arrives_ms)
 
     async def _deliver(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self._journal.received(carried)
@@ -267,13 +303,18 @@ class Link(PeerLink):
                 return armed.fate
         return None
 
-    async def _wait(self, call: DistroCall | None, stage: _Stage) -> Fate | None:
-        """Until somebody decides, the connection ends, or the sender gives up."""
+    async def _wait(self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None) -> Fate | None:
+        """Until somebody decides, that time has come, the connection ends, or the sender gives up."""
         kept = _Kept(call, stage, Waiting(self._clock))
         self._kept.append(kept)
+        timer = None
+        if until_ms is not None:
+            timer = self._clock.call_at(until_ms, lambda: self._decide(kept, None), f"{self.source}->{self.target}")
         try:
             return await kept.decided.taken()
         finally:
+            if timer is not None:
+                timer.cancel()
             if kept in self._kept:
                 self._kept.remove(kept)
 

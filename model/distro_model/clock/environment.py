@@ -33,10 +33,12 @@ from distro_model.actions import (
     Register,
     RegisterBatch,
     Release,
+    Reorder,
     Reply,
     Restart,
     Resume,
     Says,
+    beyond_the_model,
 )
 from distro_model.clock.board import NOT_MET, Board, matches
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
@@ -225,8 +227,10 @@ def _link_guard(board: Board, action: LinkAction) -> str | None:
             return "the link is held already" if wire.held else None
         case Release():
             return None if wire.held else "the link is not held"
-        case _:
+        case OfRequest() if not isinstance(action, Reorder):
             return _request_guard(board, action)
+        case _:
+            return beyond_the_model(action)
 
 
 def _request_guard(board: Board, action: OfRequest) -> str | None:

@@ -1,0 +1,245 @@
+"""What can be said in a scenario: one entry for each verb, each condition and each line of the header.
+
+The page of the language is made from these. The actions are the model's, so that model and node are told the same
+thing; what concerns only observation stands in `expectations.py` and `observing.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from distro_conformance.language.expectations import (
+    STATES,
+    AllAgree,
+    AllUp,
+    Condition,
+    Counts,
+    Expect,
+    ExpectModel,
+    Has,
+    HasNot,
+    LoadsFrom,
+    QueryShows,
+    SubscriptionShows,
+)
+from distro_conformance.language.observing import Checkpoint, Look, Query, Subscribe
+from distro_conformance.language.words import OPERATIONS, Words, duration_ms
+from distro_model import actions
+from distro_model.actions import MALFORMED, RESULTS, SAID, Action, Advance
+
+VERSION = 2
+"""Of the language. Version 1 had fewer verbs and conditions; every text of it is one of version 2."""
+
+
+_FAULTS: Mapping[
+    str, type[actions.Drop | actions.Swallow | actions.LoseReply | actions.Duplicate | actions.Reorder]
+] = {
+    fault.verb: fault
+    for fault in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate, actions.Reorder)
+}
+_DECISIONS: Mapping[str, type[actions.Deliver | actions.AnswerLate | actions.Reply]] = {
+    decision.verb: decision for decision in (actions.Deliver, actions.AnswerLate, actions.Reply)
+}
+_HTTP: Mapping[str, Callable[[str, str, str], actions.HttpRequest]] = {
+    request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
+}
+
+
+def _fault(kind: Callable[..., Action]) -> Callable[[Words], Action]:
+    def read(words: Words) -> Action:
+        held = words.takes("held")
+        return kind(*words.link(), words.operation(), words.optional(), held=held)
+
+    return read
+
+
+def _decision(kind: Callable[..., Action]) -> Callable[[Words], Action]:
+    return lambda words: kind(*words.link(), words.operation(), words.optional())
+
+
+def _over_http(words: Words) -> actions.HttpRequest:
+    verb = words.word("request")
+    if verb not in _HTTP:
+        raise ValueError(f"'{verb}' is no request of the HTTP API; known are {', '.join(_HTTP)}")
+    service, instance = words.word("service"), words.instance("at")
+    return _HTTP[verb](service, instance, words.node_after("at"))
+
+
+def _says(words: Words) -> actions.Says:
+    """`say b CHANGE c1 revision 3 web 10.0.0.1:80 and api 10.0.0.1:81`"""
+    peer, operation = words.node(), words.word("operation")
+    if operation not in (*SAID, *MALFORMED):
+        raise ValueError(f"'{operation}' is nothing that a member says; known are {', '.join((*SAID, *MALFORMED))}")
+    client = words.optional()
+    revision = int(words.word("revision")) if words.takes("revision") else 0
+    content = []
+    while (service := words.optional()) is not None:
+        content.append((service, words.instance("and")))
+        if not words.takes("and"):
+            break
+    return actions.Says(peer, operation, client, revision, tuple(sorted(content)))
+
+
+def _answers(words: Words) -> actions.Answers:
+    peer, operation, result = words.node(), words.word("operation"), words.word("result")
+    if operation not in (*OPERATIONS, "REPORT"):
+        raise ValueError(f"'{operation}' is no operation; known are {', '.join((*OPERATIONS, 'REPORT'))}")
+    if result not in RESULTS:
+        raise ValueError(f"'{result}' is no answer; known are {', '.join(RESULTS)}")
+    return actions.Answers(peer, operation, result, words.optional())
+
+
+def _members(words: Words) -> actions.ListMembers:
+    node = words.word("node").removesuffix(":")
+    return actions.ListMembers(words.known(node), words.nodes())
+
+
+def _query(words: Words) -> Query:
+    service = words.word("service")
+    return Query(service, words.node_after("at"))
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """`usage` is what follows the verb; `read` reads it, and the text of a step is the way back."""
+
+    usage: str
+    kind: type
+    """Its documentation says what the verb means."""
+    read: Callable[[Words], Action | Look]
+
+
+_CLIENT, _LINK, _DURATION = "CLIENT", "NODE->NODE", "300ms|2.5s|3m"
+_REQUEST = f"{_LINK} [{'|'.join(OPERATIONS)} [CLIENT]]"
+
+VERBS: Mapping[str, Verb] = {
+    "connect": Verb("CLIENT NODE", actions.Connect, lambda words: actions.Connect(words.word("client"), words.node())),
+    "register": Verb(
+        "CLIENT SERVICE INSTANCE",
+        actions.Register,
+        lambda words: actions.Register(words.word("client"), words.word("service"), words.instance()),
+    ),
+    "batch": Verb(
+        "CLIENT SERVICE INSTANCE, INSTANCE, …",
+        actions.RegisterBatch,
+        lambda words: actions.RegisterBatch(words.word("client"), words.word("service"), words.batch()),
+    ),
+    "deregister": Verb(
+        "CLIENT SERVICE",
+        actions.Deregister,
+        lambda words: actions.Deregister(words.word("client"), words.word("service")),
+    ),
+    "disconnect": Verb(_CLIENT, actions.Disconnect, lambda words: actions.Disconnect(words.word("client"))),
+    "silent": Verb(_CLIENT, actions.FallSilent, lambda words: actions.FallSilent(words.word("client"))),
+    "answers": Verb(_CLIENT, actions.AnswerAgain, lambda words: actions.AnswerAgain(words.word("client"))),
+    "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE", actions.OverHttp, _over_http),
+    "advance": Verb(_DURATION, Advance, lambda words: Advance(duration_ms(words.word("duration")))),
+    "cut": Verb(_LINK, actions.Cut, lambda words: actions.Cut(*words.link())),
+    "heal": Verb(_LINK, actions.Heal, lambda words: actions.Heal(*words.link())),
+    "hold": Verb(_LINK, actions.Hold, lambda words: actions.Hold(*words.link())),
+    "release": Verb(_LINK, actions.Release, lambda words: actions.Release(*words.link())),
+    "blackhole": Verb(_LINK, actions.Blackhole, lambda words: actions.Blackhole(*words.link())),
+    "delay": Verb(
+        f"{_LINK} {_DURATION}",
+        actions.Delay,
+        lambda words: actions.Delay(*words.link(), duration_ms(words.word("duration"))),
+    ),
+    "throttle": Verb(
+        f"{_LINK} {_DURATION}",
+        actions.Throttle,
+        lambda words: actions.Throttle(*words.link(), duration_ms(words.word("duration"))),
+    ),
+    **{verb: Verb(f"[held] {_REQUEST}", kind, _fault(kind)) for verb, kind in _FAULTS.items()},
+    **{verb: Verb(_REQUEST, kind, _decision(kind)) for verb, kind in _DECISIONS.items()},
+    "crash": Verb("NODE", actions.Crash, lambda words: actions.Crash(words.node())),
+    "restart": Verb("NODE", actions.Restart, lambda words: actions.Restart(words.node())),
+    "pause": Verb("NODE", actions.Pause, lambda words: actions.Pause(words.node())),
+    "resume": Verb("NODE", actions.Resume, lambda words: actions.Resume(words.node())),
+    "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
+    "say": Verb(
+        f"NODE {'|'.join((*SAID, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE and SERVICE INSTANCE …]",
+        actions.Says,
+        _says,
+    ),
+    "answer": Verb(f"NODE {'|'.join((*OPERATIONS, 'REPORT'))} {'|'.join(RESULTS)} [CLIENT]", actions.Answers, _answers),
+    "query": Verb("SERVICE at NODE", Query, _query),
+    "subscribe": Verb(
+        "CLIENT SERVICE", Subscribe, lambda words: Subscribe(words.word("client"), words.word("service"))
+    ),
+    "checkpoint": Verb("", Checkpoint, lambda _: Checkpoint()),
+}
+"""One entry a verb; the page of the language is made from these."""
+
+CONDITIONS: Mapping[str, type] = {
+    "all agree": AllAgree,
+    "all up": AllUp,
+    "NODE has CLIENT [SERVICE INSTANCE]": Has,
+    "NODE has no CLIENT": HasNot,
+    "query SERVICE at NODE|everywhere shows nothing|INSTANCE and INSTANCE …": QueryShows,
+    "subscription CLIENT SERVICE shows nothing|INSTANCE and INSTANCE …": SubscriptionShows,
+    f"NODE counts NODE {'|'.join(STATES)}": Counts,
+    "NODE loads from NODE NODE …": LoadsFrom,
+}
+"""What may follow `expect [within DURATION:|for DURATION:]`, and what it means."""
+
+HEADER: Mapping[str, str] = {
+    f"language {VERSION}": "The version that the text was written for; a later one than this program knows is refused.",
+    "profile NAME": "Whose behaviour it is about; the command line wins.",
+    "mutant NAME": "A change of the nodes, or of the model where that is the target.",
+    "lease DURATION": "Of synced clients, where a run waits for its end and the release's own is too long.",
+    "wire memory SEED|grpc": "What embedded nodes speak over.",
+    "nodes NAME NAME …": "In ascending order; `a b c` if nothing is said. Time is 0 once they are loaded and quiet.",
+    "played NAME …": "All nodes but the one that is under test: the kit plays them.",
+}
+
+
+def expectation(text: str, nodes: tuple[str, ...]) -> Expect | ExpectModel:
+    if text == "model agrees":
+        return ExpectModel()
+    window = re.match(r"(within|for)\s+(\S+?):\s*", text)
+    words = Words("expect", text[window.end() if window else 0 :].split(), nodes)
+    condition = _condition(words)
+    words.end()
+    ms = duration_ms(window[2]) if window else 0
+    return Expect(condition, for_ms=ms) if window and window[1] == "for" else Expect(condition, ms)
+
+
+def _condition(words: Words) -> Condition:
+    if words.takes("all"):
+        if words.takes("agree"):
+            return AllAgree()
+        words.keyword("up")
+        return AllUp()
+    if words.takes("query"):
+        service = words.word("service")
+        node = None if words.takes("everywhere") else words.node_after("at")
+        words.keyword("shows")
+        return QueryShows(service, node, words.instances())
+    if words.takes("subscription"):
+        client, service = words.word("client"), words.word("service")
+        words.keyword("shows")
+        return SubscriptionShows(client, service, words.instances())
+    node = words.node()
+    if words.takes("counts"):
+        member, state = words.node(), words.word("state")
+        if state not in STATES:
+            raise ValueError(f"'{state}' is no state of a member; known are {', '.join(STATES)}")
+        return Counts(node, member, state)
+    if words.takes("loads"):
+        words.keyword("from")
+        return LoadsFrom(node, words.nodes())
+    return _held(words, node)
+
+
+def _held(words: Words, node: str) -> Condition:
+    if not words.takes("has"):
+        raise ValueError(
+            "expected 'NODE has CLIENT', 'NODE has no CLIENT', 'NODE counts NODE STATE', 'query …', 'subscription …', "
+            "'all agree', 'all up' or 'model agrees'"
+        )
+    if words.takes("no"):
+        return HasNot(node, words.word("client"))
+    client, service = words.word("client"), words.optional()
+    return Has(node, client) if service is None else Has(node, client, service, words.instance())
