@@ -84,7 +84,7 @@ def test_the_life_of_a_mixed_cluster_is_that_of_any_other(target: str) -> None:
 
 
 def test_a_run_that_needs_what_a_driver_cannot_do_is_inconclusive_and_says_why() -> None:
-    played = runner.event_loop().run_until_complete(_run("pause a"))
+    played = event_loop().run_until_complete(_run("pause a"))
     assert (played.verdict, played.steps[0].outcome) == (
         Verdict.INCONCLUSIVE,
         "cannot be done: embedded nodes share one process and one clock: none of them can be stopped by itself",
@@ -113,7 +113,7 @@ def test_a_life_in_real_time_is_recorded_with_its_checkpoints(tmp_path: Path) ->
 
 def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: Path) -> None:
     """In `strict` it refuses to give a snapshot until then."""
-    recorder = Recorder(tmp_path, "run", profile="strict", target="real", clock="real", nodes=("a", "b"))
+    recorder = Recorder(tmp_path, "run", profile="strict", target="real", clock="wall", nodes=("a", "b"))
     cluster = EmbeddedCluster(recorder=recorder, real_time=True)
 
     async def live() -> None:
