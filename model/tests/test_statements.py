@@ -33,7 +33,7 @@ CHOOSER = {"budget": Budget, "clock": Clock, "stale": tuple[tuple[str, str], ...
 NAMES = ("node_name", "source_name", "target_name", "asked_name", "handling_name", "peer_name", "client", "claimant")
 CONSTANTS = {
     **dict.fromkeys((*NAMES, "any_source_name", "any_target_name"), str),
-    **dict.fromkeys(("now", "period", "periods", "lease_periods", "slept_ms", "services"), int),
+    **dict.fromkeys(("now", "period", "periods", "lease_length", "crashes", "slept_ms", "services"), int),
     "last_ms": int | None,
     "operation": Operation,
     "others": tuple[str, ...],

@@ -45,7 +45,7 @@ class Bounds:
     periods: int = 0
     """Verify periods that may pass; with 0 no lease ever ends. Within a period every timer fires once."""
     lease_periods: int = 2
-    """Length of a lease, scaled: so many periods."""
+    """Length of a lease, scaled: so many periods, and more by those that faults may take (`lease_length`)."""
     pauses: int = 0
     """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
     batches: int = 0
@@ -127,6 +127,12 @@ class Bounds:
     @property
     def _clients_per_node(self) -> int:
         return -(-self.clients // self.nodes) + self.ip_clients
+
+    @property
+    def lease_length(self) -> int:
+        """In periods. The documented lease survives 35 verifies that do not arrive; here, all that the faults can keep
+        from their targets: else nothing is found but that a lease was scaled to be too short."""
+        return self.lease_periods + self.drops + self.swallows + self.delays + self.flips + self.half_open
 
     @property
     def watches_members(self) -> bool:

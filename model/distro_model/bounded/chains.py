@@ -57,7 +57,8 @@ class Chains:
             "profile": self.layout.profile,
             "services": bounds.services,
             "periods": bounds.periods,
-            "lease_periods": bounds.lease_periods,
+            "lease_length": bounds.lease_length,
+            "crashes": bounds.crashes,
             "slept_ms": self.slept_ms,
         }
         timeless = {} if bounds.periods else {"now": 0, "period": 0}
@@ -99,13 +100,19 @@ class Chains:
 
     @cached_property
     def slept_ms(self) -> int:
-        return (self.layout.bounds.lease_periods + 1) * self.layout.profile.verify_interval_ms
+        return (self.layout.bounds.lease_length + 1) * self.layout.profile.verify_interval_ms
 
     def once(self, timer: str, who: str) -> tuple[Look, tuple[str, ...]]:
-        """(clock) -> the clock after `who` has fired this timer; None when it had before in this period."""
+        """(clock) -> the clock after `who` has fired this timer; None when it had before in this period.
+
+        The last period does not end: in it timers go on, so that there is a run for ever to judge."""
+        last = self.layout.bounds.periods
         if timer == "checked" and self.layout.bounds.pauses:
-            return partial(_checked, who, self.layout.profile.verify_interval_ms, self.slept_ms), (CLOCK, "last_ms")
-        return _once(timer, who), (CLOCK,)
+            return partial(_checked, who, last, self.layout.profile.verify_interval_ms, self.slept_ms), (
+                CLOCK,
+                "last_ms",
+            )
+        return _once(timer, who, last), (CLOCK,)
 
 
 def _call(node: NodeState, send: Send) -> Call:
@@ -126,17 +133,17 @@ def _spent(name: str) -> Look:
 
 
 @cache
-def _once(timer: str, who: str) -> Look:
+def _once(timer: str, who: str, last: int) -> Look:
     def after(clock: Clock) -> Sequence[Alternative]:
-        fired = clock.fired(timer, who)
+        fired = clock.fired(timer, who, last)
         return () if fired is None else ((fired,),)
 
     return after
 
 
-def _checked(node: str, interval_ms: int, slept_ms: int, clock: Clock) -> Sequence[Alternative]:
+def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock) -> Sequence[Alternative]:
     """A node that has slept since its last check can know it: that check is long ago (B23)."""
-    fired = clock.fired("checked", node)
+    fired = clock.fired("checked", node, last)
     last_ms = None if node not in clock.slept else (clock.period - 1) * interval_ms - slept_ms
     return () if fired is None else ((fired.woken(node), last_ms),)
 

@@ -74,8 +74,8 @@ def bounded_cluster(
 
 
 def _scaled_lease_ms(bounds: Bounds, profile: Profile) -> int:
-    """`lease_periods` stand for the documented lease; a profile with a shorter one gets fewer (B31)."""
-    return max(1, bounds.lease_periods * profile.lease_ms // DOCUMENTED_LEASE_MS) * profile.verify_interval_ms
+    """`lease_length` stands for the documented lease; a profile with a shorter one gets fewer periods (B31)."""
+    return max(1, bounds.lease_length * profile.lease_ms // DOCUMENTED_LEASE_MS) * profile.verify_interval_ms
 
 
 def _loaded(name: str, layout: Layout) -> NodeState:

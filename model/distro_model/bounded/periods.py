@@ -3,8 +3,8 @@
 A verify interval passes when everything that it asks for has been done. Within a period everything may happen in any
 order; at its end nothing is on its way, no task is queued, and every running node has started its verify round and
 checked its leases once. So a lease ends only where the protocol let it end, and never because the search chose to be
-slow. A run stops after the last period. Without periods a client of the HTTP API lapses at the price of a budget: its
-beats age by more than a time-out, at every node, while nothing else happens.
+slow. The last period does not end, and timers go on in it. Without periods a client of the HTTP API lapses at the price
+of a budget: its beats age by more than a time-out, at every node, while nothing else happens.
 """
 
 from __future__ import annotations
@@ -69,16 +69,22 @@ def passes(clock: Clock, periods: int) -> Passed | None:
     return Passed(Clock(clock.period + 1, slept=clock.slept)) if clock.period < periods else None
 
 
-def overdue(holder: NodeState | None, held: Life, clock: Clock, lease_periods: int, profile: Profile) -> Finding | None:
-    """At the end of a period: a copy whose lease is over by more than a period, or of a client long gone."""
+def overdue(
+    holder: NodeState | None, held: Life, clock: Clock, lease_length: int, crashes: int, profile: Profile
+) -> Finding | None:
+    """At the end of a period: a copy whose lease is over by more than a period, or of a client long gone.
+
+    A snapshot says nothing of how old a lease is: whoever loads begins it anew, after each crash once.
+    """
     copy = None if holder is None else holder.client(held.client)
     if holder is None or copy is None or holder.name in clock.slept:
         return None
-    if held.connection is Connection.ENDED and clock.period - held.ended_period > lease_periods + 2:
+    longest = lease_length + 2 + crashes * (lease_length + 1)
+    if held.connection is Connection.ENDED and clock.period - held.ended_period > longest:
         what = f"{holder.name} still has {held.client}, gone for {clock.period - held.ended_period} periods"
         return Finding("INV-RESURRECT", what)
     unverified = clock.period - copy.renewed_ms // profile.verify_interval_ms
-    if not copy.native and unverified > lease_periods + 2:
+    if not copy.native and unverified > lease_length + 2:
         return Finding("INV-EXPIRE", f"{holder.name} has {held.client}, unverified for {unverified} periods")
     return None
 

@@ -55,11 +55,14 @@ class Clock:
     slept: tuple[str, ...] = ()
     """Who has slept since its last lease check."""
 
-    def fired(self, timer: str, who: str) -> Clock | None:
-        """After `who` has fired this timer, the name of a field above; None when it had before in this period."""
+    def fired(self, timer: str, who: str, last: int) -> Clock | None:
+        """After `who` has fired this timer, the name of a field above; None when it had before in this period, unless
+        that is the last one."""
         already: tuple[str, ...] = getattr(self, timer)
+        if who in already:
+            return self if self.period == last else None
         after: dict[str, Any] = {timer: tuple(sorted((*already, who)))}
-        return None if who in already else replace(self, **after)
+        return replace(self, **after)
 
     def woken(self, node: str) -> Clock:
         return replace(self, slept=tuple(each for each in self.slept if each != node))

@@ -92,11 +92,16 @@ def hear(ip_life: IpLife, wanted: IpLife, answer: Answer | None, periods: int) -
     return Outcome(ip_life) if periods and wanted.published == ip_life.published else None
 
 
-def accepted(outcome: IpLife, before: NodeState | None) -> IpLived:
-    """Two nodes that accept different changes, neither knowing of the other's, fork the client: see INV-CLIENTACK."""
+def accepted(outcome: IpLife, before: NodeState | None, handling_name: str) -> IpLived:
+    """Two nodes that accept different changes, neither knowing of the other's, fork the client: see INV-CLIENTACK.
+
+    Who holds nothing knows of a deregistration only if it has handled it.
+    """
     held = None if before is None else before.client(outcome.client)
     content = () if held is None else tuple((service, text.removesuffix(UNHEALTHY)) for service, text in held.content)
-    return IpLived(outcome if content == outcome.earlier else replace(outcome, sure=False))
+    knows = content == outcome.earlier and (held is not None or outcome.ended_at in ("", handling_name))
+    ended_at = "" if outcome.published else outcome.ended_at or handling_name
+    return IpLived(replace(outcome, ended_at=ended_at, sure=outcome.sure and knows))
 
 
 def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> Finding | None:

@@ -143,6 +143,8 @@ class IpLife:
     """What that replaced; whoever accepts a change should have held this."""
     silence: int = 0
     """0: its beats go on; 1: silent for longer than one time-out; 2: than both."""
+    ended_at: str = ""
+    """The node that handled its deregistration, while it publishes nothing."""
     sure: bool = True
     """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
     left_to_lease: bool = False

@@ -96,7 +96,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-CONV",
                 Kind.ALWAYS,
-                "In a settled state every node shows the same instances of every client that is connected or beats.",
+                "In a settled state every node shows the same instances of every client that is connected or beats, and"
+                " the owner has heard of the latter.",
                 both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(ip_diverged("INV-CONV"))),
                 _synchronises,
             ),
@@ -154,7 +155,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-RESURRECT",
                 Kind.ALWAYS,
-                "A client that is gone is held nowhere a lease and two periods later.",
+                "A client that is gone is held nowhere a lease and two periods later, and a lease more for each crash:"
+                " who loads begins it anew.",
                 applies=_periods_pass,
             ),
             Property(

@@ -1,6 +1,7 @@
 """What is looked at in every state about clients of the HTTP API: one owner, one content, and an end when they end.
 
-*Settled* is what it is in `checks.py`. In addition INV-DEAD waits until no beat check would find anything.
+*Settled* is what it is in `checks.py`, and that the next beat of the client changes nothing either: beats are the
+anti-entropy of whoever does not know the client. In addition INV-DEAD waits until no beat check would find anything.
 """
 
 from __future__ import annotations
@@ -28,10 +29,29 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         found = function(layout.profile)
         for client in layout.ip_clients:
-            read = Lookup("as it should be", found, ("all nodes", ip_column(client)), ("found",))
-            yield (*before_settled(layout), *settled_looks(layout), read)
+            reads = ("all nodes", ip_column(client))
+            beat = Lookup("a beat would change it", unchanged_by_beat(layout.profile), reads)
+            yield (
+                *before_settled(layout),
+                *settled_looks(layout),
+                beat,
+                Lookup("as it should be", found, reads, ("found",)),
+            )
 
     return looks
+
+
+@cache
+def unchanged_by_beat(profile: Profile) -> Function:
+    """The next beat, whichever node it comes to, creates nothing where it is handled."""
+
+    def unchanged(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+        if not life.published or life.silence:
+            return ((),)
+        owners = [node for node in nodes if node is not None and _owns(node, life.client, profile)]
+        return ((),) if all(node.client(life.client) is not None for node in owners) else ()
+
+    return unchanged
 
 
 def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:

@@ -29,7 +29,7 @@ from distro_model.local_events import ServiceDeregistered, ServiceRegistered
 from distro_model.messages import FAIL, SUCCESS, Answer, Content, batch_of
 from distro_model.node import Client, Local, NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.notify import operated
+from distro_model.rules.notify import operated, reindexed
 from distro_model.rules.receive import deleted
 from distro_model.rules.rule import guard, instead_of, rule
 
@@ -39,7 +39,9 @@ def on_connected(node: NodeState, event: ClientConnected, profile: Profile) -> S
     """A connection makes a native client at once. Nothing is announced: only the next verify round tells the peers."""
     if not takes_over(node, event.client, profile):
         return Step(node)
-    return Step(node.with_client(fresh_native(event, profile)))
+    held, client = node.client(event.client), fresh_native(event, profile)
+    before = () if held is None else held.content
+    return Step(reindexed(node.with_client(client), client, before, event.at_ms, profile))
 
 
 @guard(source="client-connect")

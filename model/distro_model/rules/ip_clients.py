@@ -76,7 +76,8 @@ def creates_twice(node: NodeState, request: HttpReceived, at_ms: int, profile: P
 
 
 def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Profile) -> NodeState:
-    """A registration and a deregistration always count as a change; a beat only where it shows."""
+    """A registration and a deregistration always count as a change, a beat only where it shows; each renews the lease,
+    which matters to whoever has stopped being the owner."""
     held = node.client(request.client)
     if held is None and request.action is HttpAction.DEREGISTER:
         return node
@@ -89,7 +90,7 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
         beats[request.service] = at_ms
         known = content.get(request.service, "").removesuffix(UNHEALTHY)
         content[request.service] = known if known and request.action is HttpAction.BEAT else request.instance
-    after = replace(client, content=_sorted(content), beats=tuple(sorted(beats.items())))
+    after = replace(client, content=_sorted(content), beats=tuple(sorted(beats.items())), renewed_ms=at_ms)
     if request.action is HttpAction.BEAT and after.content == client.content:
         return node.with_client(after)
     if request.action is not HttpAction.BEAT or request.service not in dict(client.content):
@@ -169,8 +170,7 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
     if not is_responsible(node, client, profile):
         return removed(node, client, at_ms, profile) if ends_unowned(client, at_ms, profile) else node
     if not client.content:
-        node = node.changed(superseded=tuple(each for each in node.superseded if each.client != client.name))
-        return removed(node, client, at_ms, profile)
+        return removed(node, client, at_ms, profile)  # what it has replaced may still come from a peer
     if not client.watched:
         return node
     silent_ms = {service: at_ms - beat_ms for service, beat_ms in client.beats}
