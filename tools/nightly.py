@@ -66,6 +66,12 @@ JOBS: tuple[Job, ...] = (
     _mutants("model", 60),
     _mutants("node", 120),
     _mutants("trace", 60),
+    Job(
+        "searches",
+        "`strict` in all pairs of budgets, and in three clusters whole",
+        ("tools/searches.py", "--json", "--seconds", "18000"),
+        420,
+    ),
     Job("tours", "every transition of small clusters", ("test", "cluster", "--tours", "--seconds", "3600"), 90),
     Job("sdks", "the official SDKs on reference nodes", ("test", "sdks", "--jobs", "2"), 60),
     *(_differential(release) for release in ("2.0.4", "2.2.4", "2.3.2")),

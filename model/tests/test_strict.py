@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import Bounds, explore, property_named, with_mutant
+from distro_model import PROPERTIES, Bounds, Kind, explore, property_named, with_mutant
 from distro_model.bounded.periods import overdue
 from distro_model.cluster.budget import Clock
 from distro_model.cluster.http_clients import accepted
@@ -61,6 +61,22 @@ def test_a_larger_one_is_too(bounds):
     """The third is cut short, beyond the state in which it was broken."""
     explored = explore(bounds, STRICT)
     assert [each.name for each in explored.results if each.holds is False] == []
+
+
+ONE_OF_EACH_FAULT = {"crashes": 1, "drops": 1, "swallows": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bounds",
+    [Bounds(changes=3, **ONE_OF_EACH_FAULT), Bounds(nodes=3, changes=2, **ONE_OF_EACH_FAULT)],
+    ids=str,
+)
+def test_one_crash_one_lost_and_one_swallowed_request_break_nothing(bounds):
+    """In every state and transition. Two clients take longer, and so does what holds in the end: `make nightly`."""
+    looked = [each for each in PROPERTIES.values() if each.kind is not Kind.EVENTUALLY]
+    explored = explore(bounds, STRICT, looked)
+    assert explored.holds
 
 
 def told(node, *actions, at_ms=0):

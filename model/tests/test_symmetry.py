@@ -42,7 +42,7 @@ def some_rows(system, count):
     [
         (Bounds(nodes=3, changes=1, swallows=0), 2),
         (Bounds(clients=2, changes=1, late_replies=1, reorders=1, drops=0), 2),
-        (Bounds(nodes=3, clients=3, changes=1, drops=0, duplicates=1), 6),
+        (Bounds(nodes=3, clients=3, changes=1, drops=0, lost_replies=1), 6),
         (Bounds(nodes=3, clients=2, periods=2, delays=1, swallows=0), 2),
     ],
     ids=str,

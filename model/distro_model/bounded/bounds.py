@@ -25,15 +25,13 @@ class Bounds:
     drops: int = 1
     """Requests that are lost: their sender sees a time-out."""
     lost_replies: int = 0
-    """Requests that take effect but whose reply is lost."""
+    """Requests that take effect but whose reply is lost. Whoever sent one tries again, so that it arrives twice."""
     swallows: int = 1
     """Requests that are acknowledged and not delivered."""
     late_replies: int = 0
     """Replies that stay on their way while other things happen, and may be lost there."""
     reorders: int = 0
     """Requests that overtake one sent before them on the same link."""
-    duplicates: int = 0
-    """Requests that arrive twice."""
     delays: int = 0
     """Requests that arrive after their sender has given them up."""
     garbles: int = 0

@@ -109,7 +109,7 @@ def _of_links(layout: Layout) -> Placed:
             yield calls.FAIL, here
         if bounds.drops or bounds.lost_replies or bounds.half_open:
             yield calls.TIME_OUT, here
-        for fault in (calls.LOSE, calls.LOSE_REPLY, calls.SWALLOW, calls.OVERTAKE, calls.DUPLICATE):
+        for fault in (calls.LOSE, calls.LOSE_REPLY, calls.SWALLOW, calls.OVERTAKE):
             if getattr(bounds, fault.cost or ""):
                 yield fault, here
         if bounds.late_replies:

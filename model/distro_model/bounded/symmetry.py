@@ -23,7 +23,7 @@ from distro_model.node import NodeState
 from distro_model.search.system import Symmetry, Value
 
 SOUND_FOR = frozenset(
-    {"nodes", "clients", "changes", "drops", "lost_replies", "swallows", "late_replies", "reorders", "duplicates"}
+    {"nodes", "clients", "changes", "drops", "lost_replies", "swallows", "late_replies", "reorders"}
     | {"delays", "garbles", "periods", "lease_periods", "pauses", "in_flight", "max_states"}
 )
 """The bounds for which the argument above was made. Every other bound that is not at its default forbids symmetry."""

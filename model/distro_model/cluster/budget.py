@@ -16,7 +16,6 @@ class Budget:
     swallows: int = 0
     late_replies: int = 0
     reorders: int = 0
-    duplicates: int = 0
     delays: int = 0
     garbles: int = 0
     raises: int = 0

@@ -212,10 +212,9 @@ DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.giver),
 OVERTAKE = Transition("overtake", (chooses(take_overtaking, NO_CALL), *_EXCHANGE), _ends(Overtakes), cost="reorders")
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
-DUPLICATE = Transition(
-    "duplicate", (chooses(mean_distro, NO_CALL), tells("target", arrival)), _says(Duplicates), cost="duplicates"
-)
-"""The request arrives, and will arrive again."""
+DUPLICATE = Transition("duplicate", (chooses(mean_distro, NO_CALL), tells("target", arrival)), _says(Duplicates))
+"""The request arrives, and will arrive again. A clock does so where it is told to; a search loses the reply instead,
+after which the sender tries again."""
 
 LOSE = Transition("lose", (chooses(mean_any, NO_CALL), writes(lose)), _says(Loses), cost="drops")
 

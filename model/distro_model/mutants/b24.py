@@ -13,5 +13,5 @@ MUTANT = Mutant(
         sync.skips_gone_client,
     ),
     breaks=("INV-DELETE",),
-    bounds=Bounds(changes=1, swallows=0),
+    bounds=Bounds(changes=1, drops=0, swallows=0, lost_replies=1),
 )

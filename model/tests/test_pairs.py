@@ -1,0 +1,94 @@
+"""All pairs of budgets, and the nightly search over them that goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from distro_model import Bounds
+from distro_model.bounded.pairs import BUDGETS, pairs
+
+PROGRAM = Path(__file__).parents[2] / "tools" / "searches.py"
+SIZES = {"nodes", "clients", "ip_clients", "changes", "services", "in_flight", "max_states", "lease_periods"}
+UNPAIRED = {
+    "suspicions": "how many failures it takes is no event",
+    "event_queue": "comes with lost_events too",
+}
+
+
+def test_every_budget_is_in_a_pair_with_every_other():
+    names = {each.name for each in fields(Bounds)} - SIZES - UNPAIRED.keys()
+    assert names <= set(BUDGETS)
+    found = [each.name.partition(",")[0] for each in pairs()]
+    assert len(set(found)) == len(BUDGETS) * (len(BUDGETS) - 1) // 2
+
+
+def test_a_pair_has_both_kinds_of_client_unless_a_budget_is_about_one():
+    named = {each.name: each.bounds for each in pairs()}
+    assert named["drops + periods, a client of the HTTP API"].ip_clients == 1
+    assert named["drops + periods, a client of a connection"].clients == 1
+    both = named["strays + lapses, a client of a connection and one of the HTTP API"]
+    assert (both.clients, both.ip_clients, both.strays, both.lapses) == (1, 1, 1, 2)
+
+
+def test_a_pair_that_contradicts_itself_says_why():
+    contradictions = {each.name.partition(",")[0]: each.contradiction for each in pairs() if each.bounds is None}
+    assert contradictions.keys() == {
+        "periods + lapses",
+        "pauses + lapses",
+        "crashes + operator_changes",
+        "stays_down + operator_changes",
+    }
+    assert "beat in each" in contradictions["periods + lapses"]
+
+
+@pytest.fixture
+def searches(tmp_path, capsys):
+    """The program: options -> exit code, what it prints, what it tells on the way. One ledger for all calls."""
+    spec = importlib.util.spec_from_file_location("searches", PROGRAM)
+    program = sys.modules["searches"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+
+    def run(*options):
+        code = program.main(["--ledger", str(tmp_path / "searches.ndjson"), *options])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+ONE = ("--only", "drops + lost_replies, a client of the HTTP API")
+
+
+def test_a_search_that_is_over_is_not_searched_again(searches, tmp_path):
+    code, said, on_the_way = searches(*ONE)
+    assert (code, said) == (0, "1 searches, 1 whole; 0 broken, 0 not decided, 0 left\n")
+    assert "38 states" in on_the_way
+    ledger = tmp_path / "searches.ndjson"
+    with ledger.open("a") as cut_off:
+        cut_off.write('{"model": "cut of')
+    assert searches(*ONE) == (0, said, "")
+    first = ledger.read_text().splitlines()[0]
+    ledger.write_text(first.replace(json.loads(first)["model"], "another") + "\n")
+    assert "38 states" in searches(*ONE)[2]
+
+
+def test_what_was_cut_short_or_left_is_named(searches):
+    code, said, _ = searches(*ONE, "--pair-states", "10", "--json")
+    assert code == 3
+    document = json.loads(said)
+    assert document["headline"] == "1 searches, 0 whole; 0 broken, 1 not decided, 0 left"
+    assert "stopped: max-states" in document["named"][0]
+    left = searches("--only", "drops + swallows, a client of the HTTP API", "--seconds", "0")
+    assert left == (3, "0 searches, 0 whole; 0 broken, 0 not decided, 1 left\n", "")
+
+
+def test_a_contradiction_is_told_and_not_searched(searches):
+    code, said, on_the_way = searches("--only", "periods + lapses")
+    assert (code, said) == (0, "0 searches, 0 whole; 0 broken, 0 not decided, 0 left\n")
+    assert "not searched, with periods clients beat in each" in on_the_way

@@ -1,0 +1,148 @@
+"""`strict` in every pair of budgets, and in three clusters whole: a job of `make nightly`.
+
+Each search that is over is one line in `distrocheck-out/nightly/searches.ndjson`, and is not searched again
+until the model changes. Nothing is cut short silently: a search that reached its limit, or in which a property was not
+decided, is named at the end. Exit codes as everywhere: 1 something is broken, 3 something was not decided, 0 neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import distro_model
+from distro_model import Bounds, explore
+from distro_model.bounded.pairs import pairs
+from distro_model.profiles import STRICT
+
+LEDGER = Path("distrocheck-out/nightly/searches.ndjson")
+FAULTS = {"crashes": 1, "drops": 1, "swallows": 1}
+WHOLE = {
+    "2 nodes, 1 client, 3 changes": Bounds(nodes=2, clients=1, changes=3, **FAULTS),
+    "3 nodes, 1 client, 2 changes": Bounds(nodes=3, clients=1, changes=2, **FAULTS, max_states=500_000_000),
+    "2 nodes, 2 clients, 2 changes": Bounds(nodes=2, clients=2, changes=2, **FAULTS, max_states=500_000_000),
+}
+"""Each with one crash, one lost and one swallowed request."""
+GIB = 1 << 30
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    name: str
+    bounds: Bounds | None
+    contradiction: str | None = None
+
+
+def jobs(pair_states: int) -> Iterator[Job]:
+    for pair in pairs(max_states=pair_states):
+        yield Job(pair.name, pair.bounds, pair.contradiction)
+    for name, bounds in WHOLE.items():
+        yield Job(name, bounds)
+
+
+def line_of(job: Job, model: str, max_memory_bytes: int) -> Line:
+    began = time.monotonic()
+    line: Line = {"model": model, "name": job.name, "bounds": str(job.bounds), "contradiction": job.contradiction}
+    if job.bounds is None:
+        return line
+    line["max_states"] = job.bounds.max_states
+    explored = explore(job.bounds, STRICT, max_memory_bytes=max_memory_bytes)
+    asked = [each for each in explored.results if each.applies]
+    return {
+        **line,
+        "states": explored.distinct_states,
+        "transitions": explored.transitions,
+        "stopped": explored.search.stopped,
+        "holds": explored.holds,
+        "broken": [each.name for each in asked if each.holds is False],
+        "undecided": [each.name for each in asked if each.holds is None],
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def source_digest() -> str:
+    """Of every file of the model: after a change of any rule nothing that was searched before counts."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(distro_model.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def kept(ledger: Path, model: str) -> Mapping[tuple[str, str, int | None], Line]:
+    """What is known of this model. A last line that was cut off is searched again."""
+    if not ledger.exists():
+        return {}
+    found = {}
+    for text in ledger.read_text(encoding="utf-8").splitlines():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        if line["model"] == model:
+            found[line["name"], line["bounds"], line.get("max_states")] = line
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pair-states", type=int, default=1_000_000, help="the limit of each pair")
+    parser.add_argument("--max-memory-gib", type=float, default=12.0, help="the limit of each search")
+    parser.add_argument("--only", default="", help="searches whose name has this in it")
+    parser.add_argument("--seconds", type=float, help="begin no further search after so long; the next run goes on")
+    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument("--json", action="store_true", help="one document on stdout")
+    options = parser.parse_args(arguments)
+    model, began = source_digest(), time.monotonic()
+    known, lines, left = kept(options.ledger, model), [], 0
+    options.ledger.parent.mkdir(parents=True, exist_ok=True)
+    with options.ledger.open("a", encoding="utf-8") as ledger:
+        for job in jobs(options.pair_states):
+            if options.only not in job.name:
+                continue
+            limit = None if job.bounds is None else job.bounds.max_states
+            line = known.get((job.name, str(job.bounds), limit))
+            if line is None:
+                if options.seconds is not None and time.monotonic() - began > options.seconds:
+                    left += 1
+                    continue
+                line = line_of(job, model, int(options.max_memory_gib * GIB))
+                ledger.write(json.dumps(line) + "\n")
+                ledger.flush()
+                print(said(line), file=sys.stderr)
+            lines.append(line)
+    return told(lines, left, as_json=options.json)
+
+
+def said(line: Line) -> str:
+    if line["contradiction"]:
+        return f"{line['name']}: not searched, {line['contradiction']}"
+    end = f"stopped: {line['stopped']}" if line["stopped"] else "whole"
+    broken = f"; BROKEN {', '.join(line['broken'])} ({line['bounds']})" if line["broken"] else ""
+    return f"{line['name']}: {line['states']:,} states in {line['seconds']} s, {end}{broken}"
+
+
+def told(lines: list[Line], left: int, *, as_json: bool) -> int:
+    searched = [line for line in lines if not line["contradiction"]]
+    broken = [line for line in searched if line["broken"]]
+    open_ends = [line for line in searched if line["holds"] is None]
+    whole = len(searched) - len([line for line in searched if line["stopped"]])
+    headline = (
+        f"{len(searched)} searches, {whole} whole; {len(broken)} broken, {len(open_ends)} not decided, {left} left"
+    )
+    named = [f"broken: {said(line)}" for line in broken]
+    named += [f"not decided: {said(line)}; {', '.join(line['undecided'])}" for line in open_ends]
+    print(json.dumps({"headline": headline, "named": named}) if as_json else "\n".join([headline, *named]))
+    return 1 if broken else 3 if open_ends or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
