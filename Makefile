@@ -42,6 +42,18 @@ gate-nacos: $(READY)
 nightly: $(READY)
 	@$(BIN)/python tools/nightly.py $(JOBS)
 
+# Wheel, source distribution, and the list of all that an installation of the wheel brings (docs/releasing.md).
+RELEASE := distrocheck-out/release
+release: $(READY)
+	@rm -rf $(RELEASE)
+	@$(BIN)/python -m build --outdir $(RELEASE) .
+	@$(PYTHON) -m venv $(RELEASE)/environment
+	@$(RELEASE)/environment/bin/pip install --quiet --disable-pip-version-check $(RELEASE)/*.whl
+	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file $(RELEASE)/sbom.json $(RELEASE)/environment/bin/python
+	@rm -rf $(RELEASE)/environment
+	@ls -l $(RELEASE)
+
 proto: $(READY)
 	@$(BIN)/python tools/generate.py
 

@@ -20,8 +20,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from distro_conformance.cli import main
+from distro_conformance.cli import console, main
 from distro_conformance.cli.errors import USAGE_ERRORS
+from distro_conformance.cli.output import progress
 from distro_conformance.cli.schemas import DOCUMENTS, closed, schema_of
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
@@ -510,3 +511,21 @@ def test_a_shell_completes_verbs_and_loads_none_of_them() -> None:
 
     assert completed("distrocheck exp") == ["explore", "export", "explain"]
     assert completed("distrocheck test no") == ["node"]
+
+
+def test_progress_says_what_is_done_and_how_long_the_rest_takes_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def shown(is_terminal: bool) -> str:
+        screen = io.StringIO()
+        fake = console.PipedConsole(file=screen, force_terminal=is_terminal, width=100)
+        monkeypatch.setattr(console, "errors", fake)
+        with progress() as on_progress:
+            on_progress.expect(4)
+            on_progress("mutants: B02 [killed]")
+            on_progress.part_ended()
+        return screen.getvalue()
+
+    assert "mutants: B02 [killed]" in shown(is_terminal=True)
+    assert "left:" in shown(is_terminal=True)
+    assert shown(is_terminal=False) == ""

@@ -36,17 +36,19 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """The kill matrix: exit 0 when every mutant is killed, 1 when one lives."""
-    from distro_conformance.mutation.matrix import run_mutants
+    from distro_conformance.mutation.matrix import mutants_of, run_mutants
 
     writable_file(html, "--html")
 
     def told(finding: Finding) -> None:
         word = _WORDS.get(finding.judgement, finding.judgement)
         on_progress(f"mutants: {finding.about} {word}")
+        on_progress.part_ended()
         if not json:
             row(word, f"{finding.about:<34} {finding.seconds:6.1f} s  {finding.message}")
 
     with progress() as on_progress:
+        on_progress.expect(len(mutant or mutants_of(level)))
         judged = run_mutants(level, mutant or (), max_seconds, told)
     if html:
         from distro_conformance.mutation.page import report_of

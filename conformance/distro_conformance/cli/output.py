@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from distro_conformance.version import origin
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress as RichProgress
 
     from distro_conformance.findings import Judged
 
-Progress = Callable[[str], None]
 
 _COLOURS = {
     **dict.fromkeys(("conforms", "holds", "killed", "good"), "green"),
@@ -74,17 +74,46 @@ def stage_ended(verdict: str, text: str) -> None:
     row(verdict, text, to_stderr=True)
 
 
+class Progress:
+    """What is being done, in one line. `expect` says how many parts there will be, `part_ended` that one is over: from
+    then on the line says how long the rest will take. Silent without a line."""
+
+    def __init__(self, line: RichProgress | None = None) -> None:
+        self._line = line
+        self._task = None if line is None else line.add_task("", total=None)
+
+    def __call__(self, text: str) -> None:
+        if self._line is not None and self._task is not None:
+            self._line.update(self._task, description=text)
+
+    def expect(self, parts: int) -> None:
+        if self._line is not None and self._task is not None:
+            self._line.update(self._task, total=parts)
+
+    def part_ended(self) -> None:
+        if self._line is not None and self._task is not None:
+            self._line.advance(self._task)
+
+
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
     """A line that is rewritten while a run goes on; silent when stderr is no terminal."""
     errors = _console(True)
     if not errors.is_terminal:
-        yield lambda _: None
+        yield Progress()
         return
-    from rich.markup import escape
+    from rich.progress import Progress as RichProgress
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    with errors.status("") as status:
-        yield lambda text: status.update(escape(text))
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with RichProgress(*columns, console=errors, transient=True) as line:
+        yield Progress(line)
 
 
 def _console(to_stderr: bool = False) -> Console:

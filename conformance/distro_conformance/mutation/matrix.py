@@ -17,10 +17,7 @@ def run_mutants(
     on_finding: Callable[[Finding], None] = lambda _: None,
 ) -> Judged:
     """Put the mutants to the test, all of the level if none is named. Raises UsageError for unknown names."""
-    if level not in LEVELS:
-        raise UsageError(f"there is no level '{level}'; there are {', '.join(LEVELS)}")
-    chosen = LEVELS[level]
-    known = chosen.mutants()
+    known, chosen = mutants_of(level), LEVELS[level]
     unknown = [name for name in mutants if name not in known]
     if unknown:
         raise UsageError(f"unknown mutant '{unknown[0]}' at the level {level}; known: {', '.join(sorted(known))}")
@@ -30,6 +27,13 @@ def run_mutants(
             findings.append(judge(name, chosen.seconds_max if seconds_max is None else seconds_max))
             on_finding(findings[-1])
     return Judged(level, None, tuple(findings), time.monotonic() - began, {"score": score(findings)})
+
+
+def mutants_of(level: str) -> Sequence[str]:
+    """All that are put to the test there. Raises UsageError."""
+    if level not in LEVELS:
+        raise UsageError(f"there is no level '{level}'; there are {', '.join(LEVELS)}")
+    return LEVELS[level].mutants()
 
 
 def score(findings: Sequence[Finding]) -> float:
