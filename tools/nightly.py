@@ -35,12 +35,9 @@ class Job:
 
     @property
     def command(self) -> list[str]:
-        own = (
-            [str(ROOT / self.words[0])]
-            if self.words[0].endswith(".py")
-            else ["-m", "distro_conformance", self.words[0]]
-        )
-        return [sys.executable, *own, *self.words[1:]]
+        if self.words[0].endswith(".py"):
+            return [sys.executable, *self.words]
+        return [str(Path(sys.executable).with_name("distrocheck")), *self.words, "--json"]
 
 
 def _gate(target: str, budget: str, minutes: float) -> Job:
@@ -103,7 +100,7 @@ def run(job: Job, commit: str) -> Result:
         ran = subprocess.run(
             job.command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=job.minutes * 60
         )
-        code, text = ran.returncode, headline_of(ran.stdout)
+        code, text = ran.returncode, headline_of(ran.stdout) or (ran.stderr.strip().splitlines() or ["nothing"])[-1]
     except subprocess.TimeoutExpired:
         code, text = _OVER, f"not done after {job.minutes:.0f} min"
     date = datetime.now(UTC).strftime("%Y-%m-%d")
@@ -111,11 +108,11 @@ def run(job: Job, commit: str) -> Result:
 
 
 def headline_of(output: str) -> str:
-    """The one line of a document that says most."""
+    """The one line of a document that says most; empty where there is no document."""
     try:
         document = json.loads(output)
     except ValueError:
-        return "it printed no document"
+        return ""
     if "bench" in document:
         figures = document["figures"]
         return f"{figures['conform']} of {figures['rounds']} rounds conform; growing: {figures['grows'] or 'nothing'}"

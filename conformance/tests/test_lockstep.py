@@ -42,11 +42,19 @@ from distro_model.actions import (
 from distro_model.possible import Observation
 from distro_traces.ndjson import read_ndjson
 
-FOUND_WITHIN_S = 60
+FOUND_WITHIN_S = 600
+"""It takes seconds, and ends when it is found; a machine that is busy with something else must not decide."""
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize("profile", ["strict", "nacos-3.0.3", "nacos-2.2.4", "nacos-2.0.4"])
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "strict",
+        # Tours and the lists of releases go over the same rules; these walk for longer.
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("nacos-3.0.3", "nacos-2.2.4", "nacos-2.0.4")),
+    ],
+)
 def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
     result = hunt(HuntOptions(profile=profile, runs_max=10, seed=11))
     assert result.failure is None, result.failure
@@ -57,7 +65,13 @@ def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
 
 @pytest.mark.wire
 @pytest.mark.quality
-@pytest.mark.parametrize("mutant", ["B02", "B07", "m-delete-retried-as-change"])
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        "B02",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("B07", "m-delete-retried-as-change")),
+    ],
+)
 def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(mutant: str, tmp_path: Path) -> None:
     found = hunt(HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90)).failure
     assert found is not None, f"{mutant} was not found within {FOUND_WITHIN_S} s"

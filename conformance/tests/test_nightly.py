@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -46,11 +47,27 @@ def test_the_committed_table_has_the_jobs_that_there_are() -> None:
     assert [row.split("|")[1].strip() for row in rows] == [job.name for job in nightly.JOBS]
 
 
+@pytest.mark.parametrize("job", {job.words[:2]: job for job in nightly.JOBS}.values(), ids=lambda job: job.name)
+def test_a_job_can_be_run_as_it_stands(job: nightly.Job) -> None:  # type: ignore[name-defined]
+    """`--help` comes last: what is wrong before it is told first."""
+    ran = subprocess.run([*job.command, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_a_job_that_is_over_its_budget_is_ended_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     found = nightly.run(nightly.Job("slow", "", ("slow.py",), 0.01), "abc1234")
     assert (found.verdict, found.headline) == ("over its budget", "not done after 0 min")
+
+
+def test_a_job_that_prints_no_document_is_told_by_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "breaks.py").write_text("raise SystemExit('no such thing')")
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    found = nightly.run(nightly.Job("breaks", "", ("breaks.py",), 1), "abc1234")
+    assert (found.verdict, found.headline) == ("violates", "no such thing")
 
 
 @pytest.mark.parametrize(
