@@ -17,6 +17,7 @@ from distro_conformance.requirements import all_requirements
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
+from distro_model.mutants.common import NOTICED_IN
 from distro_model.profiles import PROFILES as MODEL_PROFILES
 from distro_model.profiles import RELEASES, Profile
 from distro_model.properties import PROPERTIES
@@ -85,6 +86,8 @@ def _mutants() -> tuple[Entry, ...]:
         if name in MODEL_MUTANTS:
             details["breaks"] = ", ".join(MODEL_MUTANTS[name].breaks)
             details["within"] = str(MODEL_MUTANTS[name].bounds)
+            noticed = NOTICED_IN.get(name)
+            details["in a common cluster"] = "not noticed" if noticed is None else f"{noticed.name} ({noticed.bounds})"
         entries.append(Entry(name, text, details))
     return tuple(entries)
 

@@ -20,7 +20,7 @@ __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_muta
 
 def _mutants() -> Iterator[Mutant]:
     for module in iter_modules(__path__):
-        if module.name != "mutant":
+        if module.name not in ("common", "mutant"):
             yield import_module(f"{__name__}.{module.name}").MUTANT
 
 

@@ -1,0 +1,103 @@
+"""The common clusters: bounds that were not chosen with one mutant in mind, a few for each thing that a node does.
+
+A mutant's own bounds are the smallest in which it shows, and prove that its property can notice it. Whether somebody
+notices it who does not look for it is another question, and these clusters are the answer: each has all faults of one
+kind at once. `NOTICED_IN` says in which of them a mutant breaks something; the few that are missing show within their
+own bounds only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from distro_model.bounded.bounds import Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    name: str
+    sentence: str
+    bounds: Bounds
+
+
+_QUIET = {"drops": 0, "swallows": 0}
+_HTTP = {"clients": 0, "ip_clients": 1, "in_flight": 1}
+
+CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Cluster("changes", "Two changes, and one request of each kind is lost.", Bounds(retry_waits=1)),
+            Cluster("batches", "Batches and single instances take turns.", Bounds(changes=1, batches=2, drops=0)),
+            Cluster("parts", "What a release reads and applies in parts.", Bounds(torn=1, drops=0)),
+            Cluster(
+                "network",
+                "Requests come late, in another order, unasked, are answered with what nobody can read, or raise.",
+                Bounds(changes=1, **_QUIET, reorders=1, delays=1, garbles=1, raises=1, strays=1),
+            ),
+            Cluster(
+                "restarts",
+                "Nodes crash and load, while replies are late and loads are interrupted.",
+                Bounds(changes=1, **_QUIET, crashes=2, late_replies=1, raises=1, in_flight=1),
+            ),
+            Cluster(
+                "leases",
+                "Periods pass, a node sleeps, a request is lost.",
+                Bounds(swallows=0, periods=3, lease_periods=1, pauses=1, in_flight=1),
+            ),
+            Cluster(
+                "inside",
+                "Events wait in queues, requests and set-ups take two steps, and the index may miss an event.",
+                Bounds(**_QUIET, event_queue=1, index=1, lost_events=1, slow_requests=1, slow_setups=1, in_flight=1),
+            ),
+            Cluster(
+                "connections",
+                "Two clients of one node are quiet or silent, and an operator sets what he likes.",
+                Bounds(nodes=1, clients=2, changes=1, **_QUIET, idle_spells=2, silences=1, operator_changes=1),
+            ),
+            Cluster(
+                "three",
+                "Three nodes, of which one leaves the list of another.",
+                Bounds(nodes=3, changes=1, drops=0, leaves=1, in_flight=1),
+            ),
+            Cluster(
+                "http",
+                "A client of the HTTP API, a crash, a silence, and a node that takes another for dead.",
+                Bounds(**_HTTP, changes=2, **_QUIET, flips=1, lapses=1, crashes=1),
+            ),
+            Cluster(
+                "http members",
+                "A client of the HTTP API, and a list of members that changes or is read again.",
+                Bounds(**_HTTP, changes=1, **_QUIET, crashes=1, leaves=1, joins=1, refreshes=1),
+            ),
+            Cluster(
+                "http periods",
+                "A client of the HTTP API that beats in every period.",
+                Bounds(**_HTTP, changes=1, **_QUIET, flips=1, periods=3),
+            ),
+        )
+    }
+)
+
+_NOTICED = {
+    "changes": "B02 B07 B24 m-delete-retried-as-change m-merge-keeps-max-delay m-unknown-delete-fails no-anti-entropy"
+    " revision-beyond-int32",
+    "batches": "B18 B19",
+    "parts": "B05 B05-sender",
+    "network": "B16 B26 B41 B42 m-query-creates native-connect-onto-synced revision-zero-wildcard",
+    "restarts": "B11 B27 B32 B33 load-exception-no-retry",
+    "leases": "B10 B17 B23 B31 m-cleaner-drops-native",
+    "inside": "B08 B12 B13 B14 B25 B28 B40 B44",
+    "connections": "B03 B39 B43",
+    "three": "B37 B37-fall-through m-add-after-fail-to-all m-verify-to-one",
+    "http": "B06 m-owner-includes-down v1-checksum-dual-owner-delete",
+    "http members": "B36 B36-refresh",
+    "http periods": "m-ipport-verify-no-beat-renew",
+}
+
+NOTICED_IN: Mapping[str, Cluster] = MappingProxyType(
+    {mutant: CLUSTERS[name] for name, mutants in _NOTICED.items() for mutant in mutants.split()}
+)
+"""Mutant -> the common cluster in which it breaks something."""
