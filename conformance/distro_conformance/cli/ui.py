@@ -6,7 +6,7 @@ import asyncio
 import signal
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from aiohttp import web
@@ -14,8 +14,9 @@ from aiohttp import web
 from distro_conformance.cli import app
 from distro_conformance.cli.options import MutantOption, ProfileOption
 from distro_conformance.cli.output import say
-from distro_conformance.ui.app import Explorer
-from distro_conformance.ui.walk import Setting
+
+if TYPE_CHECKING:
+    from distro_conformance.ui.app import Explorer
 
 
 @app.command()
@@ -27,6 +28,9 @@ def ui(
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")] = False,
 ) -> None:
     """Explore a bounded cluster in the browser, choice by choice; on loopback only, until interrupted."""
+    from distro_conformance.ui.app import Explorer
+    from distro_conformance.ui.walk import Setting
+
     asyncio.run(_serve(Explorer(Setting(profile, mutant), file), port, open_browser=open_browser))
 
 

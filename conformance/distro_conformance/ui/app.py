@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from distro_conformance.cli.errors import exit_code_of
+from distro_conformance.cli.extras import missing_extra
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.ui.recorded import Recorded, opened, played
 from distro_conformance.ui.stories import STORIES, begin, meaning
@@ -164,9 +165,10 @@ class Explorer:
             try:
                 self.recorded = await asyncio.to_thread(make)
             except Exception as error:
-                if exit_code_of(error) is None:
+                lacking = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+                if lacking is None and exit_code_of(error) is None:
                     raise
-                self.complaint = str(error)
+                self.complaint = lacking or str(error)
         return self._after(request)
 
     def _along(self, move: Callable[[Recorded, Mapping[str, str]], Recorded]) -> Handler:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from distro_conformance.diagrams.sequence import Sequence as Diagram
 from distro_conformance.diagrams.trace import sequence_of_client
@@ -23,11 +24,13 @@ from distro_conformance.ui.walk import Part
 from distro_conformance.verdict import UsageError
 from distro_traces.event import Event, Kind
 from distro_traces.exports.causal import describe
-from distro_traces.windows import Windows
+
+if TYPE_CHECKING:
+    from distro_traces.windows import Windows
 
 SCENARIO_SUFFIX = ".scenario"
 ROWS_SHOWN = 40
-"""Before the row where one stands; as many after it are drawn faintly nowhere: what comes is not known yet."""
+"""Up to the row where one stands: what comes is not known yet."""
 FAULTS = (Kind.LINK_FAULT, Kind.NODE_STARTED, Kind.NODE_STOPPED)
 DIGEST_LETTERS = 8
 
@@ -96,7 +99,7 @@ def opened(path: Path, kept: ExitStack) -> Recorded:
     """
     if path.suffix == SCENARIO_SUFFIX:
         return played(read(path), "embedded", kept)
-    windows = kept.enter_context(Windows(path))
+    windows = _windows(path, kept)
     if not windows.total:
         raise UsageError(f"{path} has no rows")
     return Recorded(windows, f"{windows.run} in {path}")
@@ -108,7 +111,13 @@ def played(scenario: Scenario | str, target: str, kept: ExitStack) -> Recorded:
     directory = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="distrocheck-ui-")))
     run = re.sub(r"[^\w.-]+", "-", target)
     done = record(told, target=target, profile=told.profile or STRICT, directory=directory, run=run)
-    windows = kept.enter_context(Windows(directory))
+    windows = _windows(directory, kept)
     ended = {step.verdict for step in done.steps}
     verdict = done.verdict.value if ended else "not played"
     return Recorded(windows, f"the scenario on {target}, profile {done.profile}: {verdict}", told, done.steps)
+
+
+def _windows(path: Path, kept: ExitStack) -> Windows:
+    from distro_traces.windows import Windows  # noqa: PLC0415 - DuckDB is an extra, and a walk needs none
+
+    return kept.enter_context(Windows(path))

@@ -1,0 +1,139 @@
+"""The package as somebody installs it: a wheel in an empty environment, far from any checkout.
+
+Every verb of the base install works there or says which extra it needs; nothing that the wheel leaves out is missed.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE_MB_MAX = 80
+BROUGHT_BY_VENV = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory with wheel and source distribution; the wheel is made from the latter."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment in which there is the wheel and what it depends on, nothing else."""
+    place = tmp_path_factory.mktemp("environment")
+    venv.create(place, with_pip=True)
+    (wheel,) = built.glob("*.whl")
+    subprocess.run([place / "bin" / "pip", "install", "-q", str(wheel)], check=True, capture_output=True, timeout=600)
+    return place
+
+
+@pytest.fixture(scope="module")
+def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """`distrocheck` in an empty directory."""
+    directory = tmp_path_factory.mktemp("elsewhere")
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [installed / "bin" / "distrocheck", *arguments],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return command
+
+
+WORKS = (
+    ("--version",),
+    ("list", "requirements"),
+    ("explain", "B24"),
+    ("mutants",),
+    ("test", "node", "--requirement", "DISTRO-SYNC-001"),
+    ("ui", "--help"),
+    ("serve", "--help"),
+    ("test", "sdks", "--help"),
+    ("test", "differential", "--help"),
+    ("audit", "--help"),
+)
+NEEDS = {
+    ("gate",): "spark",
+    ("check", "."): "spark",
+    ("explore",): "explore",
+    ("ui",): "explore",
+    ("test", "cluster"): "explore",
+    ("mutants", "run", "--mutant", "B02"): "(explore|traces)",
+    ("simulate", "--out", "made"): "traces",
+    ("validate", "."): "traces",
+    ("compact", ".", "--out", "made"): "traces",
+    ("query", "SELECT 1", "."): "traces",
+    ("export", ".", "--to", "itf"): "traces",
+}
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("package")
+class TestInstalled:
+    @pytest.mark.parametrize("verb", WORKS, ids=" ".join)
+    def test_a_verb_of_the_base_install_works(self, run: Run, verb: tuple[str, ...]) -> None:
+        done = run(*verb)
+        assert done.returncode == 0, done.stderr
+
+    @pytest.mark.parametrize("verb", NEEDS, ids=" ".join)
+    def test_another_verb_says_which_extra_it_needs(self, run: Run, verb: tuple[str, ...]) -> None:
+        done = run(*verb)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        line = done.stderr.splitlines()[-1]
+        assert re.search(rf"pip install 'distrocheck\[{NEEDS[verb]}\]'", line), line
+
+    def test_the_programs_of_the_sdks_are_there(self, installed: Path) -> None:
+        (programs,) = installed.rglob("distro_conformance/sdks/programs")
+        here = ROOT / "conformance" / "distro_conformance" / "sdks" / "programs"
+        tracked = subprocess.run(["git", "ls-files", "."], cwd=here, capture_output=True, text=True, check=True)
+        missing = [name for name in tracked.stdout.split() if not (programs / name).is_file()]
+        assert missing == []
+
+    def test_types_come_along(self, installed: Path) -> None:
+        packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+        assert [name for name in packages if not list(installed.rglob(f"{name}/py.typed"))] == []
+
+    def test_the_node_with_the_plugin_is_light(self, installed: Path) -> None:
+        (site,) = installed.glob("lib/python*/site-packages")
+        counted = [path for path in site.iterdir() if not path.name.startswith(BROUGHT_BY_VENV)]
+        files = [file for path in counted for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+        assert sum(file.stat().st_size for file in files) < BASE_MB_MAX * 1_000_000
+
+    def test_the_fixture_starts_a_cluster(self, installed: Path, tmp_path: Path) -> None:
+        subprocess.run([installed / "bin" / "pip", "install", "-q", "pytest"], check=True, timeout=300)
+        test = tmp_path / "test_mine.py"
+        test.write_text("def test_mine(distro_cluster):\n    assert len(distro_cluster.addresses) == 3\n")
+        done = subprocess.run(
+            [installed / "bin" / "python", "-m", "pytest", "-q", str(test)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
