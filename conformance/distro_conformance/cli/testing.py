@@ -24,6 +24,7 @@ from distro_conformance.cli.output import print_json, print_judged, progress, ro
 from distro_conformance.cli.paths import writable_directory
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.node.run import run_node_conformance
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
 from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
@@ -59,6 +60,10 @@ def node(
     if machine:
         if requirement:
             raise UsageError("--machine is a search: it takes no --requirement")
+        if target != "embedded" and (profile or mutant or transport or database):
+            raise UsageError(
+                f"{target} is what it is: there the machine takes no profile, mutant, transport or database"
+            )
         _machine(
             HuntOptions(
                 target=target,
@@ -102,7 +107,10 @@ def _machine(options: HuntOptions, out: Path, *, json: bool) -> NoReturn:
     writable_directory(out)
     if options.database:
         writable_directory(options.database, "--database")
-    _look_at(options.target, options.profile, options.mutant)
+    if options.target == "embedded":
+        _look_at(options.target, options.profile, options.mutant)
+    else:
+        resolve_target(options.target)
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         result = hunt(options, on_progress)

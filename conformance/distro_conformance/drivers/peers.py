@@ -285,10 +285,9 @@ class PeersCluster(WiredCluster):
         self.outside.start(self.clock.now_ms())
         await self.servers[node].start(until_loaded=False)
         await self._settle()
-        if not self._is_virtual:
-            self.outside.start(self.clock.now_ms())
         await asyncio.gather(*(self._dial(peer) for peer in played))
         await self._until_joined()
+        self.outside.joined(self.clock.now_ms())
         self._raise_found(None)
 
     async def perform(self, action: Action) -> None:
@@ -304,6 +303,11 @@ class PeersCluster(WiredCluster):
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {self._explained(found)}") from found
         self._raise_found(action)
 
+    def forgive(self) -> None:
+        """Look at the node from now on only: what was found so far has been told."""
+        self.failure = None
+        self.outside.forget()
+
     @property
     def is_at_rest(self) -> bool:
         return True
@@ -313,6 +317,8 @@ class PeersCluster(WiredCluster):
     def heard(self, carried: Carried) -> None:
         """The node has sent a Distro request."""
         call = carried.call
+        if not self._is_virtual and call.client is not None and call.client not in self._client_names.values():
+            return  # of a run that is over
         self.last_heard = f"{call.operation} of {call.client} to {carried.target}" if call.client else call.operation
         request = self._request(call.operation, call.client, call.revision or 0, carried)
         self._note(lambda: self.outside.sent(carried.id, carried.target, request, self.clock.now_ms()))
@@ -361,8 +367,11 @@ class PeersCluster(WiredCluster):
         """What the node holds, and what was due."""
         for name, peer in self.peers.items():
             self._note_connection(name, peer)
+        asked_ms = self.clock.now_ms()
         held = await self._observe(self.under_test)
-        self.outside.shown(held, self.clock.now_ms(), "it shows")
+        known = held.keys() if self._is_virtual else self.outside.clients.keys()
+        held = {client: view for client, view in held.items() if client in known}
+        self.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
         self.outside.check(self.clock.now_ms())
 
     def _note_connection(self, name: str, peer: PlayedPeer) -> None:
@@ -386,8 +395,8 @@ class PeersCluster(WiredCluster):
                 await self._dies(node)
             case Restart(node):
                 await self._start_peer(node)
-                self.up = tuple(each for each in self.names if each in self.up or each == node)
                 await self._dial(node)
+                self.up = tuple(each for each in self.names if each in self.up or each == node)
             case Hold(_, target) | Release(_, target):
                 self.outside.peer_waits(target, self.clock.now_ms(), waits=isinstance(action, Hold))
                 await super()._perform(action)
@@ -402,8 +411,8 @@ class PeersCluster(WiredCluster):
         match action:
             case Connect(client, node):
                 key = self._key()
-                await self._connect(client, node)
                 self.outside.begin(key, client, ClientConnected(0, client), self.clock.now_ms())
+                await self._connect(client, node)
                 self.outside.finish(key, client, None, self.clock.now_ms(), f"it takes {client}")
             case Register(client, service, instance):
                 body = instance_request("registerInstance", service, *read_instance(instance), self.namespace)
@@ -446,10 +455,11 @@ class PeersCluster(WiredCluster):
             return
         body, request = self._said(action, client_id)
         if request is None:
+            asked_ms = self.clock.now_ms()
             reply = await peer.say(body)
             found = read_query(reply)
             held = {} if found is None else {action.client or "": self._by_name((found,))[action.client or ""]}
-            self._shown_one(action.client or "", held)
+            self._shown_one(action.client or "", held, asked_ms)
             return
 
         async def ask() -> Answer:
@@ -471,10 +481,10 @@ class PeersCluster(WiredCluster):
             return
         await self._in_window(action.client or "", event, ask, f"it answers {action} with")
 
-    def _shown_one(self, client: str, held: Mapping[str, object]) -> None:
+    def _shown_one(self, client: str, held: Mapping[str, View], asked_ms: int) -> None:
         watched = self.outside.clients.get(client)
         if watched is not None:
-            watched.shown(held.get(client), self.clock.now_ms(), "it answers a QUERY of")  # type: ignore[arg-type]
+            watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
 
     def _said(self, action: Says, client_id: str) -> tuple[Json, Request | None]:
         target, client = self.servers[self.under_test].address, action.client or ""

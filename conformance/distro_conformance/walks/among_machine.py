@@ -36,9 +36,16 @@ from distro_model.actions import (
 )
 
 NODE, PEERS = "a", ("b", "c", "d")
-CLIENTS_MAX, FOREIGN = 6, ("f1", "f2", "f3", "f4")
+CLIENTS_MAX, FOREIGN = 6, ("f1", "f2", "f3")
 SYNCED = ("CHANGE", "DELETE", "VERIFY")
 CALM_MS = 15_000
+VERIFY_MS = 5_100
+"""A round, and the tick in which what it brought is repaired."""
+
+LATE_MS = 100_000
+"""More than half a lease."""
+
+LEASES_OUTLASTED_MAX = 2
 SLOW_MS = (1_000, 2_900, 3_100)
 """How long an answer takes: within the time-out of a call, just within, and just too long."""
 
@@ -105,13 +112,13 @@ class AmongMachine(Walk):
         self.perform(Says(pick(self.up, peer), "CHANGE", client, revision, _content(client, content)))
 
     @precondition(lambda self: self.up and self.said)
-    @rule(peer=st.integers(0, 2), client=st.integers(0, 3), off=st.sampled_from((0, 0, 0, 1, -1)))
+    @rule(peer=st.integers(0, 2), client=st.integers(0, 2), off=st.sampled_from((0, 0, 0, 1, -1)))
     def say_verify(self, peer: int, client: int, off: int) -> None:
         name = pick(self.said, client)
         self.perform(Says(pick(self.up, peer), "VERIFY", name, max(0, self.said[name] + off)))
 
     @precondition(lambda self: self.up and self.said)
-    @rule(peer=st.integers(0, 2), client=st.integers(0, 3))
+    @rule(peer=st.integers(0, 2), client=st.integers(0, 2))
     def say_delete(self, peer: int, client: int) -> None:
         self.perform(Says(pick(self.up, peer), "DELETE", pick(self.said, client)))
 
@@ -140,7 +147,42 @@ class AmongMachine(Walk):
     def say_malformed(self, peer: int, client: str, kind: str) -> None:
         self.perform(Says(pick(self.up, peer), kind, client))
 
+    @precondition(lambda self: self.up)
+    @rule(peer=st.integers(0, 2), client=_foreign, step=st.integers(-1, 1), content=st.integers(0, 7))
+    def say_two_changes(self, peer: int, client: str, step: int, content: int) -> None:
+        """The second may be older than the first, or as old."""
+        first = self.said.get(client, 0) + 1
+        self.said[client], self.has_copies = first + step, True
+        self.perform(Says(pick(self.up, peer), "CHANGE", client, first, _content(client, content ^ 3)))
+        self.perform(Says(pick(self.up, peer), "CHANGE", client, first + step, _content(client, content)))
+
+    @precondition(lambda self: self.up and self.leases_outlasted < LEASES_OUTLASTED_MAX)
+    @rule(
+        patience=st.integers(0, 3),
+        peer=st.integers(0, 2),
+        client=_foreign,
+        content=st.integers(0, 7),
+        operation=st.sampled_from(("CHANGE", "VERIFY")),
+    )
+    def renew_late(self, patience: int, peer: int, client: str, content: int, operation: str) -> None:
+        """What renews a lease is the last sign of life before it would have ended."""
+        if patience:
+            return
+        self.leases_outlasted += 1
+        speaker, revision, published = pick(self.up, peer), self.said.get(client, 0) + 1, _content(client, content)
+        self.said[client] = revision
+        self.perform(Says(speaker, "CHANGE", client, revision, published))
+        self.perform(Advance(LATE_MS))
+        self.perform(Says(speaker, operation, client, revision, published if operation == "CHANGE" else ()))
+        self.perform(Advance(LATE_MS))
+
     # How members answer
+
+    @precondition(lambda self: self.connected)
+    @rule(client=_client, peer=_peer, result=st.sampled_from(("fail", *RESULTS)))
+    def fail_a_verify(self, client: int, peer: str, result: str) -> None:
+        self.perform(Answers(peer, "VERIFY", result, pick(self.connected, client)))
+        self.perform(Advance(VERIFY_MS))
 
     @rule(peer=_peer, operation=st.sampled_from((*SYNCED, "REPORT")), result=st.sampled_from(RESULTS))
     def answer(self, peer: str, operation: str, result: str) -> None:
@@ -229,7 +271,7 @@ class AmongMachine(Walk):
     def advance_more(self, ms: int) -> None:
         self.perform(Advance(ms))
 
-    @precondition(lambda self: self.has_copies and self.leases_outlasted < 2)
+    @precondition(lambda self: self.has_copies and self.leases_outlasted < LEASES_OUTLASTED_MAX)
     @rule(patience=st.integers(0, 5), ms=st.sampled_from(LEASES_MS))
     def outlast_lease(self, patience: int, ms: int) -> None:
         if patience == 0:

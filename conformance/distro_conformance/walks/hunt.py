@@ -29,6 +29,7 @@ from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
+from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.walk import Stage, Walk
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action
@@ -87,6 +88,8 @@ class FoundFailure:
     steps_until_found: int
     seconds_until_found: float
     error: DivergedError | None = None
+    is_flaky: bool = False
+    """In real time: it did not fail each time it was done again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class Hunt:
 
     @property
     def verdict(self) -> Verdict:
+        if self.failure is not None and self.failure.is_flaky:
+            return Verdict.INCONCLUSIVE
         return Verdict.VIOLATES if self.failure else Verdict.CONFORMS if self.runs else Verdict.INCONCLUSIVE
 
 
@@ -152,6 +157,8 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     What is no divergence is raised as it is.
     """
     began_s = time.monotonic()
+    if options.among_played and options.is_elsewhere:
+        return _in_real_time(options, began_s, on_progress)
     tally = _Tally(began_s, on_progress, name=options.name)
 
     def start() -> Stage | None:
@@ -178,6 +185,25 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
     seconds = time.monotonic() - began_s
     return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure)
+
+
+def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[str], None]) -> Hunt:
+    """One round, of runs side by side. Of a failing one its own actions are kept, as they are."""
+    runs = SideBySide(options.target, options.seed, options.seconds, on_progress)
+    found = runs.run()
+    failure = None
+    if found is not None:
+        rate = f"it failed {found.failures} of {found.attempts} times"
+        flaky = f"flaky, {rate}: " if found.is_flaky else ""
+        message = f"{flaky}{found.error}"
+        comment = f"Found by the machine on {options.target}, seed {options.seed}; {rate}: {found.error}"
+        steps = [*found.actions, ExpectModel()]
+        scenario = build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:])
+        failure = FoundFailure(
+            scenario, message, len(found.actions), found.steps, found.seconds, found.error, found.is_flaky
+        )
+    seconds = time.monotonic() - began_s
+    return Hunt(options, runs.steps, runs.runs, steps_over({"grpc": runs.steps}), seconds, failure)
 
 
 def _rounds(

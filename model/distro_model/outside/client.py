@@ -23,6 +23,9 @@ from distro_model.rules.owners import is_ip_client
 from distro_model.rules.watching import Refusal, watched
 from distro_model.step import step
 
+REMEMBERED_MS = 10_000
+"""So long states are kept that something has ended: what shows them may still be under way."""
+
 STATES_MAX = 600
 """A client that may be in more states than this is left alone, and counted as undecided."""
 
@@ -86,13 +89,16 @@ class ClientOutside:
     def __init__(self, client: str, nodes: Iterable[NodeState], profile: Profile, slack: Slack, reach: Reach) -> None:
         self.client, self._profile, self._slack, self._reach = client, profile, slack, reach
         self._states: frozenset[_Possible] = frozenset(_Possible(node) for node in nodes)
-        self._before: list[tuple[int, frozenset[_Possible]]] = []  # until when, states before what happened last
+        self._before: list[tuple[int, frozenset[_Possible]]] = []  # until when it may have been in these states
         self._verified_ms: dict[str, int] = {}
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
         self._lag_ms = 0
         self._touched_ms = 0
         self._began_ms: dict[str, int] = {}
+        self.in_parts = 0
+        """So often it was shown while it was being changed, as it is neither before nor after (gap `torn-view`): a
+        server changes a client in several steps, and the model in one."""
         self.is_undecided = False
         """There are too many possible states: the client is left alone from here on."""
 
@@ -120,7 +126,10 @@ class ClientOutside:
             return
         began_ms = self._began_ms.pop(key)
         self._lag_ms = max(self._lag_ms // 2, now_ms - began_ms)
-        states = self._after(self._now(now_ms), key, now_ms)
+        before = self._now(now_ms)
+        if self._slack.skew_ms:
+            self._before.append((now_ms, before))
+        states = self._after(before, key, now_ms)
         self._touched_ms = now_ms
         if answer is None:
             self._states = _without_answer(states, key)
@@ -146,6 +155,11 @@ class ClientOutside:
         changed = ((each, change(each.node)) for each in self._states)
         self._states = frozenset(replace(each, node=node) for each, node in changed if node is not None)
 
+    def settle(self, now_ms: int) -> None:
+        """Whatever must have happened by now has."""
+        if not self.is_undecided:
+            self._now(now_ms)
+
     # What is observed
 
     def sent(self, target: str, request: Request, now_ms: int) -> None:
@@ -162,12 +176,17 @@ class ClientOutside:
             raise Unexplained("execute-a-task", self.client, f"it sends {_text(request)} to {target}", expected)
         self._states = frozenset(kept)
 
-    def shown(self, view: View | None, now_ms: int, how: str) -> None:
-        """The node has shown the client so, within the last skew. Raises Unexplained."""
+    def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
+        """The node has shown the client so, at some time since it was asked. Raises Unexplained."""
         if self.is_undecided:
             return
         states = self._now(now_ms)
         kept = [each for each in states if self._view(each.node) == view]
+        if not kept and any(self._view(each.node) == view for each in self._lately(asked_ms)):
+            return
+        if not kept and self._slack.skew_ms and (self._began_ms or self._touched_ms >= asked_ms):
+            self.in_parts += 1
+            return
         if not kept:
             expected = " or ".join(sorted({_view_text(self._view(each.node)) for each in states}))
             seen = f"{how} {self.client} as {_view_text(view)}"
@@ -295,13 +314,17 @@ class ClientOutside:
         profile = self._profile
         return held.renewed_ms + profile.lease_ms + profile.lease_check_ms + profile.tick_ms + self._late_ms
 
+    def _lately(self, since_ms: int) -> Iterator[_Possible]:
+        """The states before what has begun since then."""
+        return (each for until_ms, states in self._before if until_ms >= since_ms for each in states)
+
     # Steps
 
     def _add(self, waiting: _Waiting, now_ms: int) -> None:
         states = self._now(now_ms)
         if self._slack.skew_ms:
-            self._before = [each for each in self._before if each[0] >= now_ms]
-            self._before.append((now_ms + self._slack.skew_ms, states))
+            self._before = [each for each in self._before if each[0] >= now_ms - REMEMBERED_MS]
+            self._before.append((now_ms, states))
         self._states = frozenset(replace(each, waiting=(*each.waiting, waiting)) for each in states)
 
     def _after(self, states: Iterable[_Possible], key: str, now_ms: int) -> list[_Possible]:
@@ -341,12 +364,7 @@ class ClientOutside:
         if kept:
             self._states = frozenset(kept)
             return
-        if any(
-            wanted in self._verifies(each.node, now_ms)
-            for until, old in self._before
-            if until >= now_ms
-            for each in old
-        ):
+        if any(wanted in self._verifies(each.node, now_ms) for each in self._lately(now_ms - self._slack.skew_ms)):
             return
         texts = {_text(output.request) for each in states for output in self._verifies(each.node, now_ms)}
         raise Unexplained("verify", self.client, seen, " or ".join(sorted(texts)) or "no VERIFY")

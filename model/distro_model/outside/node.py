@@ -69,6 +69,16 @@ class NodeOutside:
         self._blank = self._watch(NOBODY, (loading,))
         self._clients: dict[str, ClientOutside] = {}
 
+    def joined(self, now_ms: int) -> None:
+        """It serves, and is connected to everybody: how long that took is nobody's fault."""
+        for member in self._members.values():
+            member.reported_ms = member.sure_since_ms = now_ms
+
+    def forget(self) -> None:
+        """Of all clients so far nothing is expected any more."""
+        self._clients = {}
+        self._calls = {}
+
     @property
     def clients(self) -> Mapping[str, ClientOutside]:
         return self._clients
@@ -84,21 +94,26 @@ class NodeOutside:
     # What happens to the node
 
     def begin(self, key: str, client: str, event: Event, now_ms: int) -> None:
-        self._of(client).begin(key, event, now_ms)
+        self._of(client, now_ms).begin(key, event, now_ms)
 
     def finish(self, key: str, client: str, answer: Answer | None, now_ms: int, seen: str) -> None:
-        self._of(client).finish(key, answer, now_ms, seen)
+        self._of(client, now_ms).finish(key, answer, now_ms, seen)
 
     def ended(self, call: str, result: CallResult, copies: Iterable[Change], now_ms: int) -> None:
         """A request of the node was answered, or given up: from now on the node knows."""
-        sent = self._calls.pop(call)
+        sent = self._calls.pop(call, None)
+        if sent is None:  # of a client that was forgotten meanwhile
+            return
         peer = self._members[sent.target]
         peer.open_verifies.discard(call)
         answer = Answer(result, tuple(copies))
         if isinstance(sent.request, Snapshot):
             self._load_answered(sent.target, answer, now_ms)
             return
-        client = self._of(subject_of(sent.request) or NOBODY)
+        is_late = now_ms - sent.sent_ms > self.slack.skew_ms
+        if self.slack.skew_ms and is_late and peer.sure_since_ms is not None:
+            peer.sure_since_ms = now_ms  # a server may have given up the connection meanwhile, and made another
+        client = self._of(subject_of(sent.request) or NOBODY, now_ms)
         if sent.request.operation is Operation.VERIFY and now_ms > sent.sent_ms:
             client.excuse_verify(sent.target, now_ms)
         client.happens(call, CallEnded(now_ms, sent.target, sent.request, answer), now_ms)
@@ -150,19 +165,20 @@ class NodeOutside:
         if isinstance(request, Snapshot):
             self._asked_for_snapshot(target, now_ms)
             return
-        client = self._of(subject_of(request) or NOBODY)
+        client = self._of(subject_of(request) or NOBODY, now_ms)
         if request.operation is Operation.VERIFY:
             member.open_verifies.add(call)
         client.sent(target, request, now_ms)
 
-    def shown(self, held: Mapping[str, View], now_ms: int, how: str) -> None:
-        """The node has shown everything that it holds."""
+    def shown(self, held: Mapping[str, View], asked_ms: int, now_ms: int, how: str) -> None:
+        """The node has shown everything that it holds, at some time since it was asked."""
         for client in sorted({*held, *self._clients}):
-            self._of(client).shown(held.get(client), now_ms, how)
+            self._of(client, now_ms).shown(held.get(client), asked_ms, now_ms, how)
 
     def check(self, now_ms: int) -> None:
         """What was due by now has been observed."""
         self._lose_faith(now_ms)
+        self._blank.settle(now_ms)
         free = [peer for peer, member in self._members.items() if not member.open_verifies]
         for client in self._clients.values():
             client.check(now_ms, free)
@@ -235,7 +251,7 @@ class NodeOutside:
             ended = CallEnded(now_ms, target, Snapshot(), replace(answer, copies=copies))
             each.happens(f"load {now_ms}", ended, now_ms)
         for copy in answer.copies:
-            self._of(copy.client, loaded=(target, copy), now_ms=now_ms)
+            self._of(copy.client, now_ms, loaded=(target, copy))
 
     def _check_load(self, now_ms: int) -> None:
         if self._load_ended_ms is None or self.has_loaded:
@@ -252,9 +268,10 @@ class NodeOutside:
 
     # Clients
 
-    def _of(self, client: str, loaded: tuple[str, Change] | None = None, now_ms: int = 0) -> ClientOutside:
+    def _of(self, client: str, now_ms: int, loaded: tuple[str, Change] | None = None) -> ClientOutside:
         found = self._clients.get(client)
         if found is None:
+            self._blank.settle(now_ms)
             found = self._clients[client] = self._watch(client, self._blank.nodes)
             if loaded is not None:
                 found.happens(f"load {client}", RequestReceived(now_ms, *loaded), now_ms)

@@ -1,0 +1,218 @@
+"""The machine of one node among played members in real time: many runs side by side, so that they share the waiting.
+
+The runs are drawn before anything is started: what a rule makes of its numbers depends on the rules alone. Each has
+clients of its own on the one node; what one does to a member concerns all of them, and the oracle hears of it. Within a
+budget a run that failed is done again by itself, to say how often it fails. One that does not each time is called flaky
+and leaves the question open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.loop import event_loop
+from distro_conformance.drivers.peers import PeersCluster
+from distro_conformance.targets.registry import resolve_target
+from distro_conformance.verdict import TargetError
+from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
+from distro_conformance.walks.walk import Stage
+from distro_model.actions import Action, Advance, Restart
+
+WAIT_MAX_MS = 5_000
+RUNS, STEPS = 24, 60
+MISSED_MAX = 50
+"""Actions that a member could not do any more; more of them means that it is the node that does not answer."""
+AGAIN = 2
+"""A failing run is done so often again."""
+
+_NAMES = re.compile(r"^[cf]\d+$")
+
+
+class _Paper:
+    """A stage on which nothing happens: the actions are only written down."""
+
+    is_at_rest = is_loaded = True
+
+    def forbidden(self, action: Action) -> str | None:  # noqa: ARG002
+        return None
+
+    def suited(self, action: Action) -> Action | None:
+        return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else action
+
+    def perform(self, action: Action) -> None:
+        """It is written down by the walk."""
+
+    def checkpoint(self) -> None:
+        """There is nothing to compare."""
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
+def drawn(seed: int, runs: int = RUNS, steps: int = STEPS) -> list[tuple[Action, ...]]:
+    """Runs of the machine, the same for the same seed; none ends with the wait for leases."""
+    found: list[tuple[Action, ...]] = []
+
+    def start() -> Stage:
+        return _Paper()
+
+    def on_end(actions: list[Action], _failure: BaseException | None) -> None:
+        found.append(tuple(actions))
+
+    members = {"start": staticmethod(start), "on_end": staticmethod(on_end)}
+    machine = hypothesis.seed(seed)(type("Drawn", (AmongMachine,), members))
+    profile = settings(
+        max_examples=runs,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    run_state_machine_as_test(machine, settings=profile)
+    return found[:runs]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A run that failed: its own actions until then, and how often it did of how many times."""
+
+    actions: tuple[Action, ...]
+    error: DivergedError
+    steps: int
+    seconds: float
+    failures: int = 1
+    attempts: int = 1
+
+    @property
+    def is_flaky(self) -> bool:
+        return self.failures < self.attempts
+
+
+@dataclass
+class SideBySide:
+    """`seconds` from when the node serves. Raises UsageError, TargetError."""
+
+    target: str
+    seed: int
+    seconds: float
+    on_progress: Callable[[str], None] = lambda _: None
+    steps: int = 0
+    runs: int = 0
+    undecided: int = 0
+    missed: int = 0
+    _done: dict[int, list[Action]] = field(default_factory=dict)
+
+    def run(self) -> Failed | None:
+        return event_loop().run_until_complete(self._run())
+
+    async def _run(self) -> Failed | None:
+        node = resolve_target(self.target)
+        cluster = PeersCluster(node, on_progress=self.on_progress)
+        try:
+            await cluster.start((NODE, *PEERS), node.profile)
+            return await self._search(cluster)
+        finally:
+            await cluster.stop()
+
+    async def _search(self, cluster: PeersCluster) -> Failed | None:
+        began_s = time.monotonic()
+        until_s = began_s + self.seconds
+        lanes = [asyncio.create_task(self._lane(cluster, run, until_s)) for run in drawn(self.seed)]
+        failed: tuple[tuple[Action, ...], DivergedError] | None = None
+        for ended in asyncio.as_completed(lanes):
+            failed = await ended
+            if failed is not None:
+                break
+        for lane in lanes:
+            lane.cancel()
+        await asyncio.gather(*lanes, return_exceptions=True)
+        self.undecided = cluster.outside.undecided
+        if failed is None:
+            return None
+        found = Failed(*failed, self.steps, time.monotonic() - began_s)
+        return await self._again(cluster, found, until_s)
+
+    async def _lane(
+        self, cluster: PeersCluster, run: Sequence[Action], until_s: float
+    ) -> tuple[tuple[Action, ...], DivergedError] | None:
+        """Actions that make no sense where the other runs have come to are left out."""
+        self.runs += 1
+        number = self.runs
+        done = self._done[number] = []
+        for action in run:
+            if time.monotonic() > until_s:
+                break
+            named = _of_lane(action, number)
+            if cluster.forbidden(named) is not None:
+                continue
+            done.append(action)
+            self.steps += 1
+            self.on_progress(f"machine: {number} runs side by side, {self.steps} steps")
+            try:
+                await cluster.perform(named)
+            except DivergedError as error:
+                return tuple(self._done[_lane_of(error) or number]), error
+            except (TargetError, asyncio.CancelledError):  # another run has just stopped the member that was to speak
+                task = asyncio.current_task()
+                self.missed += 1
+                if self.missed > MISSED_MAX or (task is not None and task.cancelling()):
+                    raise
+        return None
+
+    async def _again(self, cluster: PeersCluster, found: Failed, until_s: float) -> Failed:
+        """By itself, on the same node, within twice the time."""
+        until_s += self.seconds
+        for _ in range(AGAIN):
+            if time.monotonic() > until_s:
+                break
+            await self._rest(cluster)
+            failed = await self._lane(cluster, found.actions, until_s)
+            failures = found.failures + (failed is not None)
+            found = replace(found, failures=failures, attempts=found.attempts + 1)
+        return found
+
+    async def _rest(self, cluster: PeersCluster) -> None:
+        """Everything is whole again, and what was found is forgotten."""
+        for link in cluster.links.values():
+            if link.is_held:
+                link.release()
+            if link.is_cut:
+                link.heal()
+        await cluster.forget_clients()
+        cluster.forgive()
+        for peer in sorted(set(PEERS) - set(cluster.up)):
+            await cluster.perform(Restart(peer))
+        await asyncio.sleep(WAIT_MAX_MS / 1000)
+        cluster.forgive()
+
+
+def _lane_of(error: DivergedError) -> int | None:
+    """The run whose client it is about; whoever looks first finds it."""
+    client = getattr(error.__cause__, "client", None) or ""
+    number = client.rpartition("-")[2]
+    return int(number) if number.isdecimal() else None
+
+
+def _of_lane(action: Action, number: int) -> Action:
+    """The same about clients of this run, whose names and services nobody else has."""
+    changes: dict[str, Any] = {}
+    client = getattr(action, "client", None)
+    if isinstance(client, str) and _NAMES.match(client):
+        changes["client"] = f"{client}-{number}"
+    if hasattr(action, "service"):
+        changes["service"] = f"{action.service}-{number}"
+    if content := getattr(action, "content", ()):
+        changes["content"] = tuple((f"{service}-{number}", instance) for service, instance in content)
+    return cast("Action", replace(cast("Any", action), **changes)) if changes else action
