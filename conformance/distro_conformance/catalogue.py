@@ -12,8 +12,10 @@ from typing import Any
 from distro_conformance.drivers.registry import FORMS
 from distro_conformance.findings.breaks import CAUSES
 from distro_conformance.findings.known import KNOWN_FAILURES
+from distro_conformance.mutation.noticed import NOT_SEEN_TO_FAIL, NOTICED
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.rules import real_mutants
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
@@ -49,6 +51,10 @@ def _requirements() -> tuple[Entry, ...]:
         }
         if requirement.id in known:
             details["known"] = known[requirement.id]
+        if requirement.id in NOTICED:
+            details["mutants that fail it"] = ", ".join(NOTICED[requirement.id])
+        if requirement.id in NOT_SEEN_TO_FAIL:
+            details["not seen to fail"] = NOT_SEEN_TO_FAIL[requirement.id]
         entries.append(Entry(requirement.id, requirement.text, details))
     return tuple(entries)
 
@@ -79,9 +85,14 @@ def _invariants() -> tuple[Entry, ...]:
 
 def _mutants() -> tuple[Entry, ...]:
     entries = []
-    for name in sorted({*MODEL_MUTANTS, *NODE_MUTANTS}):
-        levels = [level for level, registry in (("model", MODEL_MUTANTS), ("node", NODE_MUTANTS)) if name in registry]
-        text = MODEL_MUTANTS[name].sentence if name in MODEL_MUTANTS else NODE_MUTANTS[name].text
+    texts = {
+        "model": {name: mutant.sentence for name, mutant in MODEL_MUTANTS.items()},
+        "node": {name: mutant.text for name, mutant in NODE_MUTANTS.items()},
+        "real": {name: mutant.text for name, mutant in real_mutants().items()},
+    }
+    for name in sorted(set[str]().union(*texts.values())):
+        levels = [level for level, known in texts.items() if name in known]
+        text = next(texts[level][name] for level in levels)
         details = {"levels": ", ".join(levels)}
         if name in MODEL_MUTANTS:
             details["breaks"] = ", ".join(MODEL_MUTANTS[name].breaks)

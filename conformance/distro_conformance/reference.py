@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli.reference import commands_page
@@ -14,6 +15,7 @@ from distro_conformance.differential.listed import listing, releases
 from distro_conformance.fidelity import fidelity_page
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
+from distro_conformance.track_record import track_record_page
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
@@ -36,7 +38,7 @@ _HEADS = {
 def pages() -> dict[str, str]:
     """File name to text."""
     written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
-    more = {
+    more: dict[str, Callable[[], str]] = {
         "callers": _callers_page,
         "commands": lambda: commands_page(_NOTE),
         "deviations": _deviations_page,
@@ -45,6 +47,7 @@ def pages() -> dict[str, str]:
         "scenarios": _scenarios_page,
         "settings": _settings_page,
         "trace": _trace_page,
+        "track-record": lambda: track_record_page(_NOTE),
     }
     return {**written, **{f"{name}.md": page() for name, page in more.items()}}
 

@@ -13,6 +13,7 @@ from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import kill_on_node
 from distro_conformance.mutation.matrix import run_mutants, score
 from distro_conformance.mutation.traces import SHOWN_BY, Circumstances, broken_by, trace_bench
+from distro_conformance.targets.rules import real_mutants
 from distro_conformance.verdict import Verdict
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
@@ -67,10 +68,17 @@ def test_the_model_kills_a_mutant_within_its_bounds() -> None:
 
 @pytest.mark.wire
 @pytest.mark.quality
-def test_a_broken_node_fails_a_requirement_and_parts_from_the_model() -> None:
+def test_a_broken_node_fails_a_requirement() -> None:
     kill = kill_on_node("B07", seconds_max=60)
-    assert {"lockstep", "DISTRO-OWNER-001"} <= set(kill.observed["killed_by"])  # type: ignore[call-overload]
-    assert kill.details["steps"]
+    assert "DISTRO-OWNER-001" in kill.observed["killed_by"]  # type: ignore[operator]
+
+
+def test_every_rule_file_of_a_real_server_says_what_it_breaks() -> None:
+    for mutant in real_mutants().values():
+        text = mutant.path.read_text("utf-8")
+        assert mutant.text.endswith("."), mutant.id
+        assert text.count("\nRULE ") == text.count("\nENDRULE") >= 1, mutant.id
+    assert len(real_mutants()) >= 25
 
 
 @pytest.mark.spark

@@ -105,7 +105,11 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     command = [sys.executable, "-c", "from distro_conformance.cli import main; main()", "test", "node"]
     ran = subprocess.run(
-        [*command, "--target", "process:toy.toml", "--json"], cwd=toy, capture_output=True, text=True, check=False
+        [*command, "--target", "process:toy.toml", "--json", *_asked()],
+        cwd=toy,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 1, ran.stderr
     found = {row["id"]: row for row in json.loads(ran.stdout)["requirements"]}
@@ -113,3 +117,9 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     assert found["DISTRO-SYNC-002"]["message"].startswith("expected a DELETE of ")
     assert found["DISTRO-HOLDER-001"]["verdict"] == "violates"
     assert found["DISTRO-IPPORT-001"]["verdict"] not in ("conforms", "violates"), "it has no HTTP API"
+
+
+def _asked() -> list[str]:
+    """Without those that wait for a lease of three minutes."""
+    ids = ("DISTRO-SYNC-001", "DISTRO-SYNC-002", "DISTRO-HOLDER-001", "DISTRO-IPPORT-001")
+    return [word for each in ids for word in ("--requirement", each)]

@@ -27,7 +27,7 @@ def list_mutants(context: typer.Context, json: JsonOption = False) -> None:
 
 @mutants.command()
 def run(
-    level: Annotated[str, typer.Option(help="Where they are put to the test: model, node or trace.")] = "model",
+    level: Annotated[str, typer.Option(help="Where they are put to the test: model, node, trace or real.")] = "model",
     mutant: Annotated[
         list[str] | None, typer.Option("--mutant", help="Only this one; may be given several times.")
     ] = None,

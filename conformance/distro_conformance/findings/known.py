@@ -67,6 +67,43 @@ def _only_error_code_tells(seen: Observed) -> bool:
     return seen.get("result_code") == 200 and seen.get("error_code") == 500 and seen.get("held") is False
 
 
+def _copy_keeps_its_cluster(seen: Observed) -> bool:
+    return seen.get("acknowledged") is True and seen.get("clusters") == ["DEFAULT"]
+
+
+def _zero_is_confirmed(seen: Observed) -> bool:
+    """And so is the right revision: the copy is there, with what it was given."""
+    return seen.get("zero") is True and seen.get("right") is True
+
+
+def _health_leaves_the_revision(seen: Observed) -> bool:
+    return bool(seen.get("before")) and seen.get("before") == seen.get("after")
+
+
+def _busy_copy_ends(seen: Observed) -> bool:
+    """It stayed for a lease in which CHANGEs came all the time, and then it went."""
+    changes = seen.get("changes")
+    return seen.get("held") is False and isinstance(changes, int) and changes > 5
+
+
+def _snapshot_brings_back(seen: Observed) -> bool:
+    return seen.get("acknowledged") is True and _change_replaces(seen)
+
+
+def _snapshot_is_given(seen: Observed) -> bool:
+    given = seen.get("given")
+    return isinstance(given, int) and given >= 0
+
+
+def _nothing_is_registered(seen: Observed) -> bool:
+    return seen.get("acknowledged") is True and seen.get("shown") == 0
+
+
+def _delete_is_swallowed(seen: Observed) -> bool:
+    """Here came one CHANGE and nothing after it, while the other member was told of the end."""
+    return seen.get("here") == ["CHANGE"] and seen.get("other") is True
+
+
 EVERY_RELEASE = Span(until="3.0.3")
 """The last release that was looked at; `strict` counts as later."""
 
@@ -102,6 +139,94 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "the ejector detects nothing",
         f"{_ISSUE}/10509",
         _nothing_is_detected,
+    ),
+    KnownFailure(
+        "DISTRO-CONNECTION-003",
+        Span("2.2.0", "2.2.4"),
+        "B03",
+        "the ejector detects nothing",
+        f"{_ISSUE}/10509",
+        _nothing_is_detected,
+    ),
+    KnownFailure(
+        "DISTRO-ERROR-005",
+        Span(until="2.5.0"),
+        "B16",
+        "a handler's exception shows in errorCode only",
+        f"{_ISSUE}/12991",
+        _only_error_code_tells,
+    ),
+    KnownFailure(
+        "DISTRO-HOLDER-008",
+        EVERY_RELEASE,
+        "D4",
+        "instances are compared without their cluster",
+        "https://github.com/alibaba/nacos/pull/14754",
+        _copy_keeps_its_cluster,
+    ),
+    KnownFailure(
+        "DISTRO-HOLDER-011",
+        Span("2.1.2", "3.0.3"),
+        "revision-zero-wildcard",
+        "a VERIFY of revision 0 matches whatever is held",
+        f"{_SOURCE}/core/v2/client/manager/impl/ConnectionBasedClientManager.java",
+        _zero_is_confirmed,
+    ),
+    KnownFailure(
+        "DISTRO-IPPORT-007",
+        Span("2.1.2", "3.0.3"),
+        "B06",
+        "the checker of beats changes the content and not the hash of it",
+        f"{_SOURCE}/healthcheck/heartbeat/UnhealthyInstanceChecker.java",
+        _health_leaves_the_revision,
+    ),
+    KnownFailure(
+        "DISTRO-LEASE-004",
+        EVERY_RELEASE,
+        "B17",
+        "only a VERIFY that succeeds renews a copy",
+        f"{_ISSUE}/12299",
+        _busy_copy_ends,
+    ),
+    KnownFailure(
+        "DISTRO-LOAD-006",
+        EVERY_RELEASE,
+        "B01",
+        "a snapshot is applied to whatever client has that id",
+        f"{_ISSUE}/15857",
+        _change_replaces,
+    ),
+    KnownFailure(
+        "DISTRO-LOAD-007",
+        EVERY_RELEASE,
+        "B27",
+        "nobody remembers a DELETE that came before the snapshot",
+        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
+        _snapshot_brings_back,
+    ),
+    KnownFailure(
+        "DISTRO-LOAD-008",
+        EVERY_RELEASE,
+        "B33",
+        "a SNAPSHOT is answered whether or not the node has loaded",
+        f"{_ISSUE}/12160",
+        _snapshot_is_given,
+    ),
+    KnownFailure(
+        "DISTRO-REGISTER-005",
+        Span("2.0.3", "2.3.1"),
+        "B12",
+        "a registration of an unknown client returns silently, and success is answered",
+        f"{_ISSUE}/11895",
+        _nothing_is_registered,
+    ),
+    KnownFailure(
+        "DISTRO-RETRY-006",
+        EVERY_RELEASE,
+        "B24",
+        "the retry of the CHANGE replaces the DELETE, and then finds no client to send",
+        f"{_ISSUE}/10809",
+        _delete_is_swallowed,
     ),
     KnownFailure(
         "DISTRO-HOLDER-003",

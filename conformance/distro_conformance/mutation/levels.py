@@ -11,8 +11,8 @@ from functools import cache
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
-from distro_conformance.node.run import run_node_conformance
-from distro_conformance.verdict import Verdict
+from distro_conformance.node.run import NodeReport, run_node_conformance
+from distro_conformance.targets.rules import real_mutants
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
@@ -21,6 +21,9 @@ from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.mutants import with_mutant
 from distro_model.profiles import STRICT
 from distro_model.search.results import Watch
+
+REAL = "nacos:2.2.4"
+"""Whose classes and methods the rule files name."""
 
 Judge = Callable[[str, float], Finding]
 """Puts the mutant of that id to the test, for about so many seconds."""
@@ -61,18 +64,32 @@ def _stop_after(seconds_max: float) -> Watch:
 
 
 def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
-    """Hold one reference node that has the mutant against the requirements, and drive three in lockstep with `strict`.
-
-    `seconds_max` is for the lockstep.
-    """
+    """Hold one reference node that has the mutant against the requirements; only where none of them fails, drive three
+    in lockstep with `strict`, for `seconds_max`."""
     began = time.monotonic()
     report = run_node_conformance("embedded", "strict", mutant=mutant_id)
+    failed = _failed(report)
+    if failed:
+        return kill(mutant_id, "node", failed, time.monotonic() - began, None)
     found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
-    failed = tuple(each.about for each in report.findings if each.counted is Verdict.VIOLATES)
-    steps = None if found.failure is None else found.failure.steps_until_found
-    killed_by = failed if found.failure is None else ("lockstep", *failed)
-    reason = "" if killed_by else f"no requirement fails, and no divergence in {found.steps} steps"
-    return kill(mutant_id, "node", killed_by, time.monotonic() - began, steps, reason)
+    seconds = time.monotonic() - began
+    if found.failure is not None:
+        return kill(mutant_id, "node", ("lockstep",), seconds, found.failure.steps_until_found)
+    return kill(mutant_id, "node", (), seconds, None, f"no requirement fails, and no divergence in {found.steps} steps")
+
+
+def kill_on_real_server(mutant_id: str, seconds_max: float) -> Finding:  # noqa: ARG001 - checks take what they take
+    """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
+    is no kill."""
+    began = time.monotonic()
+    failed = _failed(run_node_conformance(REAL, mutant=mutant_id))
+    reason = "" if failed else "no requirement fails"
+    return kill(mutant_id, "real", failed, time.monotonic() - began, None, reason)
+
+
+def _failed(report: NodeReport) -> tuple[str, ...]:
+    """A SHOULD that fails has noticed the mutant too."""
+    return tuple(each.about for each in report.findings if each.violates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,5 +104,6 @@ class Level:
 LEVELS: Mapping[str, Level] = {
     "model": Level(lambda: tuple(MODEL_MUTANTS), lambda: nullcontext(kill_in_model), 60.0),
     "node": Level(lambda: tuple(NODE_MUTANTS), lambda: nullcontext(kill_on_node), 60.0),
+    "real": Level(lambda: tuple(real_mutants()), lambda: nullcontext(kill_on_real_server), 200.0),
     "trace": Level(lambda: tuple(SHOWN_BY), trace_bench, 20.0),
 }

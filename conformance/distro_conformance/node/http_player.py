@@ -41,7 +41,7 @@ class PlayedHttpClient:
 
     async def register(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
         more = {"metadata": json.dumps(dict(metadata))} if metadata else {}
-        return await self._ask("POST", "/nacos/v1/ns/instance", service, **more)
+        return await self._ask("POST", "/nacos/v1/ns/instance", service, None, **more)
 
     async def deregister(self, service: str) -> HttpReply:
         return await self._ask("DELETE", "/nacos/v1/ns/instance", service)
@@ -51,14 +51,28 @@ class PlayedHttpClient:
         info = {"ip": self.ip, "port": self.port, "serviceName": service, "metadata": dict(metadata or {})}
         return await self._ask("PUT", "/nacos/v1/ns/instance/beat", service, beat=json.dumps(info))
 
-    async def _ask(self, method: str, path: str, service: str, **more: str) -> HttpReply:
+    async def light_beat(self, service: str) -> HttpReply:
+        """Only where, not what: of no use to a node that does not know the instance."""
+        return await self._ask("PUT", "/nacos/v1/ns/instance/beat", service, clusterName="DEFAULT")
+
+    async def list(self, service: str) -> HttpReply:
+        return await self._ask("GET", "/nacos/v1/ns/instance/list", service)
+
+    async def passed_on(self, service: str) -> HttpReply:
+        """A registration as a member would pass it on."""
+        agent = {"User-Agent": "Nacos-Server:v2.2.4"}
+        return await self._ask("POST", "/nacos/v1/ns/instance", service, headers=agent)
+
+    async def _ask(
+        self, method: str, path: str, service: str, headers: Mapping[str, str] | None = None, **more: str
+    ) -> HttpReply:
         """Raises TargetError when there is no answer."""
         query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
-                session.request(method, f"http://{self.node}{path}", params=query) as reply,
+                session.request(method, f"http://{self.node}{path}", params=query, headers=headers) as reply,
             ):
                 return HttpReply(reply.status, await reply.text())
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -17,12 +17,13 @@ from typing import TypeVar
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
 from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
-from distro_conformance.node.player import PlayedClient
+from distro_conformance.node.player import Host, PlayedClient
 from distro_conformance.release import release_of
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import STEP_MS, Look, eventually, never
+from distro_conformance.wire.connection import Connection, OnPush
 from distro_traces.content import Replica
 
 T = TypeVar("T")
@@ -48,8 +49,8 @@ class CannotTellError(Exception):
 
 
 def services(copy: Replica | None) -> list[str] | None:
-    """The services of a client as the node holds it; None: it does not know the client."""
-    return None if copy is None else [instance.service for instance in copy.published]
+    """The services of a client as the node holds it, sorted; None: it does not know the client."""
+    return None if copy is None else sorted(instance.service for instance in copy.published)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Kit:
     peers: tuple[PlayedPeer, ...]
     evidence: list[str] = field(default_factory=list)
     _clients: list[PlayedClient] = field(default_factory=list)
+    _connections: list[Connection] = field(default_factory=list)
     _own: set[str] = field(default_factory=set)
     _rules: list[tuple[PlayedPeer, AnswerRule]] = field(default_factory=list)
     _seen_before: dict[str, int] = field(default_factory=dict)
@@ -137,6 +139,24 @@ class Kit:
         self.note(f"it registers {service} at 10.0.0.1:80")
         return client, service
 
+    async def connection(
+        self, labels: Mapping[str, str], *, offset: int = SDK_OFFSET, on_push: OnPush | None = None
+    ) -> Connection:
+        """A connection with other labels, or to the port of members (CLUSTER_OFFSET)."""
+        address = with_offset(self.target.address, offset)
+        async with _one_after_the_other():
+            connection = await Connection.open(address, labels=labels, on_push=on_push)
+        self._connections.append(connection)
+        self._own.add(connection.id)
+        self.note(f"{connection.id} connects to {address} with the labels {dict(labels)}")
+        return connection
+
+    def bare_connection(self, *, offset: int = SDK_OFFSET) -> Connection:
+        """A transport without a set-up."""
+        connection = Connection.bare(with_offset(self.target.address, offset))
+        self._connections.append(connection)
+        return connection
+
     def http_client(self, owner: str) -> PlayedHttpClient:
         """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner."""
         members = (self.target.address, *(peer.address for peer in self.peers))
@@ -150,6 +170,48 @@ class Kit:
         await self.target.start([peer.address for peer in self.peers], self.note, until_loaded=until_loaded)
         for peer in self.peers:
             await peer.join(self.target.address)
+
+    async def synced(self, revision: int = 1, *, client: str | None = None, **metadata: str) -> tuple[str, str]:
+        """A client of `peer` and its one service, at 10.0.0.1:80, of which the node was sent a CHANGE."""
+        client, service = client or self.foreign_client(), self.service()
+        reply = await self.peer.sync(client, revision, (service, "10.0.0.1", 80), **metadata)
+        self.note(f"{self.peer.address} sends CHANGE of {client} revision {revision} with {service}: {reply.body}")
+        self.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
+        return client, service
+
+    async def replicated(self) -> tuple[PlayedClient, str, Arrival]:
+        """A new client of the node, its one service, and the CHANGE that told `peer`."""
+        client, service = await self.publisher()
+        change = await self.arrange(
+            self.arrival("CHANGE", client.id), within_ms=self.timings.sync_ms, what=f"a CHANGE of {client.id}"
+        )
+        return client, service, change
+
+    def holds(self, client: str, *wanted: str | None) -> Look[Replica]:
+        """Looks for the client at the node; with these services exactly, if any are named."""
+
+        async def look() -> Replica | None:
+            copy = await self.peer.query(client)
+            return copy if copy is not None and (not wanted or services(copy) == sorted(map(str, wanted))) else None
+
+        return look
+
+    def lacks(self, client: str) -> Look[str]:
+        """Looks until the node does not know the client."""
+
+        async def look() -> str | None:
+            return None if await self.peer.query(client) else f"no trace of {client} at the node"
+
+        return look
+
+    def shows(self, reader: PlayedClient, service: str, *addresses: str) -> Look[tuple[Host, ...]]:
+        """Looks until a query of the service gives exactly these."""
+
+        async def look() -> tuple[Host, ...] | None:
+            hosts = await reader.query(service)
+            return hosts if sorted(host.address for host in hosts) == sorted(addresses) else None
+
+        return look
 
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""
@@ -242,6 +304,8 @@ class Kit:
         for client in list(self._clients):
             with contextlib.suppress(TargetError):
                 await self.leave(client)
+        for connection in self._connections:
+            await connection.close()
         for peer, rule in self._rules:
             peer.forget(rule)
         for peer, listener in self._listening:

@@ -54,6 +54,7 @@ from distro_protos import (
 )
 from distro_traces.content import Replica
 
+REPORT = "MemberReportRequest"
 NodeContext = grpc.aio.ServicerContext[Payload, Payload]
 _KEEP_ALIVE_MS = 5_000
 _REPORTS_OVER_HTTP = Span(until="2.2.0")

@@ -15,6 +15,7 @@ from distro_conformance.verdict import KitError
 from distro_conformance.wire.connection import SDK_LABELS, Connection
 from distro_protos import Json, Message
 
+PUSH, DETECTION = "NotifySubscriberRequest", "ClientDetectionRequest"
 NAMESPACE, GROUP, CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 
 
@@ -73,12 +74,20 @@ class PlayedClient:
         )
         return read_hosts(reply)
 
-    async def subscribe(self, service: str) -> tuple[Host, ...]:
-        """The current list; from now on changes arrive in `pushes`. Raises RefusedError."""
+    async def subscribe(self, service: str, *, wanted: bool = True) -> tuple[Host, ...]:
+        """The current list; from now on changes arrive in `pushes`, or no more. Raises RefusedError."""
         reply = await self._ask(
-            "SubscribeServiceRequest", {**service_request(service), "subscribe": True, "clusters": ""}
+            "SubscribeServiceRequest", {**service_request(service), "subscribe": wanted, "clusters": ""}
         )
         return read_hosts(reply)
+
+    def pushed(self, service: str) -> list[Message]:
+        """The lists of that service that it was pushed, in order."""
+        return [
+            push
+            for push in self.pushes
+            if push.type == PUSH and (push.body.get("serviceInfo") or {}).get("name") == service
+        ]
 
     def falls_silent(self) -> None:
         """From now on it answers nothing, as if its machine had lost power: the transport stays as it is."""
@@ -87,8 +96,12 @@ class PlayedClient:
     async def close(self) -> None:
         await self._connection.close()
 
+    async def ask(self, type_name: str, body: Json) -> Message:
+        """Any request as it stands; the answer whatever it says."""
+        return await self._connection.ask(type_name, body)
+
     async def _ask(self, type_name: str, body: Json) -> Message:
-        reply = await self._connection.ask(type_name, body)
+        reply = await self.ask(type_name, body)
         if not reply.succeeded:
             raise RefusedError(f"{self._connection.address} answers {type_name} with {reply.type}: {reply.body}")
         return reply

@@ -28,11 +28,13 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, TargetError, UsageError
 from distro_conformance.waiting import Look
+from distro_conformance.wire.messages import distro_request
 
 PLAYED = 2
 """Members that the kit plays: what is due to one member is told from what is due to all."""
 OWN_NODES = 2
 """So many checks with a node of their own at a time; a real server takes some hundred MB."""
+_FORBIDDEN = 403
 _JOINED_WITHIN_MS = 60_000
 _CHECK_TIMEOUT_S = 400.0
 _ATTEMPTS = 1000
@@ -138,11 +140,11 @@ async def check_requirements(
         if target.profile not in requirement.releases:
             why = f"applies {requirement.releases}; the target behaves as {target.profile}"
             return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why)
+        if missing is not None:
+            return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
         if requirement.own_node:
             async with nodes:
                 return await _check_on_own_node(target.fresh(), requirement, judged)
-        if missing is not None:
-            return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
         return await _check(Kit(target, peers), requirement, judged)
 
     tasks = [asyncio.create_task(checked(requirement), name=requirement.id) for requirement in requirements]
@@ -178,6 +180,9 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
         for peer in peers:
             await kit.arrange(_connected(peer), within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
         await kit.arrange(_serves(kit), within_ms=_JOINED_WITHIN_MS, what="a node that serves naming")
+        reply = await kit.peer.say(distro_request("QUERY", kit.foreign_client(), target=target.address))
+        is_refused = reply.body.get("errorCode") == _FORBIDDEN
+        kit.presuppose(not is_refused, "a node that takes requests of this member", reply.body)
     except (CannotTellError, KitError) as reason:
         return str(reason)
     except grpc.aio.AioRpcError as error:
@@ -238,6 +243,8 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
         return open_question(f"the check was not done after {_CHECK_TIMEOUT_S:.0f} s")
     except grpc.aio.AioRpcError as error:
         return open_question(_call_failed(error))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return open_question(f"an answer of the node cannot be read: {error!r}")
     return judged
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -22,6 +22,7 @@ class TargetRun:
     def __init__(self, spec: str, profile: str | None) -> None:
         self._target = resolve_target(spec, profile)
         self.profile = self._target.profile
+        self._found: dict[str, Finding] = {}
         self._stack = contextlib.AsyncExitStack()
         self._peers = do_now(self._stack.enter_async_context(members_beside(self._target, lambda _: None)))
 
@@ -33,9 +34,13 @@ class TargetRun:
         """A client of the kit's own, connected to the node; it lives on the kit's event loop."""
         return do_now(PlayedClient.connect(with_offset(self.address, SDK_OFFSET)))
 
-    def check(self, requirement: Requirement) -> Finding:
-        (finding,) = do_now(check_requirements(self._target, self._peers, [requirement], lambda _: None))
-        return finding
+    def check(self, requirement: Requirement, beside: Sequence[Requirement] = ()) -> Finding:
+        """Checks those beside it at once, since they share the waiting, and keeps what was found."""
+        if requirement.id not in self._found:
+            chosen = [requirement, *(each for each in beside if each is not requirement and each.id not in self._found)]
+            findings = do_now(check_requirements(self._target, self._peers, chosen, lambda _: None))
+            self._found |= {finding.about: finding for finding in findings}
+        return self._found[requirement.id]
 
     def stop(self) -> None:
         do_now(self._stack.aclose())
@@ -53,7 +58,8 @@ class RequirementItem(pytest.Item):
         self._requirement, self._run_of = requirement, target
 
     def runtest(self) -> None:
-        finding = self._run_of().check(self._requirement)
+        beside = [item._requirement for item in self.session.items if isinstance(item, RequirementItem)]
+        finding = self._run_of().check(self._requirement, beside)
         if finding.judgement is Judgement.NOT_APPLICABLE:
             pytest.skip(finding.message)
         if finding.judgement is Judgement.KNOWN:

@@ -7,18 +7,49 @@ import below, which is all it takes to add one.
 from distro_conformance.requirements import (
     batch,
     connection,
+    errors,
     holder,
     ip_port,
+    lease,
+    lists,
+    load,
+    members,
     native,
     ownership,
+    push,
     refusal,
+    register,
+    retry,
     revision,
+    setup,
+    snapshot,
     sync,
     verify,
 )
 from distro_conformance.requirements.requirement import MAY, MUST, SHOULD, Level, Requirement, registered, requirement
 
-_AREAS = (batch, connection, holder, ip_port, native, ownership, refusal, revision, sync, verify)
+_AREAS = (
+    batch,
+    connection,
+    errors,
+    holder,
+    ip_port,
+    lease,
+    lists,
+    load,
+    members,
+    native,
+    ownership,
+    push,
+    refusal,
+    register,
+    retry,
+    revision,
+    setup,
+    snapshot,
+    sync,
+    verify,
+)
 
 
 def all_requirements() -> tuple[Requirement, ...]:

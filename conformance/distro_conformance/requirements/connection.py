@@ -7,12 +7,11 @@ gone, for ever. The node itself is asked, since how the end of a client reaches 
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.player import PlayedClient
+from distro_conformance.node.player import DETECTION, PlayedClient
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look
 
-DETECTION = "ClientDetectionRequest"
-_IDLE_MS, _CHECK_MS, _ANSWER_MS = 20_000, 3_000, 5_000
+_IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 """The longest of any release: the check before may still be waiting for another client's answer."""
 
@@ -45,6 +44,43 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 async def answering_client_stays(kit: Kit) -> None:
     client = await _registered(kit)
     await kit.never(_gone(kit, client), for_ms=_EXPELLED_MS, what=f"{client.id} answers whatever it is asked")
+
+
+@requirement(
+    "DISTRO-CONNECTION-003",
+    MUST,
+    source="docs/protocol #ejector-check, known-bugs.md B03",
+    text="A connection is asked for a sign of life once it has been idle for 20 s, not before.",
+)
+async def idle_client_is_asked(kit: Kit) -> None:
+    client = await kit.client()
+
+    async def asked() -> str | None:
+        return DETECTION if any(push.type == DETECTION for push in client.pushes) else None
+
+    await kit.never(asked, for_ms=kit.timings.idle_ms - _CHECK_MS, what=f"{client.id} was active a moment ago")
+
+    async def otherwise() -> dict[str, object]:
+        return {"held": await kit.peer.query(client.id) is not None, "detections": 0}
+
+    within_ms = 2 * _CHECK_MS + _ANSWER_MS + _CHECK_MS
+    await kit.eventually(asked, within_ms=within_ms, what=f"a {DETECTION} to {client.id}", otherwise=otherwise)
+
+
+@requirement(
+    "DISTRO-CONNECTION-004",
+    MUST,
+    source="docs/protocol #wire-checks, #ejector-check",
+    text="Requests count as signs of life: who sends them is not asked for one.",
+)
+async def active_client_is_not_asked(kit: Kit) -> None:
+    client = await kit.client()
+    for _ in range(_EXPELLED_MS // _ACTIVE_MS):
+        await kit.sleep(_ACTIVE_MS)
+        reply = await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+        kit.require(reply.succeeded, "a connection that lives", reply.body)
+    asked = [push for push in client.pushes if push.type == DETECTION]
+    kit.require(not asked, f"no {DETECTION}", asked)
 
 
 async def _registered(kit: Kit) -> PlayedClient:

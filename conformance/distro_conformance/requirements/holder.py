@@ -6,8 +6,11 @@ Only what a holder does not confirm is ever repaired, so a confirmation too many
 
 from __future__ import annotations
 
+import json
+
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Message
 
 
@@ -58,6 +61,146 @@ async def late_change_is_not_applied(kit: Kit) -> None:
         observed={"acknowledged": reply.succeeded, "sent": [late], "published": services(copy)},
     )
     kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply.body)
+
+
+@requirement(
+    "DISTRO-HOLDER-004",
+    MUST,
+    source="docs/protocol #receive-delete",
+    text="A DELETE of an unknown client succeeds: a failure would be repeated for ever.",
+)
+async def unknown_delete_succeeds(kit: Kit) -> None:
+    client = kit.foreign_client()
+    reply = await kit.peer.delete(client)
+    kit.note(f"{kit.peer.address} sends DELETE of {client}, which nobody has synced: {reply.body}")
+    kit.require(reply.succeeded, f"success for DELETE of {client}", f"{reply.type} {reply.body}")
+
+
+@requirement(
+    "DISTRO-HOLDER-005",
+    MUST,
+    source="docs/protocol #distro-query, #verify-accept",
+    text="A QUERY or VERIFY of an unknown client creates nothing.",
+)
+async def asking_creates_nothing(kit: Kit) -> None:
+    client = kit.foreign_client()
+    kit.require(await kit.peer.query(client) is None, f"nothing about {client}", "a client")
+    await kit.peer.verify(client, 0)
+    kit.require(await kit.peer.query(client) is None, f"nothing about {client} after a VERIFY of it", "a client")
+    held = [replica.client for replica in await kit.peer.snapshot()]
+    kit.require(client not in held, f"no {client} in a snapshot", held)
+
+
+@requirement(
+    "DISTRO-HOLDER-006",
+    MUST,
+    source="docs/protocol #receive-change, #distro-content",
+    text="A CHANGE is the whole client: what it does not mention is removed, and lists follow.",
+)
+async def change_is_the_whole_client(kit: Kit) -> None:
+    reader, client, (first, second) = await kit.client(), kit.foreign_client(), (kit.service(), kit.service())
+    await kit.peer.sync(client, 1, (first, "10.0.0.1", 80), (second, "10.0.0.1", 80))
+    await kit.arrange(kit.shows(reader, first, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{first} in a list")
+    reply = await kit.peer.sync(client, 2, (second, "10.0.0.1", 80))
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} without {first}: {reply.body}")
+    copy = await kit.peer.query(client)
+    kit.require(services(copy) == [second], f"{second} alone", copy)
+    await kit.eventually(kit.shows(reader, first), within_ms=kit.timings.view_ms, what=f"{first} without hosts")
+
+
+@requirement(
+    "DISTRO-HOLDER-007",
+    MUST,
+    source="docs/protocol #receive-delete",
+    text="A DELETE ends a copy, and what it published is in no list.",
+)
+async def delete_ends_a_copy(kit: Kit) -> None:
+    reader = await kit.client()
+    client, service = await kit.synced()
+    await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")
+    reply = await kit.peer.delete(client)
+    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply.body}")
+    kit.require(reply.succeeded and await kit.peer.query(client) is None, f"no {client}", reply.body)
+    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+
+
+@requirement(
+    "DISTRO-HOLDER-008",
+    MUST,
+    source="docs/protocol #receive-equal, #defect-d4",
+    text="A CHANGE of nothing but the cluster of an instance is applied.",
+)
+async def other_cluster_is_applied(kit: Kit) -> None:
+    client, service = await kit.synced(1)
+    content = sync_data(client, 2, [(service, "10.0.0.1", 80)])
+    content["instancePublishInfos"][0]["cluster"] = "blue"
+    reply = await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
+    kit.note(f"{kit.peer.address} sends CHANGE of {client}, now in the cluster blue: {reply.body}")
+    copy = await kit.peer.query(client)
+    clusters = [each.cluster for each in copy.published] if copy else None
+    kit.require(
+        clusters == ["blue"],
+        "the cluster blue",
+        clusters,
+        observed={"acknowledged": reply.succeeded, "clusters": clusters},
+    )
+
+
+@requirement(
+    "DISTRO-HOLDER-009",
+    MUST,
+    source="docs/protocol #distro-envelope, #receive-change",
+    text="An ADD is applied as a CHANGE is.",
+)
+async def add_is_a_change(kit: Kit) -> None:
+    client, service = kit.foreign_client(), kit.service()
+    content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
+    reply = await kit.peer.say(distro_request("ADD", client, target=kit.target.address, content=content))
+    kit.note(f"{kit.peer.address} sends ADD of {client}: {reply.body}")
+    copy = await kit.peer.query(client)
+    kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
+
+
+@requirement(
+    "DISTRO-HOLDER-010",
+    MUST,
+    source="docs/protocol #receive-change, #receive-equal",
+    text="A CHANGE of health, metadata or address of an instance is applied, whichever it is.",
+)
+async def every_field_is_applied(kit: Kit) -> None:
+    client, service = await kit.synced(1)
+    changed: dict[str, object] = {}
+    for revision, (field, value) in enumerate((("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81)), 2):
+        content = sync_data(client, revision, [(service, "10.0.0.1", 80)])
+        changed[field] = value  # and nothing else, compared with the CHANGE before
+        content["instancePublishInfos"][0] |= changed
+        await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} with {field} {value}")
+        copy = await kit.peer.query(client)
+        (held,) = copy.published if copy and len(copy.published) == 1 else (None,)
+        kit.require(held is not None, f"one instance of {client}", copy)
+        assert held is not None
+        found = {"healthy": held.healthy, "extendDatum": json.loads(held.attributes), "port": held.port}[field]
+        kit.require(found == value, f"{field} {value}", held)
+
+
+@requirement(
+    "DISTRO-HOLDER-011",
+    MUST,
+    since="2.1.2",
+    source="docs/protocol #verify-accept, #defect-d11",
+    text="A VERIFY of revision 0 fails where the copy has another one: nothing is confirmed that was not compared.",
+)
+async def zero_is_no_wildcard(kit: Kit) -> None:
+    client, _ = await kit.synced(3)
+    reply = await _verified(kit, client, 0)
+    right = await _verified(kit, client, 3)
+    kit.require(
+        not reply.succeeded,
+        f"a failure for VERIFY of {client} revision 0",
+        reply.body,
+        observed={"zero": reply.succeeded, "right": right.succeeded},
+    )
 
 
 async def _synced(kit: Kit, client: str) -> None:

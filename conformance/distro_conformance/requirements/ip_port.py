@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import json
+
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import services as services_of
+from distro_conformance.node.peer import Arrival
+from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
 
-_UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
+_UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
+_HAS_REVISIONS = Span(since="2.1.2")
 
 
 @requirement(
@@ -79,6 +85,180 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     kit.require((reply.status, reply.text) == (200, ANSWER), f"the answer of {kit.peer.address}, {ANSWER!r}", reply)
     copy = await kit.peer.query(client.id)
     kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
+
+
+@requirement(
+    "DISTRO-IPPORT-004",
+    MUST,
+    source="docs/protocol #lease-beats, #http-v1",
+    text="Beats keep an instance healthy.",
+)
+async def beats_keep_an_instance(kit: Kit) -> None:
+    client, service = await _registered(kit)
+    end_ms = kit.target.clock.now_ms() + _UNHEALTHY_MS + 2 * _CHECK_MS
+    while kit.target.clock.now_ms() < end_ms:
+        await client.beat(service)
+        await kit.sleep(_BEAT_MS)
+        copy = await kit.peer.query(client.id)
+        kit.require(
+            copy is not None and [each.healthy for each in copy.published] == [True], f"a healthy {client.id}", copy
+        )
+
+
+@requirement(
+    "DISTRO-IPPORT-005",
+    MUST,
+    source="docs/protocol #http-v1",
+    text="A whole beat of an unknown instance registers it, a light one is told that it is unknown.",
+)
+async def beat_registers(kit: Kit) -> None:
+    client, service = kit.http_client(kit.target.address), kit.service()
+    light = await client.light_beat(service)
+    kit.note(f"a light beat of {client.id}: {light}")
+    kit.require(light.status == 200 and "20404" in light.text, "code 20404 for a light beat", light)
+    whole = await client.beat(service)
+    kit.note(f"a whole beat of {client.id}: {whole}")
+    kit.require(whole.status == 200 and "10200" in whole.text, "code 10200 for a whole beat", whole)
+    copy = await kit.peer.query(client.id)
+    kit.require(services_of(copy) == [service], f"{client.id} with {service}", copy)
+
+
+@requirement(
+    "DISTRO-IPPORT-006",
+    MUST,
+    source="docs/protocol #http-v1, #sync-announce",
+    text="A deregistration over HTTP ends the instance, and the members are told.",
+)
+async def deregistration_over_http_arrives(kit: Kit) -> None:
+    client, service = await _registered(kit)
+    change = await kit.arrange(
+        kit.arrival("CHANGE", client.id), within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
+    )
+    reply = await client.deregister(service)
+    kit.note(f"it deregisters: {reply}")
+    kit.require((reply.status, reply.text) == (200, "ok"), "ok", reply)
+
+    async def told() -> Arrival | None:
+        for operation in ("CHANGE", "DELETE"):
+            arrival = await kit.arrival(operation, client.id, after=change)()
+            if arrival and arrival.call and not services_of(arrival.call.replica):
+                return arrival
+        return None
+
+    what = f"a CHANGE of {client.id} without {service}, or its DELETE"
+    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
+    hosts = await (await kit.client()).query(service)
+    kit.require(hosts == (), f"no hosts of {service}", hosts)
+
+
+@requirement(
+    "DISTRO-IPPORT-007",
+    MUST,
+    since="2.1.2",
+    source="docs/protocol #lease-beats, #revision-ip-port, known-bugs.md B06",
+    text="An instance that turns unhealthy for want of beats reaches the members as a CHANGE, under another revision.",
+)
+async def health_has_a_revision(kit: Kit) -> None:
+    client, _ = await _registered(kit)
+    healthy = await kit.arrange(_told(kit, client.id, True), within_ms=2 * kit.timings.sync_ms, what="the first CHANGE")
+    within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    unhealthy = await kit.eventually(
+        _told(kit, client.id, False), within_ms=within_ms, what=f"a CHANGE of {client.id}, unhealthy"
+    )
+    assert healthy.call is not None
+    assert unhealthy.call is not None
+    kit.require(
+        healthy.call.revision != unhealthy.call.revision,
+        "another revision for other content",
+        f"{healthy}; {unhealthy}",
+        observed={"before": healthy.call.revision, "after": unhealthy.call.revision},
+    )
+
+
+@requirement(
+    "DISTRO-IPPORT-008",
+    MUST,
+    source="docs/protocol #lease-beats",
+    text="A beat makes an unhealthy instance healthy again, and the members are told.",
+)
+async def beat_heals(kit: Kit) -> None:
+    client, service = await _registered(kit)
+    within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    unhealthy = await kit.arrange(_told(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}")
+    await client.beat(service)
+    kit.note("it beats again")
+    await kit.eventually(
+        _told(kit, client.id, True, after=unhealthy),
+        within_ms=2 * kit.timings.sync_ms,
+        what=f"a CHANGE of {client.id}, healthy again",
+    )
+
+
+@requirement(
+    "DISTRO-IPPORT-009",
+    MUST,
+    source="docs/protocol #owner-filter",
+    text="What a member has passed on is not passed on again: who is not the owner refuses it with 400.",
+)
+async def no_second_hop(kit: Kit) -> None:
+    client, service = kit.http_client(kit.peer.address), kit.service()
+    reply = await client.passed_on(service)
+    kit.note(f"a member passes on a registration of {client.id}, which {kit.peer.address} owns: {reply}")
+    kit.require(reply.status == 400, "status 400", reply)
+    again = [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
+    kit.require(not again, f"nothing passed on to {kit.peer.address}", again)
+
+
+@requirement(
+    "DISTRO-IPPORT-010",
+    MUST,
+    source="docs/protocol #http-v1",
+    text="A list over HTTP shows what is published, under the grouped name, and needs no owner.",
+)
+async def list_over_http(kit: Kit) -> None:
+    _, service = await kit.publisher()
+    reply = await kit.http_client(kit.peer.address).list(service)
+    kit.note(f"the list of {service} over HTTP: {reply}")
+    kit.require(reply.status == 200, "status 200", reply)
+    found = json.loads(reply.text)
+    kit.require(found.get("name") == f"DEFAULT_GROUP@@{service}", "the grouped name", found)
+    kit.require([(each["ip"], each["port"]) for each in found["hosts"]] == [("10.0.0.1", 80)], "10.0.0.1:80", found)
+
+
+@requirement(
+    "DISTRO-IPPORT-011",
+    MUST,
+    source="docs/protocol #owner-responsible, #verify-round",
+    text="The owner verifies its clients of the HTTP API at every other member, with their revision.",
+)
+async def owner_verifies_ip_port_clients(kit: Kit) -> None:
+    client, _ = await _registered(kit)
+    for peer in kit.peers:
+        change = await kit.arrange(
+            kit.arrival("CHANGE", client.id, at=peer), within_ms=2 * kit.timings.sync_ms, what="a CHANGE"
+        )
+        verify = await kit.eventually(
+            kit.arrival("VERIFY", client.id, after=change, at=peer),
+            within_ms=kit.timings.verify_ms,
+            what=f"a VERIFY of {client.id} at {peer.address}",
+        )
+        revisions = [each.call.revision for each in (change, verify) if each.call]
+        if kit.target.profile in _HAS_REVISIONS:
+            kit.require(revisions[0] == revisions[1] != 0, "the revision of the CHANGE", revisions)
+
+
+def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
+    """Looks for a CHANGE that shows the client's one instance so."""
+
+    async def look() -> Arrival | None:
+        arrivals = kit.arrivals(client)
+        for arrival in arrivals if after is None else arrivals[arrivals.index(after) + 1 :]:
+            replica = arrival.call.replica if arrival.call else None
+            if replica is not None and [each.healthy for each in replica.published] == [healthy]:
+                return arrival
+        return None
+
+    return look
 
 
 async def _registered(kit: Kit) -> tuple[PlayedHttpClient, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.peer import Arrival
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.waiting import Look
+from distro_conformance.wire.messages import RESOURCE_TYPE
 
 
 @requirement(
@@ -39,3 +42,133 @@ async def disconnect_arrives_as_delete(kit: Kit) -> None:
     await kit.eventually(
         kit.arrival("DELETE", client.id), within_ms=kit.timings.sync_ms, what=f"a DELETE of {client.id}"
     )
+
+
+@requirement(
+    "DISTRO-SYNC-003",
+    MUST,
+    source="docs/protocol #sync-announce",
+    text="Change and end of a client reach every other member, not only one.",
+)
+async def everybody_is_told(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    for operation in ("CHANGE", "DELETE"):
+        for peer in kit.peers:
+            await kit.eventually(
+                kit.arrival(operation, client.id, at=peer),
+                within_ms=kit.timings.sync_ms,
+                what=f"a {operation} of {client.id} at {peer.address}",
+            )
+        if operation == "CHANGE":
+            await kit.leave(client)
+
+
+@requirement(
+    "DISTRO-SYNC-004",
+    MUST,
+    source="docs/protocol #sync-merge, #sync-announce",
+    text="A client that goes on changing is announced a sync delay after the first change, and again after later ones.",
+)
+async def later_changes_do_not_postpone(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    first_ms = kit.target.clock.now_ms()
+    names = [service]
+    for _ in range(2 * kit.timings.sync_ms // 400):
+        await kit.sleep(400)
+        names.append(kit.service())
+        await client.register(names[-1], "10.0.0.1", 80)
+    change = kit.arrivals(client.id)[:1]
+    kit.require(bool(change), f"a CHANGE of {client.id} while it goes on changing", "none")
+    late_ms = change[0].at_ms - first_ms
+    bound_ms = kit.timings.sync_ms + kit.target.clock.slack_ms
+    kit.require(late_ms <= bound_ms, f"the first CHANGE within {bound_ms} ms of the first change", f"{late_ms} ms")
+    await kit.eventually(
+        _change_of(kit, client.id, names), within_ms=kit.timings.sync_ms, what="a CHANGE with all services"
+    )
+
+
+@requirement(
+    "DISTRO-SYNC-005",
+    MUST,
+    source="docs/protocol #sync-execute, #sync-merge",
+    text="Changes within one sync delay leave as one CHANGE, of the last state.",
+)
+async def changes_are_merged(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    began_ms = kit.target.clock.now_ms()
+    other = kit.service()
+    await client.register(other, "10.0.0.1", 80)
+    await client.deregister(service, "10.0.0.1", 80)
+    kit.presuppose(kit.target.clock.now_ms() - began_ms < 500, "three requests within half a second", "it took longer")
+    change = await kit.eventually(
+        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
+    )
+    replica = change.call.replica if change.call else None
+    kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)
+
+
+@requirement(
+    "DISTRO-SYNC-006",
+    MUST,
+    source="docs/protocol #sync-announce, #notify-queues, known-bugs.md B08",
+    text="A client that registers and goes at once is deleted everywhere, and no CHANGE of it comes after that.",
+)
+async def brief_client_is_deleted(kit: Kit) -> None:
+    client, _, change = await kit.replicated()
+    await client.register(kit.service(), "10.0.0.1", 80)
+    await kit.leave(client)
+    deleted = await kit.eventually(
+        kit.arrival("DELETE", client.id, after=change),
+        within_ms=kit.timings.sync_ms,
+        what=f"a DELETE of {client.id}",
+    )
+    again = kit.arrival("CHANGE", client.id, after=deleted)
+    await kit.never(again, for_ms=kit.timings.sync_ms, what=f"{client.id} is gone")
+
+
+@requirement(
+    "DISTRO-SYNC-007",
+    MUST,
+    source="docs/protocol #distro-envelope",
+    text="A sync names its client, the resource type and its receiver, and says twice what it is.",
+)
+async def envelope_is_whole(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    for operation in ("CHANGE", "DELETE"):
+        for peer in kit.peers:
+            arrival = await kit.arrange(
+                kit.arrival(operation, client.id, at=peer), within_ms=kit.timings.sync_ms, what=f"a {operation}"
+            )
+            data = arrival.body.get("distroData") or {}
+            key = {"resourceKey": client.id, "resourceType": RESOURCE_TYPE, "targetServer": peer.address}
+            kit.require(data.get("distroKey") == key, f"the key {key}", data.get("distroKey"))
+            kit.require(data.get("type") == operation, f"{operation} inside too", data.get("type"))
+        if operation == "CHANGE":
+            await kit.leave(client)
+
+
+@requirement(
+    "DISTRO-SYNC-008",
+    MUST,
+    source="docs/protocol #sync-announce, #client-change",
+    text="A deregistration reaches the members as a CHANGE without the service.",
+)
+async def deregistration_arrives(kit: Kit) -> None:
+    client, service, _ = await kit.replicated()
+    other = kit.service()
+    await client.register(other, "10.0.0.1", 80)
+    await client.deregister(service, "10.0.0.1", 80)
+    await kit.eventually(
+        _change_of(kit, client.id, [other]), within_ms=kit.timings.sync_ms, what=f"a CHANGE with {other} alone"
+    )
+
+
+def _change_of(kit: Kit, client: str, names: list[str]) -> Look[Arrival]:
+    async def look() -> Arrival | None:
+        for arrival in kit.arrivals(client):
+            replica = arrival.call.replica if arrival.call else None
+            if arrival.is_about("CHANGE", client) and services(replica) == sorted(names):
+                return arrival
+        return None
+
+    return look

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.peer import FAILURE, Arrival
+from distro_conformance.node.peer import FAILURE, Arrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
+from distro_conformance.wire.messages import RESOURCE_TYPE, content_of
 
 
 @requirement(
@@ -77,5 +80,96 @@ def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]
             if arrival.is_about("CHANGE", client.id) and replica and len(replica.published) == services:
                 return arrival
         return None
+
+    return look
+
+
+@requirement(
+    "DISTRO-VERIFY-003",
+    MUST,
+    source="docs/protocol #verify-round",
+    text="Every other member gets a VERIFY of every owned client in each period, as long as the client lives.",
+)
+async def everybody_verifies_each_period(kit: Kit) -> None:
+    client, change = await _replicated(kit)
+    for peer in kit.peers:
+        for number in range(3):
+            count = _count(kit, client.id, peer, number + 1)
+            what = f"VERIFY number {number + 1} of {client.id} at {peer.address}"
+            await kit.eventually(count, within_ms=kit.timings.verify_ms + 200, what=what)
+        stamps = [each.at_ms for each in kit.arrivals(client.id, peer) if each.is_about("VERIFY", client.id)]
+        gaps = [later - earlier for earlier, later in itertools.pairwise((change.at_ms, *stamps))]
+        bound_ms = kit.timings.verify_ms + kit.target.clock.slack_ms + 200
+        kit.require(max(gaps) <= bound_ms, f"no gap above {bound_ms} ms at {peer.address}", gaps)
+
+
+@requirement(
+    "DISTRO-VERIFY-004",
+    MUST,
+    source="docs/protocol #verify-failed",
+    text="Only the member that failed a VERIFY is sent the client again.",
+)
+async def only_who_failed_is_told(kit: Kit) -> None:
+    client, change = await _replicated(kit)
+    await kit.arrange(
+        kit.arrival("CHANGE", client.id, at=kit.other), within_ms=kit.timings.sync_ms, what="a CHANGE at the other"
+    )
+    kit.answer("VERIFY", FAILURE, client=client.id)
+    verify = await kit.arrange(
+        kit.arrival("VERIFY", client.id, after=change), within_ms=kit.timings.verify_ms, what="a VERIFY to fail"
+    )
+    await kit.arrange(
+        kit.arrival("CHANGE", client.id, after=verify), within_ms=kit.timings.resync_ms, what="the CHANGE after it"
+    )
+
+    async def told_again() -> Arrival | None:
+        changes = [each for each in kit.arrivals(client.id, kit.other) if each.is_about("CHANGE", client.id)]
+        return changes[1] if len(changes) > 1 else None
+
+    await kit.never(told_again, for_ms=kit.timings.sync_ms, what=f"{kit.other.address} has failed nothing")
+
+
+@requirement(
+    "DISTRO-VERIFY-005",
+    MUST,
+    source="docs/protocol #verify-round, #client-disconnect",
+    text="A client that has gone is not verified any more.",
+)
+async def gone_client_is_not_verified(kit: Kit) -> None:
+    client, change = await _replicated(kit)
+    await kit.arrange(
+        kit.arrival("VERIFY", client.id, after=change), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
+    )
+    await kit.leave(client)
+    deleted = await kit.arrange(
+        kit.arrival("DELETE", client.id), within_ms=kit.timings.sync_ms, what=f"a DELETE of {client.id}"
+    )
+    later = kit.arrival("VERIFY", client.id, after=deleted)
+    await kit.never(later, for_ms=kit.timings.verify_ms + 500, what=f"{client.id} is gone")
+
+
+@requirement(
+    "DISTRO-VERIFY-006",
+    MUST,
+    source="docs/protocol #distro-envelope, #distro-content",
+    text="A VERIFY holds the client's name in its key and in its content.",
+)
+async def verify_is_whole(kit: Kit) -> None:
+    client, change = await _replicated(kit)
+    verify = await kit.arrange(
+        kit.arrival("VERIFY", client.id, after=change), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
+    )
+    data = verify.body.get("distroData") or {}
+    content = content_of(data) or {}
+    kit.require(content.get("clientId") == client.id, f"{client.id} in the content", content)
+    kit.require(data.get("type") == "VERIFY", "VERIFY inside too", data.get("type"))
+    kind = (data.get("distroKey") or {}).get("resourceType")
+    kit.require(kind == RESOURCE_TYPE, f"the resource type {RESOURCE_TYPE}", kind)
+
+
+def _count(kit: Kit, client: str, peer: PlayedPeer, wanted: int) -> Look[int]:
+    async def look() -> int | None:
+        found = sum(each.is_about("VERIFY", client) for each in kit.arrivals(client, peer))
+        return found if found >= wanted else None
 
     return look

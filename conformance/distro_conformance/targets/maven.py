@@ -52,6 +52,21 @@ async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
     return directory
 
 
+async def artifact(coordinates: str, on_progress: OnProgress) -> Path:
+    """One jar without what it needs, `group:name:version`. Raises TargetError as `jars_of` does."""
+    group, name, version = coordinates.split(":")
+    jar = cache_directory() / "agents" / f"{name}-{version}.jar"
+    if jar.is_file():
+        return jar
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    on_progress(f"fetching {coordinates} with Maven; only the first start takes this")
+    release = NacosRelease(version, group, artifact_name=name, excluded=("*:*",))
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=jar.parent) as work:
+        jars = await _resolve(release, Path(work), on_progress)
+        (jars / jar.name).rename(jar)
+    return jar
+
+
 def class_path(jars: Path) -> str:
     """Every jar, hessian 4 before hessian 3: both are needed, and they share class names
     (docs/real-servers.md#starting)."""

@@ -79,6 +79,7 @@ class NacosServer:
         port: int,
         members: Sequence[str],
         jvm_properties: Mapping[str, str],
+        jvm_options: Sequence[str] = (),
         on_progress: OnProgress = _silent,
     ) -> None:
         self.release = release
@@ -89,7 +90,7 @@ class NacosServer:
         self.home = Path(tempfile.mkdtemp(prefix=f"distrocheck-nacos-{port}-"))
         self._jars = jars
         self._members = tuple(members)
-        self._own_properties = dict(jvm_properties)
+        self._own_properties, self._options = dict(jvm_properties), tuple(jvm_options)
         self._on_progress = on_progress
         self._process: asyncio.subprocess.Process | None = None
         self._start_failed = False
@@ -109,7 +110,7 @@ class NacosServer:
         require_free(self.port)
         write_home(self.home, self.release, self._members)
         started = time.monotonic()
-        command = server_command(self.home, self.release, self._jars, self.port, self._own_properties)
+        command = server_command(self.home, self.release, self._jars, self.port, self._own_properties, self._options)
         self._process = await jvm.start_leashed(command, self.console, self.home)
         self._loads_before = self._loads()
         try:

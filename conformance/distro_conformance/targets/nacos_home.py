@@ -36,13 +36,18 @@ def write_home(home: Path, release: NacosRelease, members: Sequence[str]) -> Non
 
 
 def server_command(
-    home: Path, release: NacosRelease, jars: Path, port: int, jvm_properties: Mapping[str, str]
+    home: Path,
+    release: NacosRelease,
+    jars: Path,
+    port: int,
+    jvm_properties: Mapping[str, str],
+    jvm_options: Sequence[str] = (),
 ) -> list[str]:
     """The caller's own properties win. Raises TargetError when there is no Java."""
     properties = {**_properties(home, release, port), **release.jvm_properties, **jvm_properties}
     defines = [f"-D{key}={value}" for key, value in properties.items()]
     main, heap = (_WHOLE_MAIN, "-Xmx384m") if release.is_whole else (_MAIN, "-Xmx256m")
-    return [find_java(), "-Xms64m", heap, *defines, "-cp", class_path(jars), main]
+    return [find_java(), "-Xms64m", heap, *jvm_options, *defines, "-cp", class_path(jars), main]
 
 
 def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:

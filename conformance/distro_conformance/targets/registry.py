@@ -45,9 +45,7 @@ def _embedded(rest: str, profile: str | None, mutant: str | None) -> Target:
 
 
 def _nacos(rest: str, profile: str | None, mutant: str | None) -> Target:
-    if mutant is not None:
-        raise UsageError(f"the target nacos:{rest} has no mutants; they are built into the embedded node only")
-    return NacosTarget(rest, profile)
+    return NacosTarget(rest, profile, mutant)
 
 
 def _process(rest: str, profile: str | None, mutant: str | None) -> Target:

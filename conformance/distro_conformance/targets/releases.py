@@ -27,6 +27,7 @@ class NacosRelease:
     home_files: dict[str, str] = field(default_factory=dict)  # path below the home directory -> content
     excluded: tuple[str, ...] = ()  # artifacts (group:name) that the server does without
     managed: tuple[str, ...] = ()  # artifacts (group:name:version) of which Maven would take too old ones
+    artifact_name: str | None = None
     schema: str | None = None
     """In the jar of the console: what the database of a whole server is made from. None: this is naming alone."""
 
@@ -36,7 +37,7 @@ class NacosRelease:
 
     @property
     def artifact(self) -> str:
-        return "nacos-console" if self.is_whole else "nacos-naming"
+        return self.artifact_name or ("nacos-console" if self.is_whole else "nacos-naming")
 
     @property
     def coordinates(self) -> str:

@@ -100,6 +100,26 @@ class Connection:
         """The same for a payload as it stands, also one that nobody would send."""
         return Payload.FromString(await self._channel.call(payload.SerializeToString(), CALL_TIMEOUT_S))
 
+    async def push(self, type_name: str, body: Mapping[str, Any]) -> None:
+        """Send something on the stream, which has no answer."""
+        await self._write(encode(type_name, body, client_ip="127.0.0.1"))
+
+    async def push_raw(self, type_name: str, body: bytes) -> None:
+        """The same with a body that need not be JSON."""
+        payload = encode(type_name, {}, client_ip="127.0.0.1")
+        payload.body.value = body
+        await self._write(payload)
+
+    async def ask_raw(self, type_name: str, body: bytes) -> Message:
+        """One unary call with a body that need not be JSON."""
+        payload = encode(type_name, {}, client_ip="127.0.0.1")
+        payload.body.value = body
+        return decode(await self.call(payload))
+
+    async def _write(self, payload: Payload) -> None:
+        assert self._stream is not None, "it was not set up"
+        await self._stream.write(payload.SerializeToString())
+
     async def close(self) -> None:
         """Drop the transport, without a farewell: there is none in the protocol."""
         if self._stream is not None:
@@ -140,10 +160,10 @@ class Connection:
                 await self._react(stream, decode(Payload.FromString(message)))
 
     async def _react(self, stream: ClientStream, message: Message) -> None:
-        if message.type == "SetupAckRequest":  # wants no answer (docs/protocol #connection-handshake)
-            return
         if self._on_push is not None:
             self._on_push(message)
+        if message.type == "SetupAckRequest":  # wants no answer (docs/protocol #connection-handshake)
+            return
         answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
         if message.type.endswith("Request") and not self.is_mute:
             reply = encode(message.type.removesuffix("Request") + "Response", answer)

@@ -137,8 +137,6 @@ class DistroProtocol:
         self._record.synced(is_success=reply is DistroReply.SUCCESS)
         if reply is DistroReply.SUCCESS or self._is_superseded(key, operation):
             return
-        if operation is DataOperation.DELETE and self._profile.delete_retried_as_change:
-            operation = DataOperation.CHANGE
         self._delayed.add(key, operation, self._profile.sync_retry_delay_ms)
 
     def _is_others(self, key: DistroKey, operation: DataOperation) -> bool:

@@ -85,8 +85,7 @@ class ClientManager:
         revision = sync.revision if is_copied else 0
         if is_ip_port(sync.client_id):
             return self._ip_port_client(sync.client_id, revision)
-        native = self._profile.synced_created_as_native
-        client = Client(sync.client_id, native=native, renewed_ms=self._clock.now_ms(), revision=revision)
+        client = Client(sync.client_id, native=False, renewed_ms=self._clock.now_ms(), revision=revision)
         self._clients[sync.client_id] = client
         self._log.connected(client.id)
         return client

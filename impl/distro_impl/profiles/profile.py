@@ -237,10 +237,8 @@ class Profile:
     client_queries_repaired: bool = False
     """`/v2/ns/client` tells of copies too, and its queries take an address that is not given as any (D20)."""
 
-    # Switched on by mutants only (mutants.py).
-    synced_created_as_native: bool = False
-    delete_retried_as_change: bool = False
     mutant: str | None = None
+    """The one that is switched on (`mutants/`); it may change more than switches."""
 
     def acquainted(self) -> Profile:
         """As if the members had reported themselves before the run, and over gRPC.

@@ -1,0 +1,138 @@
+"""What a malformed request gets, and that its connection survives it (docs/protocol #wire-errors, #wire-checks,
+#wire-envelope)."""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.targets.ports import CLUSTER_OFFSET
+from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
+from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, sync_data
+from distro_protos import Json, Message
+
+EMPTY: Json = {"headers": {}, "module": "internal"}
+
+
+@requirement(
+    "DISTRO-ERROR-001",
+    MUST,
+    source="docs/protocol #wire-checks, #wire-errors",
+    text="A request of an unknown type is answered with ErrorResponse 302, and its connection survives.",
+)
+async def unknown_type_is_no_handler(kit: Kit) -> None:
+    connection = await kit.connection(SDK_LABELS)
+    _require_error(kit, await connection.ask("NobodyHandlesThisRequest", EMPTY), 302, "a request of an unknown type")
+    await _require_alive(kit, connection)
+
+
+@requirement(
+    "DISTRO-ERROR-002",
+    MUST,
+    source="docs/protocol #wire-checks, #wire-errors",
+    text="A request whose body is no JSON is answered with ErrorResponse 502, and its connection survives.",
+)
+async def unreadable_body_is_bad_gateway(kit: Kit) -> None:
+    connection = await kit.connection(SDK_LABELS)
+    reply = await connection.ask_raw("ServiceQueryRequest", b"{")
+    _require_error(kit, reply, 502, "a body of one brace")
+    await _require_alive(kit, connection)
+
+
+@requirement(
+    "DISTRO-ERROR-003",
+    MUST,
+    source="docs/protocol #distro-envelope, #wire-envelope",
+    text="A Distro request with an unknown operation is answered with ErrorResponse 502, and its connection survives.",
+)
+async def unknown_operation_is_unreadable(kit: Kit) -> None:
+    connection = await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)
+    body = {**distro_request("SNAPSHOT"), "dataOperation": "EXPLODE"}
+    _require_error(kit, await connection.ask(DISTRO_REQUEST, body), 502, "the operation EXPLODE")
+    await _require_alive(kit, connection)
+
+
+@requirement(
+    "DISTRO-ERROR-004",
+    MUST,
+    source="docs/protocol #wire-envelope",
+    text="Fields that a member does not know are ignored, in a request and inside its content.",
+)
+async def unknown_fields_are_ignored(kit: Kit) -> None:
+    client, service = kit.foreign_client(), kit.service()
+    content = {**sync_data(client, 1, [(service, "10.0.0.1", 80)]), "since9": {"a": [1]}}
+    content["attributes"]["clientAttributes"]["since9"] = True
+    body = {**distro_request("CHANGE", client, target=kit.target.address, content=content), "since9": "x"}
+    reply = await kit.peer.say(body)
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} with unknown fields: {reply.body}")
+    copy = await kit.peer.query(client)
+    kit.require(reply.succeeded and services(copy) == [service], f"{client} to publish {service}", copy)
+
+
+@requirement(
+    "DISTRO-ERROR-005",
+    MUST,
+    source="docs/protocol #distro-envelope, #receive-raised, known-bugs.md B16",
+    text="A CHANGE whose data does not say what it is is answered with failure.",
+)
+async def data_without_a_type_is_refused(kit: Kit) -> None:
+    client = kit.foreign_client()
+    content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
+    body = distro_request("CHANGE", client, target=kit.target.address, content=content)
+    del body["distroData"]["type"]
+    reply = await kit.peer.say(body)
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} without the inner type: {reply.type} {reply.body}")
+    copy = await kit.peer.query(client)
+    observed = {
+        "result_code": reply.body.get("resultCode"),
+        "error_code": reply.body.get("errorCode"),
+        "held": copy is not None,
+    }
+    kit.require(not reply.succeeded, "a failure", f"{reply.type} {reply.body}", observed=observed)
+
+
+@requirement(
+    "DISTRO-ERROR-006",
+    MUST,
+    source="docs/protocol #wire-envelope, #wire-errors",
+    text="Every answer says success in both codes, or in neither.",
+)
+async def codes_agree(kit: Kit) -> None:
+    client, service = kit.foreign_client(), kit.service()
+    told = {
+        "CHANGE": await kit.peer.sync(client, 1, (service, "10.0.0.1", 80)),
+        "VERIFY": await kit.peer.verify(client, 1),
+        "wrong VERIFY": await kit.peer.verify(kit.foreign_client(), 1),
+        "DELETE": await kit.peer.delete(client),
+    }
+    for what, reply in told.items():
+        codes = (reply.body.get("resultCode"), reply.body.get("errorCode"))
+        kit.note(f"{what}: {reply.body}")
+        kit.require((codes[0] == 200) == (codes[1] == 0), f"codes that agree in the answer to {what}", reply.body)
+
+
+@requirement(
+    "DISTRO-SECURITY-001",
+    MUST,
+    since="2.4.3",
+    source="docs/protocol #member-auth, #wire-checks",
+    text="Distro requests and member reports are refused on the port for SDKs, with ErrorResponse 502.",
+)
+async def members_requests_are_refused_on_the_sdk_port(kit: Kit) -> None:
+    connection = await kit.connection(SDK_LABELS)
+    for type_name, body in (
+        (DISTRO_REQUEST, distro_request("SNAPSHOT")),
+        ("MemberReportRequest", {"headers": {}, "node": kit.peer.as_member(), "module": "cluster"}),
+    ):
+        _require_error(kit, await connection.ask(type_name, body), 502, f"{type_name} on the SDK port")
+    await _require_alive(kit, connection)
+
+
+def _require_error(kit: Kit, reply: Message, code: int, what: str) -> None:
+    kit.note(f"{what}: {reply.type} {reply.body}")
+    is_error = reply.type == "ErrorResponse" and reply.body.get("errorCode") == code
+    kit.require(is_error, f"ErrorResponse {code} for {what}", f"{reply.type} {reply.body}")
+
+
+async def _require_alive(kit: Kit, connection: Connection) -> None:
+    health = await connection.ask("HealthCheckRequest", EMPTY)
+    kit.require(health.succeeded, "a connection that survives", f"{health.type} {health.body}")

@@ -1,0 +1,146 @@
+"""What ends by silence, what renews it, and what must not (docs/protocol #lease-copies,
+#verify-accept, #receive-lease).
+
+A lease is two-sided: a copy that ends too soon is an outage, one that stays too long is a zombie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.requirements.requirement import MUST, requirement
+
+_KEEP_ALIVE_MS = 4_000
+
+
+@requirement(
+    "DISTRO-LEASE-001",
+    MUST,
+    source="docs/protocol #lease-copies, known-bugs.md B31",
+    text="A copy that nobody verifies stays for its lease, and ends at the next check after it.",
+)
+async def copy_ends_with_its_lease(kit: Kit) -> None:
+    reader = await kit.client()
+    client, service = await kit.synced()
+    await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
+    await kit.eventually(
+        kit.lacks(client),
+        within_ms=1_000 + 2 * kit.timings.clean_ms,
+        what=f"the end of {client}, which nobody verifies",
+    )
+    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+
+
+@requirement(
+    "DISTRO-LEASE-002",
+    MUST,
+    source="docs/protocol #verify-accept, #lease-copies",
+    text="A VERIFY that succeeds renews the lease.",
+)
+async def verify_renews(kit: Kit) -> None:
+    client, _ = await kit.synced()
+
+    async def verify() -> None:
+        await kit.peer.verify(client, 1)
+
+    await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
+
+
+@requirement(
+    "DISTRO-LEASE-003",
+    MUST,
+    since="2.1.2",
+    source="docs/protocol #verify-accept",
+    text="A VERIFY that fails renews nothing.",
+)
+async def failed_verify_renews_nothing(kit: Kit) -> None:
+    client, _ = await kit.synced()
+    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms
+    while kit.target.clock.now_ms() < until_ms:
+        await kit.peer.verify(client, 7)
+        await kit.sleep(_KEEP_ALIVE_MS)
+    within_ms = 2 * kit.timings.clean_ms
+    await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, whose verifies all fail")
+
+
+@requirement(
+    "DISTRO-LEASE-004",
+    MUST,
+    source="docs/protocol #receive-lease, known-bugs.md B17",
+    text="A CHANGE renews the lease: who is told of a client all the time keeps it.",
+)
+async def change_renews(kit: Kit) -> None:
+    client, service = await kit.synced()
+    revision = 1
+    until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    while kit.target.clock.now_ms() < until_ms:
+        copy = await kit.peer.query(client)
+        kit.require(
+            copy is not None,
+            f"{client} to stay",
+            f"the node lost it, {_KEEP_ALIVE_MS} ms after its last CHANGE",
+            observed={"changes": revision, "held": copy is not None},
+        )
+        revision += 1
+        await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))
+        await kit.sleep(_KEEP_ALIVE_MS)
+
+
+@requirement(
+    "DISTRO-LEASE-005",
+    MUST,
+    source="docs/protocol #lease-copies",
+    text="A client that is connected to the node never ends by a lease, however idle it is.",
+)
+async def connected_client_needs_no_lease(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    within_ms = kit.timings.lease_ms + 2 * kit.timings.clean_ms
+    await _keep_for(kit, within_ms, client.id, "it is connected and answers")
+
+
+@requirement(
+    "DISTRO-LEASE-006",
+    MUST,
+    since="2.0.3",
+    source="docs/protocol #lease-ip-port-copies",
+    text="A copy of a client of the HTTP API ends with its lease too, not before.",
+)
+async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
+    http = kit.http_client(kit.peer.address)
+    client, _ = await kit.synced(client=http.id)
+    await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
+    within_ms = 1_000 + 2 * kit.timings.clean_ms
+    await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
+
+
+@requirement(
+    "DISTRO-LEASE-007",
+    MUST,
+    source="docs/protocol #verify-accept",
+    text="A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy.",
+)
+async def verify_renews_beats(kit: Kit) -> None:
+    http = kit.http_client(kit.peer.address)
+    client, _ = await kit.synced(client=http.id)
+
+    async def verify() -> None:
+        await kit.peer.verify(client, 1)
+
+    await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
+    copy = await kit.peer.query(client)
+    kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
+
+
+async def _keep_for(
+    kit: Kit, for_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Looks every few seconds; a lease takes minutes."""
+    until_ms = kit.target.clock.now_ms() + for_ms
+    while (left_ms := until_ms - kit.target.clock.now_ms()) > 0:
+        if meanwhile is not None:
+            await meanwhile()
+        await kit.peer.stay()
+        await kit.sleep(min(_KEEP_ALIVE_MS, left_ms))
+        copy = await kit.peer.query(client)
+        kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")

@@ -1,0 +1,135 @@
+"""What a query shows (docs/protocol #index-push, #index-entries, #naming-requests)."""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.player import PlayedClient, instance_request, read_hosts, service_request
+from distro_conformance.requirements.requirement import MUST, requirement
+from distro_protos import Json
+
+
+@requirement(
+    "DISTRO-LIST-001",
+    MUST,
+    source="docs/protocol #index-push, known-bugs.md B12",
+    text="An acknowledged registration shows in queries of any client, and a deregistration ends that.",
+)
+async def registration_shows(kit: Kit) -> None:
+    reader = await kit.client()
+    client, service = await kit.publisher()
+    shown = kit.shows(reader, service, "10.0.0.1:80")
+    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"{service} at 10.0.0.1:80")
+    await client.deregister(service, "10.0.0.1", 80)
+    kit.note(f"it deregisters {service}")
+    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+
+
+@requirement(
+    "DISTRO-LIST-002",
+    MUST,
+    source="docs/protocol #naming-requests",
+    text="A query of a service that nobody publishes succeeds and shows no hosts.",
+)
+async def unknown_service_is_empty(kit: Kit) -> None:
+    reply = await (await kit.client()).ask("ServiceQueryRequest", _query(kit.service()))
+    kit.require(reply.type == "QueryServiceResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
+    kit.require(read_hosts(reply) == (), "no hosts", reply.body)
+
+
+@requirement(
+    "DISTRO-LIST-003",
+    MUST,
+    source="docs/protocol #naming-requests",
+    text="An instance that is not enabled is in no list.",
+)
+async def disabled_instance_is_hidden(kit: Kit) -> None:
+    service = kit.service()
+    await _register(await kit.client(), service, 80, enabled=False)
+    reader = await kit.client()
+    await _register(await kit.client(), service, 81)
+    await kit.eventually(
+        kit.shows(reader, service, "10.0.0.1:81"), within_ms=kit.timings.view_ms, what=f"{service} at port 81 alone"
+    )
+
+
+@requirement(
+    "DISTRO-LIST-004",
+    MUST,
+    source="docs/protocol #naming-requests",
+    text="A query for healthy instances leaves unhealthy ones out, one for a cluster all others.",
+)
+async def selectors_select(kit: Kit) -> None:
+    service, reader = kit.service(), await kit.client()
+    await _register(await kit.client(), service, 80, healthy=False)
+    await _register(await kit.client(), service, 81, clusterName="blue")
+    await kit.arrange(
+        kit.shows(reader, service, "10.0.0.1:80", "10.0.0.1:81"), within_ms=kit.timings.view_ms, what="both instances"
+    )
+    for selector, port in ({"healthyOnly": True}, 81), ({"cluster": "blue"}, 81), ({"cluster": "DEFAULT"}, 80):
+        reply = await reader.ask("ServiceQueryRequest", {**_query(service), **selector})
+        hosts = read_hosts(reply)
+        kit.note(f"a query with {selector}: {hosts}")
+        kit.require([each.port for each in hosts] == [port], f"port {port} alone for {selector}", hosts)
+
+
+@requirement(
+    "DISTRO-LIST-005",
+    MUST,
+    source="docs/protocol #index-entries",
+    text="A list is the union of what all clients publish, own and synced, each as it was said.",
+)
+async def list_is_the_union(kit: Kit) -> None:
+    service, reader = kit.service(), await kit.client()
+    await _register(await kit.client(), service, 80, weight=2.5, metadata={"zone": "a"})
+    await _register(await kit.client(), service, 81)
+    reply = await kit.peer.sync(kit.foreign_client(), 1, (service, "10.0.0.1", 82))
+    kit.presuppose(reply.succeeded, "an acknowledged CHANGE", reply.body)
+    addresses = [f"10.0.0.1:{port}" for port in (80, 81, 82)]
+    hosts = await kit.eventually(
+        kit.shows(reader, service, *addresses), within_ms=kit.timings.view_ms, what=f"{service} at three ports"
+    )
+    first = next(host for host in hosts if host.port == 80)
+    kit.require((first.weight, dict(first.metadata)) == (2.5, {"zone": "a"}), "weight and metadata", first)
+
+
+@requirement(
+    "DISTRO-LIST-006",
+    MUST,
+    source="docs/protocol #naming-requests",
+    text="The names of a group's services are listed plainly, with their number.",
+)
+async def services_are_listed(kit: Kit) -> None:
+    client, names, group = await kit.client(), sorted(kit.service() for _ in range(3)), kit.service()
+    for name in names:
+        body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
+        await client.ask("InstanceRequest", {**body, "groupName": group})
+    body = {"headers": {}, "namespace": "public", "serviceName": "", "groupName": group, "module": "naming"}
+    reply = await client.ask("ServiceListRequest", {**body, "pageNo": 1, "pageSize": 10})
+    kit.note(f"the services of {group}: {reply.body}")
+    listed = (reply.body.get("count"), sorted(reply.body.get("serviceNames") or ()))
+    kit.require(listed == (3, names), f"3 and {names}", reply.body)
+
+
+@requirement(
+    "DISTRO-LIST-007",
+    MUST,
+    source="docs/protocol #client-disconnect, #index-entries, known-bugs.md B13",
+    text="What a client published is in no list once its connection has ended.",
+)
+async def gone_client_is_in_no_list(kit: Kit) -> None:
+    reader = await kit.client()
+    client, service = await kit.publisher()
+    await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")
+    await kit.leave(client)
+    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+    kit.require(await kit.peer.query(client.id) is None, f"no client {client.id}", "it is still held")
+
+
+async def _register(client: PlayedClient, service: str, port: int, **instance: object) -> None:
+    body = instance_request("registerInstance", service, "10.0.0.1", port, {})
+    body["instance"] |= instance
+    await client.ask("InstanceRequest", body)
+
+
+def _query(service: str) -> Json:
+    return {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}

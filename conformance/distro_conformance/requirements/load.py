@@ -1,0 +1,229 @@
+"""How a node starts: whom it asks, what it takes, what it does not do before (docs/protocol #load-first, #load-asks,
+#load-takes). Each check starts a node of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.peer import FAILURE, Arrival, PlayedPeer, Reply, snapshot_reply
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
+from distro_conformance.waiting import Look
+from distro_conformance.wire.messages import sync_data
+
+ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not now", "success": False})
+"""A failure like any other; a typed one means to `strict` that the member has not loaded itself."""
+_STARTED_MS = 10_000
+"""Until a node that serves has asked for the first time; where nodes know their members it takes less than a second."""
+_HELD_MS = 15_000
+_LOAD_RETRY_MS = 30_000
+
+
+@requirement(
+    "DISTRO-LOAD-001",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #load-first, #load-asks, known-bugs.md B32",
+    text="A node that starts asks a member for everything at once, in ascending order, and nobody after a success.",
+)
+async def load_is_asked_at_once(kit: Kit) -> None:
+    await kit.start_node()
+    low, high = sorted(kit.peers, key=lambda peer: peer.address)
+    await kit.eventually(_asked(low), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {low.address}")
+    await kit.never(_asked(high), for_ms=2_000, what=f"{low.address} has answered")
+
+
+@requirement(
+    "DISTRO-LOAD-002",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #load-asks",
+    text="Where a member fails a SNAPSHOT the next one is asked at once.",
+)
+async def next_member_is_asked(kit: Kit) -> None:
+    low, high = sorted(kit.peers, key=lambda peer: peer.address)
+    low.answer("SNAPSHOT", FAILURE)
+    client, service = kit.foreign_client(), kit.service()
+    high.answer("SNAPSHOT", snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
+    await kit.start_node()
+    await kit.eventually(_asked(high), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {high.address}")
+    await kit.eventually(kit.holds(client, service), within_ms=1_000, what=f"{client} at the node")
+
+
+@requirement(
+    "DISTRO-LOAD-003",
+    MUST,
+    own_node=True,
+    source="docs/protocol #load-takes",
+    text="What a snapshot holds is applied as copies: shown in lists, confirmed by revision, not verified.",
+)
+async def snapshot_is_applied(kit: Kit) -> None:
+    client, service = kit.foreign_client(), kit.service()
+    _all_answer(kit, snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
+    await kit.start_node()
+    await kit.eventually(kit.holds(client, service), within_ms=_STARTED_MS, what=f"{client} at the node")
+    reader = await kit.client()
+    await kit.eventually(
+        kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{service} in a list"
+    )
+    verified = await kit.peer.verify(client, 3)
+    kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified.body)
+    await kit.arrange(kit.arrival("VERIFY", reader.id), within_ms=2 * kit.timings.verify_ms, what="a VERIFY round")
+    kit.require(not kit.arrivals(client), f"nothing about {client}", kit.arrivals(client))
+
+
+@requirement(
+    "DISTRO-LOAD-004",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #load-takes",
+    text="Until its load is complete a node sends syncs and no VERIFY, and afterwards both.",
+)
+async def no_verify_before_the_load(kit: Kit) -> None:
+    _all_answer(kit, Reply(snapshot_reply().type, snapshot_reply().body, after_ms=_HELD_MS))
+    await kit.start_node(until_loaded=False)
+    asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
+    client, _ = await kit.publisher()
+    await kit.eventually(
+        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
+    )
+    left_ms = max(0, asked.at_ms + _HELD_MS - 1_000 - kit.target.clock.now_ms())
+    verify = kit.arrival("VERIFY", client.id)
+    await kit.never(verify, for_ms=left_ms, what="the load is not complete")
+    within_ms = 1_000 + 2 * kit.timings.verify_ms
+    await kit.eventually(verify, within_ms=within_ms, what=f"a VERIFY of {client.id} after the load")
+
+
+@requirement(
+    "DISTRO-LOAD-005",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #load-asks",
+    text="Where every member has failed they are asked again later, until one answers.",
+)
+async def failed_load_is_repeated(kit: Kit) -> None:
+    failing = [(peer, peer.answer("SNAPSHOT", ERROR)) for peer in kit.peers]
+    await kit.start_node(until_loaded=False)
+    for peer in kit.peers:
+        await kit.arrange(_asked(peer), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {peer.address}")
+    client, service = kit.foreign_client(), kit.service()
+    for peer, rule in failing:
+        peer.forget(rule)
+    _all_answer(kit, snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)])))
+    within_ms = _LOAD_RETRY_MS + LOAD_RETRY_MS
+    await kit.eventually(kit.holds(client, service), within_ms=within_ms, what=f"{client}, from a later SNAPSHOT")
+
+
+@requirement(
+    "DISTRO-LOAD-006",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #receive-native, known-bugs.md B01",
+    text="A snapshot leaves a client that is connected here as it is, however old its copy in there is.",
+)
+async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
+    client_of: list[str] = []
+    stale, fresh = kit.service(), kit.service()
+
+    def snapshot() -> Reply:
+        contents = [sync_data(client, 1, [(stale, "10.0.0.1", 80)]) for client in client_of]
+        return Reply(snapshot_reply().type, snapshot_reply(*contents).body)
+
+    _all_answer(kit, ERROR)
+    await kit.start_node(until_loaded=False)
+    client = await kit.client()
+    for service in (stale, fresh):
+        await client.register(service, "10.0.0.1", 80)
+    client_of.append(client.id)
+    for peer in kit.peers:
+        peer.answer("SNAPSHOT", snapshot())
+    kit.note(f"members now answer SNAPSHOT with {client.id}, {stale} alone")
+    seen = {peer.address: len(_requests(peer)) for peer in kit.peers}
+
+    async def loaded() -> bool | None:
+        return any(len(_requests(peer)) > seen[peer.address] for peer in kit.peers) or None
+
+    await kit.arrange(loaded, within_ms=_LOAD_RETRY_MS + LOAD_RETRY_MS, what="another SNAPSHOT request")
+    await kit.sleep(1_000)
+    copy = await kit.peer.query(client.id)
+    kit.require(
+        services(copy) == sorted((stale, fresh)),
+        f"{client.id} with both services",
+        copy,
+        observed={"published": services(copy), "sent": [stale]},
+    )
+
+
+@requirement(
+    "DISTRO-LOAD-007",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #receive-late, known-bugs.md B27",
+    text="A client whose DELETE came while the snapshot was under way does not come back with it.",
+)
+async def snapshot_brings_nobody_back(kit: Kit) -> None:
+    client, service = kit.foreign_client(), kit.service()
+    reply = snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)]))
+    _all_answer(kit, Reply(reply.type, reply.body, after_ms=_HELD_MS))
+    await kit.start_node(until_loaded=False)
+    asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
+    deleted = await kit.peer.delete(client)
+    kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted.body}")
+    kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
+    await kit.sleep(max(0, asked.at_ms + _HELD_MS + 1_500 - kit.target.clock.now_ms()))
+    copy = await kit.peer.query(client)
+    observed = {"acknowledged": deleted.succeeded, "published": services(copy), "sent": [service]}
+    kit.require(copy is None, f"no {client}", copy, observed=observed)
+
+
+@requirement(
+    "DISTRO-LOAD-008",
+    SHOULD,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #load-snapshot, #defect-d14, known-bugs.md B33",
+    text="A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is.",
+)
+async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
+    _all_answer(kit, Reply(snapshot_reply().type, snapshot_reply().body, after_ms=_HELD_MS))
+    await kit.start_node(until_loaded=False)
+    asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
+    try:
+        given: Sequence[object] | None = await kit.peer.snapshot()
+    except ValueError as refusal:
+        kit.note(f"it answers SNAPSHOT with a refusal: {refusal}")
+        given = None
+    kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a SNAPSHOT before its load", "it came later")
+    kit.require(
+        given is None, "a refusal", f"a snapshot of {given}", observed={"given": None if given is None else len(given)}
+    )
+
+
+def _all_answer(kit: Kit, reply: Reply) -> None:
+    for peer in kit.peers:
+        peer.answer("SNAPSHOT", reply)
+
+
+def _requests(peer: PlayedPeer) -> list[Arrival]:
+    return [arrival for arrival in peer.arrivals if arrival.is_about("SNAPSHOT")]
+
+
+def _asked(peer: PlayedPeer) -> Look[Arrival]:
+    async def look() -> Arrival | None:
+        return next(iter(_requests(peer)), None)
+
+    return look
+
+
+def _anybody_asked(kit: Kit) -> Look[Arrival]:
+    async def look() -> Arrival | None:
+        return next((arrival for peer in kit.peers for arrival in _requests(peer)), None)
+
+    return look

@@ -1,0 +1,172 @@
+"""Who counts as a member, who is sent to, whose the clients of others become (docs/protocol #member-report,
+#member-reported, #member-report-end, #sync-only-up, #owner-place). Where a member's standing changes the check has a
+node of its own."""
+
+from __future__ import annotations
+
+from distro_conformance.node.http_member import ANSWER
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.peer import REPORT_REQUEST, AnswerRule, Arrival, PlayedPeer, Reply
+from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.targets.ports import CLUSTER_OFFSET
+from distro_conformance.waiting import Look
+from distro_conformance.wire.connection import CLUSTER_LABELS
+from distro_protos import Json
+
+_ROUND_MS = 4_000
+"""Reports go to one member every 2 s, and there are two."""
+_DOWN_MS = 6 * _ROUND_MS
+REFUSED = Reply("MemberReportResponse", {"resultCode": 500, "errorCode": 500, "message": "no", "success": False})
+
+
+@requirement(
+    "DISTRO-MEMBER-001",
+    MUST,
+    since="2.2.1",
+    source="docs/protocol #member-report",
+    text="A node reports itself to every member in turn, by its address and with its version.",
+)
+async def node_reports_itself(kit: Kit) -> None:
+    for peer in kit.peers:
+        before = len(_reports(peer))
+        await kit.eventually(_report(peer, before + 2), within_ms=3 * _ROUND_MS, what=f"reports at {peer.address}")
+        node = _reports(peer)[-1].body.get("node") or {}
+        kit.require(node.get("address") == kit.target.address, f"the address {kit.target.address}", node)
+        version = (node.get("extendInfo") or {}).get("version")
+        kit.require(bool(version), "a version", node)
+
+
+@requirement(
+    "DISTRO-MEMBER-002",
+    MUST,
+    since="2.2.1",
+    source="docs/protocol #member-report",
+    text="A report is answered with success and the node itself, without which its sender learns nothing.",
+)
+async def report_is_answered_with_the_node(kit: Kit) -> None:
+    connection = await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)
+    reply = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
+    kit.note(f"{kit.peer.address} reports itself: {reply.type} {reply.body}")
+    kit.require(reply.type == "MemberReportResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
+    address = (reply.body.get("node") or {}).get("address")
+    kit.require(address == kit.target.address, f"the node {kit.target.address}", reply.body)
+
+
+@requirement(
+    "DISTRO-MEMBER-003",
+    MUST,
+    since="2.2.1",
+    source="docs/protocol #member-report",
+    text="A report without an address is refused, and the connection survives.",
+)
+async def report_without_address_is_refused(kit: Kit) -> None:
+    connection = await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)
+    body = _report_of(kit.peer)
+    del body["node"]["address"]
+    reply = await connection.ask(REPORT_REQUEST, body)
+    kit.note(f"{kit.peer.address} reports itself without an address: {reply.type} {reply.body}")
+    kit.require(not reply.succeeded, "a refusal", f"{reply.type} {reply.body}")
+    again = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
+    kit.require(again.succeeded, "a connection that survives", f"{again.type} {again.body}")
+
+
+@requirement(
+    "DISTRO-MEMBER-004",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #member-report-end, #sync-only-up",
+    text="Who refuses the reports is sent nothing any more, others are, and once it takes them again it catches up.",
+)
+async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
+    await kit.start_node()
+    client, _ = await kit.publisher()
+    await kit.arrange(
+        kit.arrival("CHANGE", client.id, at=kit.other), within_ms=2 * kit.timings.sync_ms, what="a CHANGE at the other"
+    )
+    refusal = await _goes_down(kit, kit.other)
+    seen = len(kit.arrivals(client.id, kit.other))
+    service = kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service}")
+    await kit.eventually(
+        _with(kit, client.id, service, kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}"
+    )
+
+    async def sent() -> Arrival | None:
+        arrivals = kit.arrivals(client.id, kit.other)
+        return arrivals[-1] if len(arrivals) > seen else None
+
+    await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
+    kit.other.forget(refusal)
+    kit.note(f"{kit.other.address} takes reports again")
+    within_ms = _ROUND_MS + kit.timings.retry_ms + kit.timings.verify_ms
+    await kit.eventually(
+        _with(kit, client.id, service, kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}"
+    )
+
+
+@requirement(
+    "DISTRO-MEMBER-005",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #owner-place, #member-alive, #member-report-end",
+    text="The clients of a member that is DOWN get another owner, and are its own again when it is back.",
+)
+async def ownership_follows_the_living(kit: Kit) -> None:
+    await kit.start_node()
+    refusal = await _goes_down(kit, kit.other)
+    client = kit.http_client(kit.other.address)
+    before = len(kit.other.http.requests)
+    reply = await client.register(kit.service())
+    kit.note(f"{client.id}, whose place is {kit.other.address}, registers at the node: {reply}")
+    passed_on = len(kit.other.http.requests) > before
+    kit.require(not passed_on, f"nothing passed on to {kit.other.address}, which is DOWN", reply)
+    kit.require(reply.text in ("ok", ANSWER), f"that the node or {kit.peer.address} serves it", reply)
+    report = await (await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)).ask(
+        REPORT_REQUEST, _report_of(kit.other)
+    )
+    kit.other.forget(refusal)
+    kit.presuppose(report.succeeded, "a report that is taken", report.body)
+    await kit.sleep(500)
+    before = len(kit.other.http.requests)
+    reply = await client.register(kit.service())
+    kit.note(f"{kit.other.address} has reported itself; {client.id} registers at the node: {reply}")
+    kit.require(len(kit.other.http.requests) > before, f"that it is passed on to {kit.other.address}", reply)
+
+
+async def _goes_down(kit: Kit, peer: PlayedPeer) -> AnswerRule:
+    refusal = peer.answer("REPORT", REFUSED)
+    before = len(_reports(peer))
+    kit.note(f"{peer.address} refuses member reports from now on")
+    await kit.arrange(_report(peer, before + 4), within_ms=_DOWN_MS, what=f"four reports at {peer.address}")
+    await kit.sleep(300)
+    return refusal
+
+
+def _reports(peer: PlayedPeer) -> list[Arrival]:
+    return [arrival for arrival in peer.arrivals if arrival.type == REPORT_REQUEST]
+
+
+def _report(peer: PlayedPeer, count: int) -> Look[Arrival]:
+    async def look() -> Arrival | None:
+        reports = _reports(peer)
+        return reports[-1] if len(reports) >= count else None
+
+    return look
+
+
+def _with(kit: Kit, client: str, service: str, peer: PlayedPeer) -> Look[Arrival]:
+    async def look() -> Arrival | None:
+        for arrival in kit.arrivals(client, peer):
+            replica = arrival.call.replica if arrival.call else None
+            if replica is not None and any(each.service == service for each in replica.published):
+                return arrival
+        return None
+
+    return look
+
+
+def _report_of(peer: PlayedPeer) -> Json:
+    return {"headers": {}, "node": dict(peer.as_member()), "module": "cluster"}

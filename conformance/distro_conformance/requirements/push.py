@@ -1,0 +1,162 @@
+"""What subscribers are told, when, and again (docs/protocol #index-push, #connection-stream)."""
+
+from __future__ import annotations
+
+import itertools
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.player import PlayedClient, read_hosts
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import Look
+from distro_protos import Message
+
+_PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 5_000, 1_000
+
+
+@requirement(
+    "DISTRO-PUSH-001",
+    MUST,
+    source="docs/protocol #index-push",
+    text="A subscriber is pushed the whole list when somebody registers, changes and goes.",
+)
+async def changes_are_pushed(kit: Kit) -> None:
+    subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
+    await subscriber.subscribe(service)
+    for ports in ((80,), (81,)):
+        await publisher.register(service, "10.0.0.1", ports[0])
+        await kit.eventually(
+            _list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=f"a push of {service} at {ports}"
+        )
+    await kit.leave(publisher)
+    await kit.eventually(
+        _list(subscriber, service), within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts"
+    )
+
+
+@requirement(
+    "DISTRO-PUSH-002",
+    MUST,
+    source="docs/protocol #index-push, #receive-change",
+    text="What a member says changes lists too, and their subscribers are told.",
+)
+async def synced_changes_are_pushed(kit: Kit) -> None:
+    subscriber, synced, service = await kit.client(), kit.foreign_client(), kit.service()
+    await subscriber.subscribe(service)
+    await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
+    await kit.eventually(
+        _list(subscriber, service, 80), within_ms=kit.timings.push_ms, what=f"a push of {service} at port 80"
+    )
+    await kit.peer.delete(synced)
+    await kit.eventually(
+        _list(subscriber, service), within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts"
+    )
+
+
+@requirement(
+    "DISTRO-PUSH-003",
+    SHOULD,
+    source="docs/protocol #index-push",
+    text="A push that is not acknowledged is repeated.",
+)
+async def unacknowledged_push_is_repeated(kit: Kit) -> None:
+    subscriber, service = await kit.client(), kit.service()
+    await subscriber.subscribe(service)
+    await kit.sleep(kit.timings.push_ms + 500)
+    subscriber.falls_silent()
+    before = len(subscriber.pushed(service))
+    await (await kit.client()).register(service, "10.0.0.1", 80)
+    within_ms = kit.timings.push_ms + _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 500
+    await kit.eventually(_pushes(subscriber, service, before + 2), within_ms=within_ms, what="the same push again")
+
+
+@requirement(
+    "DISTRO-PUSH-004",
+    SHOULD,
+    source="docs/protocol #index-push, #connection-stream",
+    text="A push that is acknowledged is not repeated.",
+)
+async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
+    subscriber, service = await kit.client(), kit.service()
+    await subscriber.subscribe(service)
+    await (await kit.client()).register(service, "10.0.0.1", 80)
+    await kit.arrange(_list(subscriber, service, 80), within_ms=kit.timings.push_ms, what=f"a push of {service}")
+    await kit.sleep(kit.timings.push_ms + 1_500)
+    before = len(subscriber.pushed(service))
+    window_ms = _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 1_000
+    again = _pushes(subscriber, service, before + 1)
+    await kit.never(again, for_ms=window_ms, what=f"{service} was acknowledged and has not changed since")
+
+
+@requirement(
+    "DISTRO-PUSH-005",
+    MUST,
+    source="docs/protocol #naming-requests",
+    text="Who has unsubscribed is pushed nothing more.",
+)
+async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
+    former, subscriber, service = await kit.client(), await kit.client(), kit.service()
+    await former.subscribe(service)
+    await subscriber.subscribe(service)
+    await kit.sleep(kit.timings.push_ms + 500)
+    await former.subscribe(service, wanted=False)
+    kit.note(f"{former.id} unsubscribes from {service}")
+    before = len(former.pushed(service))
+    await (await kit.client()).register(service, "10.0.0.1", 80)
+    await kit.arrange(
+        _list(subscriber, service, 80), within_ms=kit.timings.push_ms, what="a push to the other subscriber"
+    )
+    await kit.never(_pushes(former, service, before + 1), for_ms=500, what=f"{former.id} has unsubscribed")
+
+
+@requirement(
+    "DISTRO-PUSH-006",
+    MUST,
+    source="docs/protocol #index-push, known-bugs.md B44",
+    text="Later pushes carry later times, a request id each, and the last one shows what a query shows.",
+)
+async def pushes_are_in_order(kit: Kit) -> None:
+    subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
+    await subscriber.subscribe(service)
+    for port in (80, 81, 82):
+        await publisher.register(service, "10.0.0.1", port)
+        await kit.arrange(
+            _list(subscriber, service, port), within_ms=kit.timings.push_ms, what=f"a push of {service} at {port}"
+        )
+    pushes = subscriber.pushed(service)
+    times = [push.body["serviceInfo"].get("lastRefTime") for push in pushes]
+    kit.require(all(a < b for a, b in itertools.pairwise(times)), "strictly later times", times)
+    ids = [push.body.get("requestId") for push in pushes]
+    kit.require(all(ids) and len(set(ids)) == len(ids), "a request id for each", ids)
+    hosts = await subscriber.query(service)
+    kit.require(read_hosts(pushes[-1]) == hosts, f"the last push, {read_hosts(pushes[-1])}, in a query", hosts)
+
+
+@requirement(
+    "DISTRO-PUSH-007",
+    MUST,
+    source="docs/protocol #naming-requests",
+    text="The answer to a subscription shows the list as it is.",
+)
+async def subscription_is_answered_with_the_list(kit: Kit) -> None:
+    _, service = await kit.publisher()
+    subscriber = await kit.client()
+    hosts = await subscriber.subscribe(service)
+    kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80", hosts)
+
+
+def _list(client: PlayedClient, service: str, *ports: int) -> Look[Message]:
+    """Looks until the last push of the service shows these ports."""
+
+    async def look() -> Message | None:
+        pushes = client.pushed(service)
+        return pushes[-1] if pushes and sorted(h.port for h in read_hosts(pushes[-1])) == sorted(ports) else None
+
+    return look
+
+
+def _pushes(client: PlayedClient, service: str, count: int) -> Look[Message]:
+    async def look() -> Message | None:
+        pushes = client.pushed(service)
+        return pushes[-1] if len(pushes) >= count else None
+
+    return look

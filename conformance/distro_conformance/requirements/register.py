@@ -1,0 +1,159 @@
+"""What a client publishes, as the node takes it (docs/protocol #client-change, #naming-requests, #client-unknown)."""
+
+from __future__ import annotations
+
+import json
+
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.player import instance_request, service_request
+from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.wire.messages import content_of
+
+
+@requirement(
+    "DISTRO-REGISTER-001",
+    MUST,
+    source="docs/protocol #client-change",
+    text="A second registration of a service by the same client replaces the first.",
+)
+async def registration_replaces(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    await client.register(service, "10.0.0.2", 81)
+    kit.note(f"it registers {service} at 10.0.0.2:81")
+    copy = await kit.peer.query(client.id)
+    found = [f"{each.ip}:{each.port}" for each in copy.published] if copy else None
+    kit.require(found == ["10.0.0.2:81"], f"{service} at 10.0.0.2:81 alone", found)
+
+
+@requirement(
+    "DISTRO-REGISTER-002",
+    MUST,
+    source="docs/protocol #client-change, #client-deregister-sdk",
+    text="A deregistration removes what the client publishes under the service, whatever address and cluster it names.",
+)
+async def deregistration_matches_the_service_alone(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    body = instance_request("deregisterInstance", service, "10.9.9.9", 99, {})
+    body["instance"]["clusterName"] = ""
+    reply = await client.ask("InstanceRequest", body)
+    kit.note(f"it deregisters {service} at 10.9.9.9:99 in no cluster: {reply.body}")
+    copy = await kit.peer.query(client.id)
+    kit.require(reply.succeeded and services(copy) == [], f"nothing published by {client.id}", copy)
+
+
+@requirement(
+    "DISTRO-REGISTER-003",
+    MUST,
+    source="docs/protocol #client-change",
+    text="A deregistration of what is not published succeeds and leaves the rest.",
+)
+async def idle_deregistration_succeeds(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    other = kit.service()
+    reply = await client.ask("InstanceRequest", instance_request("deregisterInstance", other, "10.0.0.1", 80, {}))
+    kit.note(f"it deregisters {other}, which it never registered: {reply.body}")
+    copy = await kit.peer.query(client.id)
+    kit.require(reply.succeeded and services(copy) == [service], f"success, and {service} still there", copy)
+
+
+@requirement(
+    "DISTRO-REGISTER-004",
+    MUST,
+    source="docs/protocol #distro-content, #defect-d9",
+    text="What a client says of its instance reaches the members, the weight as a fraction.",
+)
+async def instance_travels_whole(kit: Kit) -> None:
+    client, service = await kit.client(), kit.service()
+    body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a"})
+    body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
+    reply = await client.ask("InstanceRequest", body)
+    kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
+    change = await kit.arrange(
+        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
+    )
+    infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
+    info, extended = infos[0], infos[0].get("extendDatum") or {}
+    kit.require(info.get("cluster") == "blue" and info.get("healthy") is False, "cluster blue, unhealthy", info)
+    kit.require(extended.get("zone") == "a", "its metadata", extended)
+    kit.require(json.dumps(extended.get("publishInstanceWeight")) == "2.0", "the weight 2.0, a fraction", extended)
+    kit.require(extended.get("publishInstanceEnable") is False, "that it is not enabled", extended)
+
+
+@requirement(
+    "DISTRO-REGISTER-005",
+    MUST,
+    source="docs/protocol #client-unknown, known-bugs.md B12",
+    text="A registration on a connection that has no naming client is refused: a success would mean that it is held.",
+)
+async def registration_without_a_client_is_refused(kit: Kit) -> None:
+    connection = await kit.connection({"source": "sdk", "module": "config"})
+    service = kit.service()
+    reply = await connection.ask("InstanceRequest", instance_request("registerInstance", service, "10.0.0.1", 80, {}))
+    kit.note(f"it registers {service}: {reply.type} {reply.body}")
+    hosts = await (await kit.client()).query(service)
+    kit.require(
+        not reply.succeeded,
+        "a refusal",
+        f"{reply.body}; {service} is shown at {hosts}",
+        observed={"acknowledged": reply.succeeded, "shown": len(hosts)},
+    )
+
+
+@requirement(
+    "DISTRO-REGISTER-006",
+    MUST,
+    source="docs/protocol #naming-names",
+    text="A service without a name is refused, and the connection survives.",
+)
+async def blank_service_is_refused(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    reply = await client.ask("InstanceRequest", instance_request("registerInstance", "", "10.0.0.1", 80, {}))
+    kit.note(f"it registers a service without a name: {reply.type} {reply.body}")
+    kit.require(not reply.succeeded, "a refusal", f"{reply.type} {reply.body}")
+    copy = await kit.peer.query(client.id)
+    kit.require(services(copy) == [service], f"{client.id} to publish {service} and nothing else", copy)
+
+
+@requirement(
+    "DISTRO-REGISTER-007",
+    MUST,
+    since="2.1.2",
+    source="docs/protocol #client-change, #revision-connection",
+    text="Every registration and deregistration raises the client's revision, also where nothing differs.",
+)
+async def every_request_counts(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    revisions = [await _revision(kit, client.id)]
+    await client.register(service, "10.0.0.1", 80)
+    revisions.append(await _revision(kit, client.id))
+    for _ in range(2):
+        await client.deregister(service, "10.0.0.1", 80)
+        revisions.append(await _revision(kit, client.id))
+    kit.require(revisions == [1, 2, 3, 4], "1 to 4 after two registrations and two deregistrations", revisions)
+
+
+@requirement(
+    "DISTRO-REGISTER-008",
+    MUST,
+    source="docs/protocol #naming-names",
+    text="A service is known by namespace, group and name: others of that name stay apart.",
+)
+async def services_of_one_name_stay_apart(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    for more in ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}):
+        body = {**instance_request("registerInstance", service, "10.0.0.9", 90, {}), **more}
+        reply = await client.ask("InstanceRequest", body)
+        kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
+    kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90")
+    copy = await kit.peer.query(client.id)
+    kit.require(len(copy.published if copy else ()) == 3, "three services", copy)
+    hosts = await client.query(service)
+    kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80 alone", hosts)
+    query = {**service_request(service), "namespace": "nowhere", "cluster": "", "healthyOnly": False, "udpPort": 0}
+    reply = await client.ask("ServiceQueryRequest", query)
+    kit.require(not (reply.body.get("serviceInfo") or {}).get("hosts"), "nothing in a third namespace", reply.body)
+
+
+async def _revision(kit: Kit, client: str) -> int | None:
+    copy = await kit.peer.query(client)
+    return copy.revision if copy else None

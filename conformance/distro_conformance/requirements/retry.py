@@ -1,0 +1,175 @@
+"""A sync that was not acknowledged is sent again, until it is, or its receiver is no member (docs/protocol #sync-retry,
+#sync-result)."""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.peer import FAILURE, NEVER, SUCCESS, Arrival, Reply
+from distro_conformance.requirements.requirement import MUST, requirement
+
+_ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not now", "success": False})
+_STRANGE = Reply("NobodyKnowsThisResponse", {"resultCode": 200, "errorCode": 0, "success": True})
+_SPARE_MS = 500
+
+
+@requirement(
+    "DISTRO-RETRY-001",
+    MUST,
+    source="docs/protocol #sync-retry, #sync-result",
+    text="A CHANGE that is answered with failure is sent again after the retry delay, until it succeeds.",
+)
+async def failed_change_is_repeated(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    kit.answer("CHANGE", FAILURE, client=client.id)
+    first = await _first(kit, "CHANGE", client.id)
+    second = await _again(kit, "CHANGE", client.id, first, kit.timings.retry_ms)
+    waited_ms = second.at_ms - first.at_ms
+    early_ms = kit.timings.retry_ms - 2 * _SPARE_MS
+    kit.require(waited_ms >= early_ms, f"at least {early_ms} ms between the two", f"{waited_ms} ms")
+    kit.answer("CHANGE", SUCCESS, client=client.id)
+    third = await _again(kit, "CHANGE", client.id, second, kit.timings.retry_ms)
+    more = kit.arrival("CHANGE", client.id, after=third)
+    await kit.never(more, for_ms=kit.timings.retry_ms + _SPARE_MS, what=f"{client.id} was acknowledged")
+
+
+@requirement(
+    "DISTRO-RETRY-002",
+    MUST,
+    source="docs/protocol #sync-retry, #sync-result",
+    text="A CHANGE that is answered with an ErrorResponse is sent again.",
+)
+async def change_after_an_error_is_repeated(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    kit.answer("CHANGE", _ERROR, client=client.id)
+    await _again(kit, "CHANGE", client.id, await _first(kit, "CHANGE", client.id), kit.timings.retry_ms)
+
+
+@requirement(
+    "DISTRO-RETRY-003",
+    MUST,
+    source="docs/protocol #sync-retry, #sync-result",
+    text="A CHANGE that is not answered in time is sent again.",
+)
+async def unanswered_change_is_repeated(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    kit.answer("CHANGE", NEVER, client=client.id)
+    first = await _first(kit, "CHANGE", client.id)
+    await _again(kit, "CHANGE", client.id, first, kit.timings.call_ms + kit.timings.retry_ms)
+
+
+@requirement(
+    "DISTRO-RETRY-004",
+    MUST,
+    source="docs/protocol #sync-unreadable, known-bugs.md B42",
+    text="A CHANGE whose answer is of a type that the sender does not know is sent again.",
+)
+async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    kit.answer("CHANGE", _STRANGE, client=client.id)
+    first = await _first(kit, "CHANGE", client.id)
+
+    async def otherwise() -> dict[str, object]:
+        return {"changes": sum(each.is_about("CHANGE", client.id) for each in kit.arrivals(client.id))}
+
+    await kit.eventually(
+        kit.arrival("CHANGE", client.id, after=first),
+        within_ms=kit.timings.call_ms + kit.timings.retry_ms,
+        what=f"the CHANGE of {client.id} again",
+        otherwise=otherwise,
+    )
+
+
+@requirement(
+    "DISTRO-RETRY-005",
+    MUST,
+    source="docs/protocol #sync-retry",
+    text="A DELETE that fails is sent again, as a DELETE.",
+)
+async def failed_delete_is_repeated(kit: Kit) -> None:
+    client, _, _ = await kit.replicated()
+    kit.answer("DELETE", FAILURE, client=client.id)
+    await kit.leave(client)
+    first = await _first(kit, "DELETE", client.id)
+    await _again(kit, "DELETE", client.id, first, kit.timings.retry_ms)
+
+
+@requirement(
+    "DISTRO-RETRY-006",
+    MUST,
+    source="docs/protocol #sync-retry, #sync-null-data, known-bugs.md B24",
+    text="The end of a client reaches a member although an earlier CHANGE to it failed meanwhile.",
+)
+async def delete_survives_a_failing_change(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    kit.answer("CHANGE", NEVER, client=client.id)
+    change = await _first(kit, "CHANGE", client.id)
+    await kit.sleep(max(0, change.at_ms + kit.timings.call_ms - 500 - kit.target.clock.now_ms()))
+    await kit.leave(client)
+    kit.answer("CHANGE", SUCCESS, client=client.id)
+
+    async def otherwise() -> dict[str, object]:
+        arrivals = kit.arrivals(client.id)
+        return {
+            "here": [each.call.operation for each in arrivals if each.call and each.call.operation != "VERIFY"],
+            "other": any(each.is_about("DELETE", client.id) for each in kit.arrivals(client.id, kit.other)),
+        }
+
+    await kit.eventually(
+        kit.arrival("DELETE", client.id),
+        within_ms=2 * kit.timings.retry_ms + kit.timings.sync_ms,
+        what=f"a DELETE of {client.id}",
+        otherwise=otherwise,
+    )
+
+
+@requirement(
+    "DISTRO-RETRY-007",
+    MUST,
+    source="docs/protocol #sync-retry, #sync-workers",
+    text="A member that does not answer delays nothing that is sent to another one.",
+)
+async def silence_delays_nobody_else(kit: Kit) -> None:
+    client, _ = await kit.publisher()
+    kit.answer("CHANGE", NEVER, client=client.id)
+    await _first(kit, "CHANGE", client.id)
+    service = kit.service()
+    await client.register(service, "10.0.0.1", 80)
+
+    async def told() -> Arrival | None:
+        for arrival in kit.arrivals(client.id, kit.other):
+            if arrival.call and service in (services(arrival.call.replica) or ()):
+                return arrival
+        return None
+
+    await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.other.address}")
+
+
+@requirement(
+    "DISTRO-RETRY-008",
+    MUST,
+    source="docs/protocol #sync-execute, #sync-retry",
+    text="What is sent again is the client as it is by then.",
+)
+async def repetition_is_current(kit: Kit) -> None:
+    client, service = await kit.publisher()
+    kit.answer("CHANGE", FAILURE, client=client.id)
+    first = await _first(kit, "CHANGE", client.id)
+    other = kit.service()
+    await client.register(other, "10.0.0.1", 80)
+    second = await _again(kit, "CHANGE", client.id, first, kit.timings.retry_ms)
+    replica = second.call.replica if second.call else None
+    kit.require(services(replica) == sorted((service, other)), f"{service} and {other}", second)
+
+
+async def _first(kit: Kit, operation: str, client: str) -> Arrival:
+    return await kit.arrange(
+        kit.arrival(operation, client), within_ms=kit.timings.sync_ms, what=f"a {operation} of {client}"
+    )
+
+
+async def _again(kit: Kit, operation: str, client: str, before: Arrival, within_ms: int) -> Arrival:
+    return await kit.eventually(
+        kit.arrival(operation, client, after=before),
+        within_ms=within_ms + _SPARE_MS,
+        what=f"the {operation} of {client} again",
+    )

@@ -1,0 +1,163 @@
+"""How a connection begins: the check, the set-up, what makes a naming client of it (docs/protocol
+#connection-handshake, #connection-stream, #client-connect)."""
+
+from __future__ import annotations
+
+import re
+
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.player import DETECTION, instance_request
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import Look
+from distro_conformance.wire.connection import SDK_LABELS
+from distro_protos import Json, Message
+
+EMPTY: Json = {"headers": {}, "module": "internal"}
+ACK = "SetupAckRequest"
+
+
+@requirement(
+    "DISTRO-SETUP-001",
+    MUST,
+    source="docs/protocol #wire-checks, #connection-id",
+    text="A server check is answered on a transport without set-up, with an id of time, address and port.",
+)
+async def server_check_needs_no_set_up(kit: Kit) -> None:
+    ids = []
+    for _ in range(2):
+        reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
+        ids.append(str(reply.body.get("connectionId")))
+        kit.note(f"a transport without set-up asks ServerCheckRequest: {reply.type} {reply.body}")
+        kit.require(reply.type == "ServerCheckResponse" and reply.succeeded, "a ServerCheckResponse", reply.type)
+    kit.require(all(re.fullmatch(r"\d{13}_[0-9a-f.:]+_\d+", each) for each in ids), "ids of three parts", ids)
+    kit.require(ids[0] != ids[1], "another id for another transport", ids)
+
+
+@requirement(
+    "DISTRO-SETUP-002",
+    MUST,
+    source="docs/protocol #wire-checks, #wire-errors",
+    text="A request on a transport without set-up is answered with ErrorResponse 301.",
+)
+async def request_without_set_up_is_refused(kit: Kit) -> None:
+    for type_name in ("HealthCheckRequest", "InstanceRequest"):
+        body = EMPTY if type_name == "HealthCheckRequest" else _registration(kit.service())
+        reply = await kit.bare_connection().ask(type_name, body)
+        kit.note(f"a transport without set-up asks {type_name}: {reply.type} {reply.body}")
+        is_refused = reply.type == "ErrorResponse" and reply.body.get("errorCode") == 301
+        kit.require(is_refused, f"ErrorResponse 301 for {type_name}", f"{reply.type} {reply.body}")
+
+
+@requirement(
+    "DISTRO-SETUP-003",
+    MUST,
+    source="docs/protocol #connection-internal",
+    text="A health check on a connection that is set up succeeds.",
+)
+async def health_check_succeeds(kit: Kit) -> None:
+    reply = await (await kit.client()).ask("HealthCheckRequest", EMPTY)
+    kit.require(reply.type == "HealthCheckResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
+
+
+@requirement(
+    "DISTRO-SETUP-004",
+    MUST,
+    source="docs/protocol #client-connect, #connection-handshake",
+    text="A connection that is not labelled `module=naming` gets no naming client, and no member hears of it.",
+)
+async def only_naming_connections_are_clients(kit: Kit) -> None:
+    stranger = await kit.connection({"source": "sdk", "module": "config"})
+    client = await kit.client()
+    await kit.arrange(
+        kit.arrival("VERIFY", client.id), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
+    )
+    kit.require(not kit.arrivals(stranger.id), f"nothing about {stranger.id}", kit.arrivals(stranger.id))
+    copy = await kit.peer.query(stranger.id)
+    kit.require(copy is None, f"no client {stranger.id}", copy)
+
+
+@requirement(
+    "DISTRO-SETUP-005",
+    SHOULD,
+    since="2.1.1",
+    source="docs/protocol #verify-pure-subscriber, #client-connect",
+    text="A naming connection that publishes nothing is a client too: it is verified, with revision 0.",
+)
+async def silent_client_is_verified(kit: Kit) -> None:
+    client = await kit.client()
+    verify = await kit.eventually(
+        kit.arrival("VERIFY", client.id), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
+    )
+    revision = verify.call.revision if verify.call else None
+    kit.require(revision == 0, f"revision 0 in the VERIFY of {client.id}", verify)
+
+
+@requirement(
+    "DISTRO-SETUP-006",
+    MUST,
+    since="2.3.0",
+    source="docs/protocol #connection-handshake",
+    text="A server that says it negotiates abilities pushes its own to a client that sent a table of them.",
+)
+async def abilities_are_pushed(kit: Kit) -> None:
+    reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
+    kit.presuppose(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
+    pushes: list[Message] = []
+    await kit.connection(SDK_LABELS, on_push=pushes.append)
+    await kit.eventually(_pushed(pushes, ACK), within_ms=5_000, what=f"a {ACK}")
+    table = pushes[0].body.get("abilityTable")
+    kit.require(isinstance(table, dict), "a table of abilities in it", pushes[0].body)
+
+
+@requirement(
+    "DISTRO-SETUP-007",
+    MUST,
+    source="docs/protocol #connection-stream",
+    text="What cannot be read on the stream, and an answer that nobody waits for, change nothing.",
+)
+async def strange_stream_messages_are_ignored(kit: Kit) -> None:
+    connection = await kit.connection(SDK_LABELS)
+    service = kit.service()
+    reply = await connection.ask("InstanceRequest", _registration(service))
+    kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
+    answer = {"resultCode": 200, "errorCode": 0, "requestId": "never-asked", "success": True}
+    for type_name, body in ((DETECTION.replace("Request", "Response"), answer), ("NobodyKnowsThis", EMPTY)):
+        await connection.push(type_name, body)
+        kit.note(f"it sends {type_name} on its stream")
+    await connection.push_raw("ConnectionSetupRequest", b"{")
+    kit.note("it sends half a set-up on its stream")
+    await kit.sleep(500)
+    health = await connection.ask("HealthCheckRequest", EMPTY)
+    kit.require(health.succeeded, "a connection that lives", f"{health.type} {health.body}")
+    copy = await kit.holds(connection.id, service)()
+    kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
+
+
+@requirement(
+    "DISTRO-SETUP-008",
+    MUST,
+    source="docs/protocol #connection-stream",
+    text="A second set-up on one transport changes nothing.",
+)
+async def second_set_up_does_nothing(kit: Kit) -> None:
+    connection = await kit.connection(SDK_LABELS)
+    service = kit.service()
+    await connection.ask("InstanceRequest", _registration(service))
+    await connection.push("ConnectionSetupRequest", {**EMPTY, "clientVersion": "v", "tenant": "", "labels": SDK_LABELS})
+    kit.note("it sends a second set-up")
+    await kit.sleep(500)
+    copy = await kit.holds(connection.id, service)()
+    kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
+    health = await connection.ask("HealthCheckRequest", EMPTY)
+    kit.require(health.succeeded, "a connection that lives", f"{health.type} {health.body}")
+
+
+def _pushed(pushes: list[Message], type_name: str) -> Look[Message]:
+    async def look() -> Message | None:
+        return next((push for push in pushes if push.type == type_name), None)
+
+    return look
+
+
+def _registration(service: str) -> Json:
+    return instance_request("registerInstance", service, "10.0.0.1", 80, {})

@@ -1,0 +1,56 @@
+"""What a member is given that asks for everything (docs/protocol #distro-snapshot, #load-snapshot, #distro-query)."""
+
+from __future__ import annotations
+
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.wire.messages import RESOURCE_TYPE, distro_request
+
+
+@requirement(
+    "DISTRO-SNAPSHOT-001",
+    MUST,
+    source="docs/protocol #distro-snapshot, #load-snapshot",
+    text="A SNAPSHOT holds every client, own and synced, with what it publishes.",
+)
+async def snapshot_holds_everybody(kit: Kit) -> None:
+    own, own_service = await kit.publisher()
+    copy, copy_service = await kit.synced(5)
+    held = {replica.client: services(replica) for replica in await kit.peer.snapshot()}
+    kit.note(f"the snapshot has {held.get(own.id)} for {own.id} and {held.get(copy)} for {copy}")
+    kit.require(held.get(own.id) == [own_service], f"{own.id} with {own_service}", held.get(own.id))
+    kit.require(held.get(copy) == [copy_service], f"{copy} with {copy_service}", held.get(copy))
+
+
+@requirement(
+    "DISTRO-SNAPSHOT-002",
+    MUST,
+    since="2.1.2",
+    source="docs/protocol #distro-snapshot, #distro-content",
+    text="A SNAPSHOT and a QUERY show the revision of each client.",
+)
+async def snapshot_shows_revisions(kit: Kit) -> None:
+    own, _ = await kit.publisher()
+    await own.register(kit.service(), "10.0.0.1", 80)
+    copy, _ = await kit.synced(5)
+    held = {replica.client: replica.revision for replica in await kit.peer.snapshot()}
+    asked = {client: found.revision for client in (own.id, copy) if (found := await kit.peer.query(client))}
+    for name, revisions in (("SNAPSHOT", held), ("QUERY", asked)):
+        shown = (revisions.get(own.id), revisions.get(copy))
+        kit.require(shown == (2, 5), f"the revisions 2 and 5 in a {name}", shown)
+
+
+@requirement(
+    "DISTRO-SNAPSHOT-003",
+    MUST,
+    source="docs/protocol #distro-snapshot, #distro-query",
+    text="A QUERY of an unknown client succeeds without data, and a SNAPSHOT is keyed as one.",
+)
+async def answers_are_keyed(kit: Kit) -> None:
+    client = kit.foreign_client()
+    reply = await kit.peer.say(distro_request("QUERY", client, target=kit.target.address))
+    kit.require(reply.succeeded and "distroData" not in reply.body, "success without data", reply.body)
+    reply = await kit.peer.say(distro_request("SNAPSHOT"))
+    key = (reply.body.get("distroData") or {}).get("distroKey") or {}
+    found = (key.get("resourceKey"), key.get("resourceType"))
+    kit.require(found == ("SNAPSHOT", RESOURCE_TYPE), f"the key SNAPSHOT of {RESOURCE_TYPE}", key)

@@ -1,0 +1,103 @@
+"""What a mutant is: a switch of the profile, a changed method, or both.
+
+A method is changed in its class while a node with the mutant lives, so a process can hold nodes of one mutant at a
+time, beside others that would show it too. That is enough for what mutants are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+from distro_impl.profiles import Profile
+
+
+class UnknownMutantError(ValueError):
+    """No mutant of that id; the message lists the known ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`made` is given what `owner.name` was and gives what it shall be."""
+
+    owner: Any
+    name: str
+    made: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of behaviour. `text` says what the node does wrong, `switches` are fields of the profile."""
+
+    id: str
+    text: str
+    switches: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+
+    def apply(self, profile: Profile) -> Profile:
+        return replace(profile, **self.switches)
+
+
+_on: dict[str, int] = {}
+"""How many nodes of each mutant live."""
+_undo: list[Callable[[], None]] = []
+
+
+def switched_on(mutant: Mutant) -> None:
+    """For one more node. Raises ValueError where another mutant with changes is on."""
+    if not mutant.changes:
+        return
+    if others := set(_on) - {mutant.id}:
+        raise ValueError(f"{mutant.id} cannot be switched on in a process where {', '.join(others)} is")
+    _on[mutant.id] = _on.get(mutant.id, 0) + 1
+    if _on[mutant.id] > 1:
+        return
+    for change in mutant.changes:
+        old = vars(change.owner)[change.name]
+        setattr(change.owner, change.name, change.made(old))
+        _undo.append(lambda change=change, old=old: setattr(change.owner, change.name, old))  # type: ignore[misc]
+
+
+def switched_off(mutant: Mutant) -> None:
+    """One of its nodes has ended."""
+    if mutant.id not in _on:
+        return
+    _on[mutant.id] -= 1
+    if not _on[mutant.id]:
+        del _on[mutant.id]
+        while _undo:
+            _undo.pop()()
+
+
+def with_mutant_of(mutants: Mapping[str, Mutant], profile: Profile, mutant_id: str) -> Profile:
+    """The profile with that mutant switched on. Raises UnknownMutantError."""
+    try:
+        mutant = mutants[mutant_id]
+    except KeyError:
+        alike = ", ".join(get_close_matches(mutant_id, mutants, 3, 0)) or "none"
+        message = f"the node knows no mutant {mutant_id!r}; of {len(mutants)}, most like it are {alike}"
+        raise UnknownMutantError(f"{message} (distrocheck list mutants)") from None
+    return replace(mutant.apply(profile), mutant=mutant_id)
+
+
+def instead(owner: Any, name: str, method: Any) -> Change:
+    """The method, whatever it was."""
+    return Change(owner, name, lambda _: method)
+
+
+def as_if(owner: Any, name: str, **switches: Any) -> Change:
+    """The method as it is under another profile; its object keeps that in `_profile`."""
+
+    def made(old: Any) -> Any:
+        def method(self: Any, *arguments: Any, **named: Any) -> Any:
+            kept, self._profile = self._profile, replace(self._profile, **switches)
+            try:
+                return old(self, *arguments, **named)
+            finally:
+                self._profile = kept
+
+        return method
+
+    return Change(owner, name, made)

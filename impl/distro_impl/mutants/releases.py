@@ -1,0 +1,67 @@
+"""Bugs that releases have: each turns a switch of the profile the way a release had it."""
+
+from __future__ import annotations
+
+from distro_impl.mutants.mutant import Mutant
+from distro_impl.profiles.profile import MissingClient, RevisionTakenOver
+
+MUTANTS = (
+    Mutant(
+        "B02",
+        "A verify only tests whether the client exists; a copy with other content is confirmed and kept.",
+        {"verify_tests_revision": False},
+    ),
+    Mutant("B02-sender", "A verify always carries revision 0.", {"revision_sent": False}),
+    Mutant(
+        "B03",
+        "Nobody looks for silent connections: a client whose machine lost power stays, and is verified, for ever.",
+        {"detection_timeout_ms": None},
+    ),
+    Mutant("B06", "What the checker of beats changes leaves the revision.", {"revision_follows_beats": False}),
+    Mutant(
+        "B10",
+        "A copy takes over the revision only where it is created.",
+        {"revision_taken_over": RevisionTakenOver.ON_CREATION},
+    ),
+    Mutant(
+        "B12",
+        "A registration on a connection without a client is acknowledged and dropped.",
+        {"missing_client": MissingClient.IGNORED},
+    ),
+    Mutant("B16", "An exception while applying is answered with resultCode 200.", {"exception_visible": False}),
+    Mutant("B16-unhandled", "What nobody handles is answered with resultCode 200.", {"unhandled_visible": False}),
+    Mutant("B17", "A CHANGE renews no lease.", {"sync_renews_lease": False}),
+    Mutant(
+        "B18",
+        "A batch leaves the revision of its client as it is, so that a copy without it passes every verify.",
+        {"batch_bumps_revision": False},
+    ),
+    Mutant(
+        "B19", "A batch that comes where a single instance was cannot be applied.", {"batch_replaces_single": False}
+    ),
+    Mutant(
+        "B24",
+        "The retry of a CHANGE replaces a DELETE that waits, and then finds no client to send.",
+        {"pending_delete_survives_retry": False, "missing_client_is_deleted": False},
+    ),
+    Mutant("B31", "A copy that nobody verifies lives for 30 s only.", {"client_expired_ms": 30_000}),
+    Mutant("B33", "A node that has not loaded gives a snapshot.", {"snapshot_needs_load": False}),
+    Mutant(
+        "D4", "A change of nothing but the cluster of an instance is not applied.", {"equality_sees_cluster": False}
+    ),
+    Mutant("revision-zero-wildcard", "A verify of revision 0 passes against any copy.", {"zero_is_a_revision": False}),
+    Mutant("m-distro-on-sdk-port", "Members' requests are taken on the port for SDKs.", {"distro_on_sdk_port": True}),
+    Mutant("m-sends-to-everybody", "Members that are not UP are sent to.", {"sends_only_to_up_members": False}),
+    Mutant("m-verify-late", "A verify round comes every 20 s.", {"verify_interval_ms": 20_000}),
+    Mutant("m-sync-late", "A change leaves 4 s after it happened.", {"sync_delay_ms": 4_000}),
+    Mutant("m-retry-late", "A failed sync waits for 30 s.", {"sync_retry_delay_ms": 30_000}),
+    Mutant("m-retry-early", "A failed sync is repeated after 300 ms.", {"sync_retry_delay_ms": 300}),
+    Mutant("m-ip-port-copies-stay", "A copy of an ip:port client has no lease.", {"ip_port_lease": False}),
+    Mutant(
+        "m-no-push-retry",
+        "A push that is not acknowledged is repeated a minute later.",
+        {"push_retry_delay_ms": 60_000},
+    ),
+    Mutant("m-push-late", "Subscribers are told after 5 s.", {"push_delay_ms": 5_000}),
+    Mutant("m-asked-early", "A connection is asked for a sign of life after 5 s.", {"connection_idle_ms": 5_000}),
+)

@@ -1,0 +1,126 @@
+"""Anti-entropy on the owner's side: who is verified at whom, and what a failure brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distro_impl.distro import transport_agent
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
+from distro_impl.distro.verify_task import VerifyFailed, VerifyTask
+from distro_impl.mutants.mutant import Change, Mutant, instead
+from distro_impl.naming.ip_port_client import is_ip_port
+from distro_impl.remote.payloads import DataOperation
+
+
+def _to_one(old: Any) -> Any:
+    """In turn, not by chance: a run can be repeated."""
+
+    def run(self: Any) -> None:
+        members, self._turn = self._members, getattr(self, "_turn", -1) + 1
+        everybody = members.other_addresses()
+        chosen = everybody[self._turn % len(everybody) :][:1] if everybody else ()
+        self._members = _Some(chosen)
+        try:
+            old(self)
+        finally:
+            self._members = members
+
+    return run
+
+
+class _Some:
+    def __init__(self, addresses: tuple[str, ...]) -> None:
+        self._addresses = addresses
+
+    def other_addresses(self) -> tuple[str, ...]:
+        return self._addresses
+
+
+def _to_all(self: Any, event: VerifyFailed) -> None:
+    for peer in self._members.other_addresses():
+        self._delayed.add(DistroKey(event.client_id, peer), DataOperation.CHANGE, 0)
+
+
+def _connected_only(old: Any) -> Any:
+    return lambda self: [each for each in old(self) if not is_ip_port(each)]
+
+
+def _publishers_only(old: Any) -> Any:
+    return lambda self: [each for each in old(self) if self._clients.get(each).publishers]
+
+
+def _who_was_there(old: Any) -> Any:
+    """A client that has gone goes on being verified."""
+
+    def owned(self: Any) -> list[str]:
+        seen = self.__dict__.setdefault("_seen", {})
+        seen.update(dict.fromkeys(old(self)))
+        return list(seen)
+
+    return owned
+
+
+def _as_last_known(old: Any) -> Any:
+    def revision_of(self: Any, client_id: str) -> Any:
+        found = old(self, client_id)
+        known = self.__dict__.setdefault("_known", {})
+        if found is not None:
+            known[client_id] = found
+        return known.get(client_id)
+
+    return revision_of
+
+
+def _nameless(old: Any) -> Any:
+    def body(operation: DataOperation, client_id: str, data: Any, target: str | None = None) -> Any:
+        if operation is DataOperation.VERIFY:
+            data = {"revision": data["revision"]}
+        return old(operation, client_id, data, target)
+
+    return body
+
+
+def _copies_too(_: Any) -> Any:
+    return lambda self: [client.id for client in self._clients]
+
+
+MUTANTS = (
+    Mutant(
+        "m-verify-to-one", "Each round verifies with one member only.", changes=(Change(VerifyTask, "run", _to_one),)
+    ),
+    Mutant(
+        "m-add-after-fail-to-all",
+        "A failed verify brings the client to every member.",
+        changes=(instead(DistroProtocol, "_on_verify_failed", _to_all),),
+    ),
+    Mutant(
+        "m-failed-verify-is-ignored",
+        "A failed verify brings nothing.",
+        changes=(instead(DistroProtocol, "_on_verify_failed", lambda *_: None),),
+    ),
+    Mutant("no-anti-entropy", "Nothing is ever verified.", changes=(instead(VerifyTask, "run", lambda _: None),)),
+    Mutant(
+        "m-ip-port-clients-are-not-verified",
+        "Clients of the HTTP API are not verified.",
+        changes=(Change(DistroClientDataProcessor, "owned_clients", _connected_only),),
+    ),
+    Mutant(
+        "m-subscribers-are-not-verified",
+        "Who publishes nothing is not verified.",
+        changes=(Change(DistroClientDataProcessor, "owned_clients", _publishers_only),),
+    ),
+    Mutant(
+        "m-the-dead-are-verified",
+        "A client that has gone is verified as it was.",
+        changes=(
+            Change(DistroClientDataProcessor, "owned_clients", _who_was_there),
+            Change(DistroClientDataProcessor, "revision_of", _as_last_known),
+        ),
+    ),
+    Mutant(
+        "m-verify-names-nobody",
+        "The content of a verify lacks the client.",
+        changes=(Change(transport_agent, "distro_body", _nameless),),
+    ),
+)
