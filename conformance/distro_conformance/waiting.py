@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar
@@ -19,14 +20,19 @@ Look = Callable[[], Awaitable[T | None]]
 SLACK_MS = 2000
 """What a busy machine may add to any bound in real time; events at regular server load come 50 to 150 ms late."""
 
+LAG_FACTOR, LAG_COUNTS_MS, MAX_SLACK_MS = 20, 30_000, 30_000
+"""A node that is slow to answer is as slow in everything else, and does more than one thing for what is waited for."""
+
 STEP_MS = 50
 
 
 class Clock(Protocol):
     """Protocol time. On a real server it passes by itself, on an embedded node when somebody lets it pass."""
 
-    slack_ms: int
-    """Added to every bound: what a busy machine may cost. 0 where time is virtual."""
+    @property
+    def slack_ms(self) -> int:
+        """Added to every bound: what a busy machine may cost. 0 where time is virtual."""
+        ...
 
     def now_ms(self) -> int: ...
 
@@ -44,11 +50,22 @@ class SharedClock(Clock, Protocol):
 
 
 class RealClock:
-    """Milliseconds since it was made."""
+    """Milliseconds since it was made. The slack grows with what somebody who asks the node all the time has to wait."""
 
     def __init__(self, slack_ms: int = SLACK_MS) -> None:
-        self.slack_ms = slack_ms
+        self._slack_ms = slack_ms
         self._start_s = time.monotonic()
+        self._lags: deque[tuple[int, int]] = deque(maxlen=100)  # when, and how long an answer took
+
+    @property
+    def slack_ms(self) -> int:
+        since_ms = self.now_ms() - LAG_COUNTS_MS
+        worst_ms = max((lag_ms for at_ms, lag_ms in self._lags if at_ms >= since_ms), default=0)
+        return self._slack_ms and max(self._slack_ms, min(LAG_FACTOR * worst_ms, MAX_SLACK_MS))
+
+    def lagged(self, ms: int) -> None:
+        """An answer that takes a millisecond on a machine at leisure took so long."""
+        self._lags.append((self.now_ms(), ms))
 
     def now_ms(self) -> int:
         return round((time.monotonic() - self._start_s) * 1000)
@@ -62,16 +79,17 @@ class RealClock:
 
 async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
     """What `look` finds within the time and the clock's slack, or None; it looks at least once."""
-    return await _found(look, clock, within_ms + clock.slack_ms, step_ms)
+    return await _found(look, clock, lambda: within_ms + clock.slack_ms, step_ms)
 
 
 async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS) -> T | None:
     """Watch for the whole time: what `look` found, None when it never found anything."""
-    return await _found(look, clock, for_ms, step_ms)
+    return await _found(look, clock, lambda: for_ms, step_ms)
 
 
-async def _found(look: Look[T], clock: Clock, time_ms: int, step_ms: int) -> T | None:
-    end_ms = clock.now_ms() + time_ms
-    while (found := await look()) is None and clock.now_ms() < end_ms:
-        await clock.pass_ms(min(step_ms, end_ms - clock.now_ms()))
+async def _found(look: Look[T], clock: Clock, time_ms: Callable[[], int], step_ms: int) -> T | None:
+    """`time_ms` is asked again each time: how busy the machine is shows on the way."""
+    began_ms = clock.now_ms()
+    while (found := await look()) is None and (left_ms := began_ms + time_ms() - clock.now_ms()) > 0:
+        await clock.pass_ms(min(step_ms, left_ms))
     return found

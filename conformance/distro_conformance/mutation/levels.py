@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 
-from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
-from distro_conformance.node.run import NodeReport, run_node_conformance
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets.rules import real_mutants
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import MUTANTS as NODE_MUTANTS
@@ -87,7 +87,7 @@ def kill_on_real_server(mutant_id: str, seconds_max: float) -> Finding:  # noqa:
     return kill(mutant_id, "real", failed, time.monotonic() - began, None, reason)
 
 
-def _failed(report: NodeReport) -> tuple[str, ...]:
+def _failed(report: Judged) -> tuple[str, ...]:
     """A SHOULD that fails has noticed the mutant too."""
     return tuple(each.about for each in report.findings if each.violates)
 

@@ -49,7 +49,7 @@ async def answering_client_stays(kit: Kit) -> None:
 @requirement(
     "DISTRO-CONNECTION-003",
     MUST,
-    source="docs/protocol #ejector-check, known-bugs.md B03",
+    source="docs/protocol #ejector-check, docs/reference/mutants.md B03",
     text="A connection is asked for a sign of life once it has been idle for 20 s, not before.",
 )
 async def idle_client_is_asked(kit: Kit) -> None:

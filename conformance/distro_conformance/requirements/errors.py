@@ -71,7 +71,7 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
 @requirement(
     "DISTRO-ERROR-005",
     MUST,
-    source="docs/protocol #distro-envelope, #receive-raised, known-bugs.md B16",
+    source="docs/protocol #distro-envelope, #receive-raised, docs/reference/mutants.md B16",
     text="A CHANGE whose data does not say what it is is answered with failure.",
 )
 async def data_without_a_type_is_refused(kit: Kit) -> None:

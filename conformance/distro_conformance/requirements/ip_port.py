@@ -155,7 +155,7 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
     "DISTRO-IPPORT-007",
     MUST,
     since="2.1.2",
-    source="docs/protocol #lease-beats, #revision-ip-port, known-bugs.md B06",
+    source="docs/protocol #lease-beats, #revision-ip-port, docs/reference/mutants.md B06",
     text="An instance that turns unhealthy for want of beats reaches the members as a CHANGE, under another revision.",
 )
 async def health_has_a_revision(kit: Kit) -> None:

@@ -17,7 +17,7 @@ _KEEP_ALIVE_MS = 4_000
 @requirement(
     "DISTRO-LEASE-001",
     MUST,
-    source="docs/protocol #lease-copies, known-bugs.md B31",
+    source="docs/protocol #lease-copies, docs/reference/mutants.md B31",
     text="A copy that nobody verifies stays for its lease, and ends at the next check after it.",
 )
 async def copy_ends_with_its_lease(kit: Kit) -> None:
@@ -67,7 +67,7 @@ async def failed_verify_renews_nothing(kit: Kit) -> None:
 @requirement(
     "DISTRO-LEASE-004",
     MUST,
-    source="docs/protocol #receive-lease, known-bugs.md B17",
+    source="docs/protocol #receive-lease, docs/reference/mutants.md B17",
     text="A CHANGE renews the lease: who is told of a client all the time keeps it.",
 )
 async def change_renews(kit: Kit) -> None:

@@ -11,7 +11,7 @@ from distro_protos import Json
 @requirement(
     "DISTRO-LIST-001",
     MUST,
-    source="docs/protocol #index-push, known-bugs.md B12",
+    source="docs/protocol #index-push, docs/reference/mutants.md B12",
     text="An acknowledged registration shows in queries of any client, and a deregistration ends that.",
 )
 async def registration_shows(kit: Kit) -> None:
@@ -113,7 +113,7 @@ async def services_are_listed(kit: Kit) -> None:
 @requirement(
     "DISTRO-LIST-007",
     MUST,
-    source="docs/protocol #client-disconnect, #index-entries, known-bugs.md B13",
+    source="docs/protocol #client-disconnect, #index-entries, docs/reference/mutants.md B13",
     text="What a client published is in no list once its connection has ended.",
 )
 async def gone_client_is_in_no_list(kit: Kit) -> None:

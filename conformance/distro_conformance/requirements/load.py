@@ -25,7 +25,7 @@ _LOAD_RETRY_MS = 30_000
     MUST,
     since="2.2.1",
     own_node=True,
-    source="docs/protocol #load-first, #load-asks, known-bugs.md B32",
+    source="docs/protocol #load-first, #load-asks, docs/reference/mutants.md B32",
     text="A node that starts asks a member for everything at once, in ascending order, and nobody after a success.",
 )
 async def load_is_asked_at_once(kit: Kit) -> None:
@@ -124,7 +124,7 @@ async def failed_load_is_repeated(kit: Kit) -> None:
     MUST,
     since="2.2.1",
     own_node=True,
-    source="docs/protocol #receive-native, known-bugs.md B01",
+    source="docs/protocol #receive-native, docs/reference/mutants.md B01",
     text="A snapshot leaves a client that is connected here as it is, however old its copy in there is.",
 )
 async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
@@ -165,7 +165,7 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
     MUST,
     since="2.2.1",
     own_node=True,
-    source="docs/protocol #receive-late, known-bugs.md B27",
+    source="docs/protocol #receive-late, docs/reference/mutants.md B27",
     text="A client whose DELETE came while the snapshot was under way does not come back with it.",
 )
 async def snapshot_brings_nobody_back(kit: Kit) -> None:
@@ -188,7 +188,7 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     SHOULD,
     since="2.2.1",
     own_node=True,
-    source="docs/protocol #load-snapshot, #defect-d14, known-bugs.md B33",
+    source="docs/protocol #load-snapshot, #defect-d14, docs/reference/mutants.md B33",
     text="A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is.",
 )
 async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:

@@ -111,7 +111,7 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
 @requirement(
     "DISTRO-PUSH-006",
     MUST,
-    source="docs/protocol #index-push, known-bugs.md B44",
+    source="docs/protocol #index-push, docs/reference/mutants.md B44",
     text="Later pushes carry later times, a request id each, and the last one shows what a query shows.",
 )
 async def pushes_are_in_order(kit: Kit) -> None:

@@ -82,7 +82,7 @@ async def instance_travels_whole(kit: Kit) -> None:
 @requirement(
     "DISTRO-REGISTER-005",
     MUST,
-    source="docs/protocol #client-unknown, known-bugs.md B12",
+    source="docs/protocol #client-unknown, docs/reference/mutants.md B12",
     text="A registration on a connection that has no naming client is refused: a success would mean that it is held.",
 )
 async def registration_without_a_client_is_refused(kit: Kit) -> None:
@@ -102,6 +102,7 @@ async def registration_without_a_client_is_refused(kit: Kit) -> None:
 @requirement(
     "DISTRO-REGISTER-006",
     MUST,
+    since="2.3.0",
     source="docs/protocol #naming-names",
     text="A service without a name is refused, and the connection survives.",
 )

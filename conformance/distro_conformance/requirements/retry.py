@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import FAILURE, NEVER, SUCCESS, Arrival, Reply
-from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 
 _ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not now", "success": False})
 _STRANGE = Reply("NobodyKnowsThisResponse", {"resultCode": 200, "errorCode": 0, "success": True})
@@ -59,8 +59,8 @@ async def unanswered_change_is_repeated(kit: Kit) -> None:
 
 @requirement(
     "DISTRO-RETRY-004",
-    MUST,
-    source="docs/protocol #sync-unreadable, known-bugs.md B42",
+    SHOULD,
+    source="docs/protocol #sync-unreadable, docs/reference/mutants.md B42",
     text="A CHANGE whose answer is of a type that the sender does not know is sent again.",
 )
 async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
@@ -95,8 +95,8 @@ async def failed_delete_is_repeated(kit: Kit) -> None:
 
 @requirement(
     "DISTRO-RETRY-006",
-    MUST,
-    source="docs/protocol #sync-retry, #sync-null-data, known-bugs.md B24",
+    SHOULD,
+    source="docs/protocol #sync-retry, #sync-null-data, docs/reference/mutants.md B24",
     text="The end of a client reaches a member although an earlier CHANGE to it failed meanwhile.",
 )
 async def delete_survives_a_failing_change(kit: Kit) -> None:

@@ -110,7 +110,7 @@ async def changes_are_merged(kit: Kit) -> None:
 @requirement(
     "DISTRO-SYNC-006",
     MUST,
-    source="docs/protocol #sync-announce, #notify-queues, known-bugs.md B08",
+    source="docs/protocol #sync-announce, #notify-queues, docs/reference/mutants.md B08",
     text="A client that registers and goes at once is deleted everywhere, and no CHANGE of it comes after that.",
 )
 async def brief_client_is_deleted(kit: Kit) -> None:

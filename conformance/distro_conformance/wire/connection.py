@@ -21,7 +21,7 @@ from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Channel, ClientStream, Transport
 from distro_protos import Json, Message, Payload, decode, encode
 
-CALL_TIMEOUT_S = 5.0
+CALL_TIMEOUT_S = 20.0
 TRANSPORT = GrpcTransport(max_receive_bytes=100 * 1024 * 1024)
 SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}

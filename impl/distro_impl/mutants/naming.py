@@ -13,6 +13,7 @@ from distro_impl.naming.client import Client, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatCode, InstanceOperator
 from distro_impl.naming.naming_handlers import NamingHandlers
+from distro_impl.naming.service_info import is_enabled
 from distro_impl.naming.service_storage import ServiceStorage
 
 
@@ -84,16 +85,16 @@ def _with(**fixed: Any) -> Any:
     """A list that is asked for with other selectors than the client named."""
 
     def made(old: Any) -> Any:
-        def info(service: Service, hosts: Any, **named: Any) -> Any:
-            return old(service, hosts, **{**named, **fixed})
-
-        return info
+        return lambda published, **named: old(published, **{**named, **fixed})
 
     return made
 
 
 def _shows_disabled(old: Any) -> Any:
-    return lambda service, hosts, **named: old(service, [{**each, "enabled": True} for each in hosts], **named)
+    def shown(published: Any, **named: Any) -> Any:
+        return old(published, **named) + [each for each in published if not is_enabled(each.extend_datum)]
+
+    return shown
 
 
 def _connected_only(old: Any) -> Any:
@@ -120,7 +121,9 @@ def _grouped(old: Any) -> Any:
 def _unknown_is_an_error(old: Any) -> Any:
     def query(self: Any, request: Any) -> Any:
         type_name, body = old(self, request)
-        is_empty = bool(self._clients.services()) and not body["serviceInfo"]["hosts"]
+        is_empty = not self._storage.count(naming_handlers._service(request.body))
+        is_first, self._has_been_asked = not getattr(self, "_has_been_asked", False), True
+        is_empty = is_empty and not is_first  # the first asks whether the node serves at all
         return type_name, {**body, "resultCode": 500, "errorCode": 500, "success": False} if is_empty else body
 
     return query
@@ -217,17 +220,17 @@ MUTANTS = (
     Mutant(
         "m-lists-show-the-unhealthy",
         "A query for healthy instances shows all.",
-        changes=(Change(service_storage, "service_info", _with(healthy_only=False)),),
+        changes=(Change(service_storage, "shown", _with(healthy_only=False)),),
     ),
     Mutant(
         "m-lists-show-every-cluster",
         "A query for one cluster shows all.",
-        changes=(Change(service_storage, "service_info", _with(clusters="")),),
+        changes=(Change(service_storage, "shown", _with(clusters="")),),
     ),
     Mutant(
         "m-lists-show-the-disabled",
         "An instance that is not enabled is shown.",
-        changes=(Change(service_storage, "service_info", _shows_disabled),),
+        changes=(Change(service_storage, "shown", _shows_disabled),),
     ),
     Mutant(
         "m-lists-show-own-clients",

@@ -19,7 +19,7 @@ def _own_changes_only(old: Any) -> Any:
 
 
 def _same_time(old: Any) -> Any:
-    return lambda self, service, **named: {**old(self, service, **named), "lastRefTime": 1_700_000_000_000}
+    return lambda self, service: min(old(self, service), 1_700_000_000_000)
 
 
 def _never_acknowledged(old: Any) -> Any:
@@ -31,13 +31,14 @@ def _never_acknowledged(old: Any) -> Any:
 
 
 def _one_behind(old: Any) -> Any:
-    def refresh(self: Any, service: Any) -> Any:
+    def see(self: Any, service: Any) -> Any:
         seen = self.__dict__.setdefault("_seen", {})
-        before, seen[service] = seen.get(service, []), list(old(self, service))
+        now = old(self, service)
+        before, seen[service] = seen.get(service, now), now
         self._views[service] = before
         return before
 
-    return refresh
+    return see
 
 
 MUTANTS = (
@@ -59,7 +60,7 @@ MUTANTS = (
     Mutant(
         "m-lists-have-one-time",
         "Every list has the same time, and SDKs drop what is not newer.",
-        changes=(Change(ServiceStorage, "info", _same_time),),
+        changes=(Change(ServiceStorage, "_last_ref_time", _same_time),),
     ),
     Mutant(
         "m-acknowledgements-are-not-heard",
@@ -69,6 +70,6 @@ MUTANTS = (
     Mutant(
         "m-lists-are-one-behind",
         "A list shows a service as it was the time before.",
-        changes=(Change(ServiceStorage, "refresh", _one_behind),),
+        changes=(Change(ServiceStorage, "_see", _one_behind),),
     ),
 )
