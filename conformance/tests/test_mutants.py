@@ -86,7 +86,11 @@ def test_every_rule_file_of_a_real_server_says_what_it_breaks() -> None:
 def test_a_mutant_shows_in_traces_where_something_provokes_it_and_nowhere_else() -> None:
     with trace_bench() as kill:
         found = kill("B02", 0)
-        assert (found.observed["killed_by"], found.by) == (["INV-CONV", "INV-VERIFY"], "trace")
+        killed_by = set(found.observed["killed_by"])
+        assert found.by == "trace"
+        assert {"INV-VERIFY"} <= killed_by <= {"INV-CONV", "INV-VERIFY"}, (
+            "a later change may mend it before a checkpoint"
+        )
         calm = kill("B24", 0, Circumstances(duration_s=30, clients=2))
         assert calm.violates, "it takes a CHANGE that is lost just before its client leaves"
         assert calm.message.startswith("no invariant breaks in ")
