@@ -102,7 +102,7 @@ class SimulationJournal:
         if request.operation is Operation.REPORT or call is None:
             return
         self._request(at_ms, _RECEIVED, position, event.source, call)
-        if isinstance(request, Change):
+        if isinstance(request, Change) and told.answer is not None:
             self._copied(at_ms, told, request.client, call)
         elif isinstance(request, Delete) and request.client in _gone(told):
             self._removed(at_ms, position, request.client, _message(call), None)
