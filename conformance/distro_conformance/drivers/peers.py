@@ -91,7 +91,7 @@ IN_REAL_TIME = Slack(late_ms=2_500, skew_ms=300)
 """What a server on a busy machine may be late, and by how much later what it sent is observed."""
 
 JOINED_WITHIN_MS = 60_000
-UNPARSED = "an ErrorResponse: the body cannot be read (docs/protocol #wire-order)"
+UNPARSED = "an ErrorResponse: the body cannot be read (docs/protocol #wire-checks)"
 UNHEARD_TYPE = "NobodyKnowsThisResponse"
 _ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not here", "success": False})
 ANSWERS: Mapping[str, Reply] = {

@@ -201,10 +201,7 @@ NOTICED: Mapping[str, tuple[str, ...]] = {
         "B13",
         "m-queries-keep-their-first-view",
     ),
-    "DISTRO-LOAD-001": (
-        "m-load-descends",
-        "m-load-asks-everybody",
-    ),
+    "DISTRO-LOAD-001": ("m-load-descends", "m-load-asks-everybody", "B32"),
     "DISTRO-LOAD-002": (
         "m-load-asks-the-first",
         "m-load-applies-nothing",
