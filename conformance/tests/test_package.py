@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import urllib.request
 import venv
 from collections.abc import Callable
 from pathlib import Path
@@ -74,7 +75,6 @@ NEEDS = {
     ("gate",): "spark",
     ("check", "."): "spark",
     ("explore",): "explore",
-    ("ui",): "explore",
     ("test", "cluster"): "explore",
     ("mutants", "run", "--mutant", "B02"): "(explore|traces)",
     ("simulate", "--out", "made"): "traces",
@@ -106,6 +106,17 @@ class TestInstalled:
         assert "Traceback" not in done.stderr
         line = done.stderr.splitlines()[-1]
         assert re.search(rf"pip install 'distrocheck\[{NEEDS[verb]}\]'", line), line
+
+    def test_the_explorer_opens(self, installed: Path) -> None:
+        program = [installed / "bin" / "distrocheck", "ui"]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as explorer:
+            try:
+                assert explorer.stdout is not None
+                browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+                with browser.open(explorer.stdout.readline().strip(), timeout=30) as page:
+                    assert "<title>" in page.read().decode()
+            finally:
+                explorer.terminate()
 
     def test_the_programs_of_the_sdks_are_there(self, installed: Path) -> None:
         (programs,) = installed.rglob("distro_conformance/sdks/programs")

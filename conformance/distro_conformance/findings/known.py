@@ -104,6 +104,11 @@ def _delete_is_swallowed(seen: Observed) -> bool:
     return seen.get("here") == ["CHANGE"] and seen.get("other") is True
 
 
+def _end_of_the_call_is_not_heard(seen: Observed) -> bool:
+    """One CHANGE came and no other, while the member was asked to confirm the client as before."""
+    return seen.get("changes") == 1 and seen.get("verified") is True
+
+
 EVERY_RELEASE = Span(until="3.0.3")
 """The last release that was looked at; `strict` counts as later."""
 
@@ -219,6 +224,15 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "a registration of an unknown client returns silently, and success is answered",
         f"{_ISSUE}/11895",
         _nothing_is_registered,
+    ),
+    KnownFailure(
+        "DISTRO-RETRY-004",
+        EVERY_RELEASE,
+        "B42",
+        "an exception leaves the callback, so that the sync is neither finished nor retried",
+        "https://github.com/alibaba/nacos/blob/2.2.4/common/src/main/java/com/alibaba/nacos/common/remote/client/grpc/GrpcConnection.java",
+        _end_of_the_call_is_not_heard,
+        targets=("nacos",),
     ),
     KnownFailure(
         "DISTRO-RETRY-006",

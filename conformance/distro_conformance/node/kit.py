@@ -125,7 +125,7 @@ class Kit:
 
     async def client(self) -> PlayedClient:
         """A new client, connected to the node."""
-        async with _one_after_the_other():
+        async with _a_few_at_a_time():
             client = await PlayedClient.connect(with_offset(self.target.address, SDK_OFFSET))
         self._clients.append(client)
         self._own.add(client.id)
@@ -144,7 +144,7 @@ class Kit:
     ) -> Connection:
         """A connection with other labels, or to the port of members (CLUSTER_OFFSET)."""
         address = with_offset(self.target.address, offset)
-        async with _one_after_the_other():
+        async with _a_few_at_a_time():
             connection = await Connection.open(address, labels=labels, on_push=on_push)
         self._connections.append(connection)
         self._own.add(connection.id)
@@ -348,6 +348,6 @@ class Kit:
 _CONNECTING: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
-def _one_after_the_other() -> asyncio.Semaphore:
+def _a_few_at_a_time() -> asyncio.Semaphore:
     """Connections are set up a few at a time: checks begin together, and set-up has a time-out."""
     return _CONNECTING.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(4))

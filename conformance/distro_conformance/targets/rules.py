@@ -1,8 +1,8 @@
 """Mutants of a real server: rule files that an agent reads into it at start.
 
 Each file of `rules/` is one mutant: a comment that says in a sentence what the server does wrong, and rules of Byteman
-that make it so. The sentences are those of the protocol reference and its defects, turned round; they were written
-before anybody looked whether a check sees them. Classes and methods are those of 2.2.4.
+that make it so. The sentences are those of the protocol reference and its defects, turned round. Classes and methods
+are those of 2.2.4.
 """
 
 from __future__ import annotations
