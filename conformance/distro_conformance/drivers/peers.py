@@ -11,19 +11,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, VirtualTime
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.service_lists import instance_text
+from distro_conformance.drivers.played import (
+    ANSWERS,
+    REPORT_FAILURE,
+    UNHEARD_TYPE,
+    UNPARSED,
+    PlayedServer,
+    TargetServer,
+    copies_in,
+    published_of,
+    said,
+)
 from distro_conformance.drivers.wired import WiredCluster, read_instance
 from distro_conformance.node.peer import (
-    FAILURE,
     REPORT_REQUEST,
-    REPORT_RESPONSE,
     Arrival,
     PlayedPeer,
-    Reply,
 )
 from distro_conformance.node.player import batch_request, instance_request
 from distro_conformance.recording.traffic import TrafficLog
@@ -32,13 +39,9 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.links import Carried, Link
 from distro_conformance.wire.messages import (
-    DISTRO_RESPONSE,
-    distro_request,
     outcome_of,
-    pack,
     read_query,
     read_snapshot,
-    sync_data,
 )
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named, with_mutant
@@ -77,13 +80,13 @@ from distro_model.events import (
     InstanceRegistered,
     RequestReceived,
 )
-from distro_model.messages import Answer, CallResult, Change, Content, Delete, Request, Snapshot, Verify, batch_of
+from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.profile import Profile as ModelProfile
 from distro_model.profiles import beside_nodes
 from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.sync import calls_back
-from distro_protos import Json, Message
+from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
 
@@ -91,73 +94,6 @@ IN_REAL_TIME = Slack(late_ms=2_500, skew_ms=300)
 """What a server on a busy machine may be late, and by how much later what it sent is observed."""
 
 JOINED_WITHIN_MS = 60_000
-UNPARSED = "an ErrorResponse: the body cannot be read (docs/protocol #wire-checks)"
-UNHEARD_TYPE = "NobodyKnowsThisResponse"
-_ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not here", "success": False})
-ANSWERS: Mapping[str, Reply] = {
-    "fail": FAILURE,
-    "error": _ERROR,
-    "unreadable": Reply(DISTRO_RESPONSE, None),
-    "unheard": Reply(UNHEARD_TYPE, {"resultCode": 200, "errorCode": 0, "success": True}),
-}
-_REPORT_FAILURE = Reply(REPORT_RESPONSE, FAILURE.body)
-_TIMEOUT_MS = 3_000
-
-
-@dataclass
-class PlayedServer:
-    """A played member as the drivers see a server; its life is the kit's."""
-
-    peer: PlayedPeer
-    pid: None = None
-
-    @property
-    def address(self) -> str:
-        return self.peer.address
-
-    async def start(self, *, until_loaded: bool = True) -> None:
-        raise NotImplementedError("a played member is started by its cluster")
-
-    async def stop(self) -> None:
-        await self.peer.stop()
-
-    async def close(self) -> None:
-        await self.peer.stop()
-
-    async def change_members(self, addresses: Sequence[str]) -> None:
-        """It has no list of its own."""
-
-    async def members(self) -> Mapping[str, str]:
-        return {}
-
-
-@dataclass
-class TargetServer:
-    """A node that is one target of `test node`."""
-
-    target: Target
-    others: Sequence[str]
-    on_progress: OnProgress
-    pid: None = None
-
-    @property
-    def address(self) -> str:
-        return self.target.address
-
-    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
-        await self.target.start(self.others, self.on_progress)
-
-    async def stop(self) -> None:
-        await self.target.stop()
-
-    async def close(self) -> None:
-        await self.target.stop()
-
-    async def change_members(self, addresses: Sequence[str]) -> None:
-        raise NotImplementedError("a target's list is given once")
-
-    async def members(self) -> Mapping[str, str]:
-        return {}
 
 
 class _Heard(TrafficLog):
@@ -389,7 +325,7 @@ class PeersCluster(WiredCluster):
             case Says():
                 await self._say(action)
             case Answers(peer, operation, result, client):
-                reply = _REPORT_FAILURE if (operation, result) == ("REPORT", "fail") else ANSWERS[result]
+                reply = REPORT_FAILURE if (operation, result) == ("REPORT", "fail") else ANSWERS[result]
                 self.peers[peer].answer(operation, reply, client=self._client_id(client), once=True)
             case Crash(node):
                 await self._dies(node)
@@ -453,7 +389,7 @@ class PeersCluster(WiredCluster):
             await self._settle()
             self.outside.reported_to(action.peer, self.clock.now_ms())
             return
-        body, request = self._said(action, client_id)
+        body, request = said(action, client_id, self.servers[self.under_test].address)
         if request is None:
             asked_ms = self.clock.now_ms()
             reply = await peer.say(body)
@@ -466,7 +402,7 @@ class PeersCluster(WiredCluster):
             reply = await peer.say(body)
             await self._settle()
             if isinstance(request, Snapshot):
-                return Answer(CallResult(outcome_of(reply).value), tuple(map(self.change_of, _copies(reply))))
+                return Answer(CallResult(outcome_of(reply).value), tuple(map(self.change_of, copies_in(reply))))
             return Answer(CallResult(outcome_of(reply).value))
 
         event: Event = RequestReceived(0, action.peer, request)
@@ -485,25 +421,6 @@ class PeersCluster(WiredCluster):
         watched = self.outside.clients.get(client)
         if watched is not None:
             watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
-
-    def _said(self, action: Says, client_id: str) -> tuple[Json, Request | None]:
-        target, client = self.servers[self.under_test].address, action.client or ""
-        match action.operation:
-            case "CHANGE":
-                rows = [(service, *read_instance(text)) for service, text in action.content]
-                data = sync_data(client_id, action.revision, [(service, ip, port) for service, ip, port, _ in rows])
-                body = distro_request("CHANGE", client_id, target=target, content=data)
-                return body, Change(client, action.revision, action.content)
-            case "DELETE":
-                return distro_request("DELETE", client_id, target=target), Delete(client)
-            case "VERIFY":
-                content = {"clientId": client_id, "revision": action.revision}
-                return distro_request("VERIFY", client_id, content=content), Verify(client, action.revision)
-            case "SNAPSHOT":
-                return distro_request("SNAPSHOT"), Snapshot()
-        if action.operation in MALFORMED:
-            return malformed(action.operation, client_id), Delete(client)
-        return distro_request("QUERY", client_id, target=target), None
 
     def _id_of(self, action: Says) -> str:
         """A client that nobody has connected is one of the member that speaks of it first."""
@@ -581,40 +498,3 @@ class PeersCluster(WiredCluster):
     async def _settle(self) -> None:
         if self._is_virtual:
             await self.virtual.settle()
-
-
-def published_of(replica: Replica) -> Content:
-    """Its content in the words of the model, where several instances of one service are a batch."""
-    services: dict[str, list[str]] = {}
-    for each in replica.published:
-        services.setdefault(each.service, []).append(instance_text(each.ip, each.port, each.attributes))
-    return tuple(
-        (service, texts[0] if len(texts) == 1 else batch_of(sorted(texts)))
-        for service, texts in sorted(services.items())
-    )
-
-
-def _copies(reply: Message) -> Sequence[Replica]:
-    try:
-        return read_snapshot(reply)
-    except ValueError:
-        return ()
-
-
-def malformed(kind: str, client: str) -> Json:
-    """A request that no member would send, by what is wrong with it."""
-    sync = sync_data(client, 1, [("web", "10.9.9.9", 80)])
-    body = dict(distro_request("CHANGE", client, target="", content=sync))
-    data = dict(body["distroData"])
-    match kind:
-        case "NO-KEY":
-            data["distroKey"] = None
-        case "NO-CONTENT":
-            data["content"] = None
-        case "NO-BASE64":
-            data["content"] = "%%%"
-        case "NO-JSON":
-            data["content"] = pack(1)[:2] + "=="
-        case "NO-TYPE":
-            data["type"] = None
-    return {**body, "distroData": data}

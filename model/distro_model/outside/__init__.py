@@ -2,7 +2,7 @@
 
 The model is the same; what is left open is when exactly things happen inside the node. `client` is the set of states
 in which the node may hold one client, given everything observed so far; `node` sends each observation to the clients
-that it concerns, and knows what the node may believe of its members; `coverage` counts which rules were asked.
+that it concerns, and knows what the node may believe of its members.
 """
 
 from distro_model.outside.client import Slack, Unexplained

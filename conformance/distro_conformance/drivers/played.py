@@ -1,0 +1,145 @@
+"""What played members say and answer, in words of the language and on the wire, and members and targets as servers.
+
+Nothing here keeps state between two actions: `peers` decides what is done when, and tells the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from distro_conformance.drivers.service_lists import instance_text
+from distro_conformance.drivers.wired import read_instance
+from distro_conformance.node.peer import FAILURE, REPORT_RESPONSE, PlayedPeer, Reply
+from distro_conformance.targets.target import OnProgress, Target
+from distro_conformance.wire.messages import DISTRO_RESPONSE, distro_request, pack, read_snapshot, sync_data
+from distro_model.actions import MALFORMED, Says
+from distro_model.messages import Change, Content, Delete, Request, Snapshot, Verify, batch_of
+from distro_protos import Json, Message
+from distro_traces.content import Replica
+
+UNPARSED = "an ErrorResponse: the body cannot be read (docs/protocol #wire-checks)"
+UNHEARD_TYPE = "NobodyKnowsThisResponse"
+_ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not here", "success": False})
+ANSWERS: Mapping[str, Reply] = {
+    "fail": FAILURE,
+    "error": _ERROR,
+    "unreadable": Reply(DISTRO_RESPONSE, None),
+    "unheard": Reply(UNHEARD_TYPE, {"resultCode": 200, "errorCode": 0, "success": True}),
+}
+REPORT_FAILURE = Reply(REPORT_RESPONSE, FAILURE.body)
+
+
+@dataclass
+class PlayedServer:
+    """A played member as the drivers see a server; its life is the kit's."""
+
+    peer: PlayedPeer
+    pid: None = None
+
+    @property
+    def address(self) -> str:
+        return self.peer.address
+
+    async def start(self, *, until_loaded: bool = True) -> None:
+        raise NotImplementedError("a played member is started by its cluster")
+
+    async def stop(self) -> None:
+        await self.peer.stop()
+
+    async def close(self) -> None:
+        await self.peer.stop()
+
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        """It has no list of its own."""
+
+    async def members(self) -> Mapping[str, str]:
+        return {}
+
+
+@dataclass
+class TargetServer:
+    """A node that is one target of `test node`."""
+
+    target: Target
+    others: Sequence[str]
+    on_progress: OnProgress
+    pid: None = None
+
+    @property
+    def address(self) -> str:
+        return self.target.address
+
+    async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
+        await self.target.start(self.others, self.on_progress)
+
+    async def stop(self) -> None:
+        await self.target.stop()
+
+    async def close(self) -> None:
+        await self.target.stop()
+
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        raise NotImplementedError("a target's list is given once")
+
+    async def members(self) -> Mapping[str, str]:
+        return {}
+
+
+def said(action: Says, client_id: str, target: str) -> tuple[Json, Request | None]:
+    """The body of what a member says to `target`, and what the model makes of it; None: it only asks."""
+    client = action.client or ""
+    match action.operation:
+        case "CHANGE":
+            rows = [(service, *read_instance(text)) for service, text in action.content]
+            data = sync_data(client_id, action.revision, [(service, ip, port) for service, ip, port, _ in rows])
+            body = distro_request("CHANGE", client_id, target=target, content=data)
+            return body, Change(client, action.revision, action.content)
+        case "DELETE":
+            return distro_request("DELETE", client_id, target=target), Delete(client)
+        case "VERIFY":
+            content = {"clientId": client_id, "revision": action.revision}
+            return distro_request("VERIFY", client_id, content=content), Verify(client, action.revision)
+        case "SNAPSHOT":
+            return distro_request("SNAPSHOT"), Snapshot()
+    if action.operation in MALFORMED:
+        return malformed(action.operation, client_id), Delete(client)
+    return distro_request("QUERY", client_id, target=target), None
+
+
+def published_of(replica: Replica) -> Content:
+    """Its content in the words of the model, where several instances of one service are a batch."""
+    services: dict[str, list[str]] = {}
+    for each in replica.published:
+        services.setdefault(each.service, []).append(instance_text(each.ip, each.port, each.attributes))
+    return tuple(
+        (service, texts[0] if len(texts) == 1 else batch_of(sorted(texts)))
+        for service, texts in sorted(services.items())
+    )
+
+
+def copies_in(reply: Message) -> Sequence[Replica]:
+    """Of a SNAPSHOT; none where it was refused."""
+    try:
+        return read_snapshot(reply)
+    except ValueError:
+        return ()
+
+
+def malformed(kind: str, client: str) -> Json:
+    """A request that no member would send, by what is wrong with it."""
+    sync = sync_data(client, 1, [("web", "10.9.9.9", 80)])
+    body = dict(distro_request("CHANGE", client, target="", content=sync))
+    data = dict(body["distroData"])
+    match kind:
+        case "NO-KEY":
+            data["distroKey"] = None
+        case "NO-CONTENT":
+            data["content"] = None
+        case "NO-BASE64":
+            data["content"] = "%%%"
+        case "NO-JSON":
+            data["content"] = pack(1)[:2] + "=="
+        case "NO-TYPE":
+            data["type"] = None
+    return {**body, "distroData": data}
