@@ -36,7 +36,8 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     failed = [finding for finding in asked if finding.judgement is not Judgement.CONFORMS]
     assert {finding.judgement for finding in failed} == {Judgement.KNOWN}
     assert all(finding.link and finding.expected and finding.again and finding.since for finding in failed)
-    listed = [(entry.requirement, entry.bug) for entry in KNOWN_FAILURES if "nacos-2.2.4" in entry.releases]
+    here = [entry for entry in KNOWN_FAILURES if "nacos-2.2.4" in entry.releases and "embedded" in entry.targets]
+    listed = [(entry.requirement, entry.bug) for entry in here]
     assert [(finding.about, finding.known) for finding in failed] == sorted(listed)
     assert report.verdict is Verdict.CONFORMS
 
