@@ -18,6 +18,7 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.rare_starts import STARTS, rare_starts
+from distro_conformance.wire.transports import Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
@@ -292,6 +293,21 @@ def test_a_change_that_a_node_does_not_count_is_seen_after_a_long_time(monkeypat
         lockstep.perform(Advance(100))
         with pytest.raises(DivergedError, match="c1 at b: the client is unknown"):
             lockstep.perform(Advance(2_000))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_held_arrives_in_its_order(seed: int) -> None:
+    """In whatever order the wire hands over what is on its way at once."""
+    with Lockstep(("a", "b"), "nacos-2.2.4", wire=Wire(seed=seed)) as lockstep:
+        for action in (
+            Advance(3_999),
+            Hold("a", "b"),
+            Connect("c1", "a"),
+            Register("c1", "web", "10.0.0.1:80"),
+            Advance(1_100),
+            Release("a", "b"),
+        ):
+            lockstep.perform(action)
 
 
 @pytest.mark.wire

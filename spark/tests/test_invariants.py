@@ -700,6 +700,23 @@ def a_client_that_comes_back_after_its_end(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_client_that_a_node_loads_after_its_end(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+    run.wait(60_000)
+    run.row("b", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message="m77")
+    run.wait(180_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
 def a_copy_that_outlives_its_lease(run: Teller) -> list[Expected]:
     run.connect("a")
     applied = published_copy(run)

@@ -148,8 +148,11 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90")
     copy = await kit.peer.query(client.id)
     kit.require(len(copy.published if copy else ()) == 3, "three services", copy)
-    hosts = await client.query(service)
-    kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80 alone", hosts)
+
+    async def alone() -> bool | None:
+        return [each.address for each in await client.query(service)] == ["10.0.0.1:80"] or None
+
+    await kit.eventually(alone, within_ms=kit.timings.view_ms, what=f"{service} at 10.0.0.1:80 alone")
     query = {**service_request(service), "namespace": "nowhere", "cluster": "", "healthyOnly": False, "udpPort": 0}
     reply = await client.ask("ServiceQueryRequest", query)
     kit.require(not (reply.body.get("serviceInfo") or {}).get("hosts"), "nothing in a third namespace", reply.body)

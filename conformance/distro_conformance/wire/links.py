@@ -93,6 +93,7 @@ class _Stage(Enum):
     TIME = "the end of its delay"
     NEXT = "the delivery of another request"
     RELEASE = "the release of the link"
+    TURN = "what was held before it"
     REPLY = "the release of its reply"
 
 
@@ -141,11 +142,16 @@ class Link(PeerLink):
         self.is_held = True
 
     def release(self) -> None:
-        """What was held travels on, in its order."""
+        """What was held travels on, in its order: each when the one before it was answered.
+
+        Nothing else would keep that order, for requests on their way at once overtake each other.
+        """
         self._journal.fault(self.source, self.target, "released")
         self.is_held = False
-        for kept in [kept for kept in self._kept if kept.stage is _Stage.RELEASE]:
-            self._decide(kept, None)
+        for kept in self._kept:
+            if kept.stage is _Stage.RELEASE:
+                kept.stage = _Stage.TURN
+        self._next_turn()
 
     def blackhole(self) -> None:
         """From now on, until `heal`, everything vanishes, and nobody hears of an end of the connection."""
@@ -202,6 +208,12 @@ class Link(PeerLink):
         at_stage = (kept for kept in self._kept if kept.stage is stage)
         return next((kept for kept in at_stage if kept.call is not None and wanted.matches(kept.call)), None)
 
+    def _next_turn(self) -> None:
+        """The first that was released and has not travelled on."""
+        first = next((kept for kept in self._kept if kept.stage is _Stage.TURN), None)
+        if first is not None:
+            self._decide(first, None)
+
     def _decide(self, kept: _Kept, fate: Fate | None) -> None:
         self._kept.remove(kept)
         kept.decided.give(fate)
@@ -238,7 +250,7 @@ class Link(PeerLink):
             await self._travels(None)
             if self.is_held and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(None, _Stage.RELEASE)
-            return await forward(request)
+            return await self._forward(request, forward)
         carried = Carried(self._journal.new_id(), self.source, self.target, call)
         self._journal.sent(carried)
         try:
@@ -268,6 +280,7 @@ class Link(PeerLink):
         if fate is Fate.SWALLOW:
             return encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True}), Outcome.SUCCESS
         if fate is Fate.REORDER:
+            self._next_turn()
             await self._wait(carried.call, _Stage.NEXT)
         answer = await self._deliver(carried, request, forward)
         for overtaken in [kept for kept in self._kept if kept.stage is _Stage.NEXT]:
@@ -290,10 +303,16 @@ class Link(PeerLink):
 
     async def _deliver(self, carried: Carried, request: Payload, forward: Forward) -> tuple[Payload, Outcome]:
         self._journal.received(carried)
-        payload = await forward(request)
+        payload = await self._forward(request, forward)
         reply, outcome = _read(payload)
         self._journal.replied(carried, outcome, reply)
         return payload, outcome
+
+    async def _forward(self, request: Payload, forward: Forward) -> Payload:
+        try:
+            return await forward(request)
+        finally:
+            self._next_turn()
 
     def _fate_of(self, call: DistroCall) -> Fate | None:
         """Of the first fault armed for such a call, which is spent on it."""

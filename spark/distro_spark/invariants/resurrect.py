@@ -2,8 +2,9 @@
 
 Whatever went wrong with its DELETE, the lease ends the last copy: 180 s, one check of 5 s and one verify period after
 the client has left. What a node that loads meanwhile takes from one that does not know yet begins a lease of its own;
-so much tolerance is given (B03, B26, B27, B40). Where the owner stopped within a lease of that, the DELETE may never
-have been sent, and every load may begin one more lease: not judged.
+so much tolerance is given, and a whole lease where a node was started again (B03, B26, B27, B40). Where the owner
+stopped within a lease of that, the DELETE may never have been sent, and every load may begin one more lease: not
+judged.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from distro_spark.compiling import compiled
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
+    APPLIED,
     CHANGED,
     CONNECTED,
     DISCONNECTED,
@@ -58,11 +60,21 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
                 continue
             if not decides[rows.node[i]] or rows.node[i] == rows.node[left]:
                 continue
-            if held_until_ms(rows, facts, past, i, end) - rows.at_ms[left] > WITHIN_MS:
+            since_ms = rows.at_ms[i] if may_be_loaded(rows, facts, past, i, left) else rows.at_ms[left]
+            if held_until_ms(rows, facts, past, i, end) - since_ms > WITHIN_MS:
                 first[found], last[found] = left, i
                 found += 1
                 told = rows.node[i]
     return found
+
+
+@compiled
+def may_be_loaded(rows: Rows, facts: Facts, past: Past, i: int, left: int) -> bool:
+    """Its node was started again, after the client had left or not long before."""
+    started = past.reset[i] - 1
+    if rows.kind[i] != APPLIED or started <= facts.reset_from[rows.node[i]]:
+        return False
+    return bool(rows.at_ms[left] - facts.reset_at_ms[started] < LEASE_MS)
 
 
 def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
