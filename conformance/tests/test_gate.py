@@ -12,7 +12,7 @@ import pytest
 
 from distro_conformance.cli.schemas import closed, schema_of
 from distro_conformance.gate.options import Budget, GateOptions, budget_named
-from distro_conformance.gate.run import run_gate
+from distro_conformance.gate.run import run_gate, scope_of_gate
 from distro_conformance.report import Report, write_report
 from distro_conformance.requirements import all_requirements
 from distro_conformance.verdict import UsageError, Verdict
@@ -41,6 +41,8 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
 
     assert not list(tmp_path.rglob("*.ndjson")), "recordings are at rest"
     assert len(list((tmp_path / "traces").glob("run=*/*.parquet"))) == report.stages[2].figures["runs"]
+
+    assert scope_of_gate(GateOptions(budget=TINY, out=tmp_path)), "the next run may take their place"
 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "steps.md"))
     page = write_report(report, tmp_path, schema="distrocheck/gate/1")

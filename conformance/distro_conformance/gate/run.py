@@ -23,6 +23,7 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError, worst
 from distro_traces import ndjson
+from distro_traces.compact import MANIFEST
 
 SessionFactory = Callable[[], SparkSession]
 OnStage = Callable[[Stage], None]
@@ -90,7 +91,9 @@ def _entries(directory: Path) -> list[Path]:
 
 
 def _is_recording(path: Path) -> bool:
-    return path.suffix == ndjson.SUFFIX if path.is_file() else path.name.startswith("run=")
+    if path.is_file():
+        return path.suffix == ndjson.SUFFIX or path.name == MANIFEST
+    return path.name.startswith("run=")
 
 
 def _stages(
