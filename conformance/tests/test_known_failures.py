@@ -104,3 +104,9 @@ def test_every_entry_has_a_link_a_symptom_and_a_near_miss() -> None:
     entries = {entry.requirement for entry in KNOWN_FAILURES}
     assert entries == set(SYMPTOMS) == {requirement for requirement, _, _ in NEAR_MISSES}
     assert all(entry.link.startswith("https://") for entry in KNOWN_FAILURES)
+
+
+@pytest.mark.parametrize(("target", "judgement"), [("nacos", Judgement.CONFORMS), ("embedded", Judgement.VIOLATES)])
+def test_a_pass_removes_no_entry_where_the_bug_needs_a_race(target: str, judgement: Judgement) -> None:
+    passed = Finding(about="DISTRO-RETRY-006", by="node", judgement=Judgement.CONFORMS, message="")
+    assert against_the_list(passed, PROFILE, target).judgement is judgement
