@@ -13,7 +13,7 @@ from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import kill_on_node
 from distro_conformance.mutation.matrix import run_mutants, score
 from distro_conformance.mutation.traces import SHOWN_BY, Circumstances, broken_by, trace_bench
-from distro_conformance.targets.rules import real_mutants
+from distro_conformance.targets.rules import Fired, real_mutants
 from distro_conformance.verdict import Verdict
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
@@ -78,7 +78,15 @@ def test_every_rule_file_of_a_real_server_says_what_it_breaks() -> None:
         text = mutant.path.read_text("utf-8")
         assert mutant.text.endswith("."), mutant.id
         assert text.count("\nRULE ") == text.count("\nENDRULE") >= 1, mutant.id
+        assert text.count(f'\nDO traceln("fired {mutant.id}"); ') == text.count("\nRULE "), mutant.id
     assert len(real_mutants()) >= 25
+
+
+def test_rules_that_never_fired_say_why_if_they_can() -> None:
+    fired = Fired()
+    fired.add("fired m-no-delete\nstarted\nfired m-no-delete\n")
+    fired.add("org.jboss.byteman.rule.exception.TypeException: invalid path foo\n\tat A.f(A.java)\n")
+    assert (fired.times, fired.complaint) == (2, "org.jboss.byteman.rule.exception.TypeException: invalid path foo")
 
 
 @pytest.mark.spark

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 
-from distro_conformance.findings import Finding, Judged, Judgement
+from distro_conformance.findings import Finding, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
-from distro_conformance.node.run import run_node_conformance
+from distro_conformance.node.run import run_node_conformance, run_requirements
+from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.rules import real_mutants
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import MUTANTS as NODE_MUTANTS
@@ -22,7 +25,7 @@ from distro_model.mutants import with_mutant
 from distro_model.profiles import STRICT
 from distro_model.search.results import Watch
 
-REAL = "nacos:2.2.4"
+REAL = "2.2.4"
 """Whose classes and methods the rule files name."""
 
 Judge = Callable[[str, float], Finding]
@@ -68,7 +71,7 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     in lockstep with `strict`, for `seconds_max`."""
     began = time.monotonic()
     report = run_node_conformance("embedded", "strict", mutant=mutant_id)
-    failed = _failed(report)
+    failed = _failed(report.findings)
     if failed:
         return kill(mutant_id, "node", failed, time.monotonic() - began, None)
     found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
@@ -78,18 +81,29 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     return kill(mutant_id, "node", (), seconds, None, f"no requirement fails, and no divergence in {found.steps} steps")
 
 
-def kill_on_real_server(mutant_id: str, seconds_max: float) -> Finding:  # noqa: ARG001 - checks take what they take
+def kill_on_real_server(mutant_id: str, seconds_max: float, release: str = REAL) -> Finding:  # noqa: ARG001 - checks take what they take
     """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
-    is no kill."""
+    is no kill. Only where none of them fails are those asked that start a server of their own. Rules that never fired
+    leave the question open."""
     began = time.monotonic()
-    failed = _failed(run_node_conformance(REAL, mutant=mutant_id))
-    reason = "" if failed else "no requirement fails"
-    return kill(mutant_id, "real", failed, time.monotonic() - began, None, reason)
+    target = NacosTarget(release, None, mutant_id)
+    failed: tuple[str, ...] = ()
+    for own_node in (False, True):
+        ids = [each.id for each in all_requirements() if each.own_node is own_node]
+        failed = failed or _failed(asyncio.run(run_requirements(target.fresh(), ids)))
+    fired = target.fired
+    reason = f"no requirement fails, and its rules fired {fired.times} times"
+    found = kill(mutant_id, "real", failed, time.monotonic() - began, None, reason)
+    found = replace(found, observed={**found.observed, "fired": fired.times})
+    if fired.times:
+        return found
+    why = f"its rules never fired{': ' if fired.complaint else ''}{fired.complaint}"
+    return replace(found, judgement=Judgement.NOT_JUDGED, message=why)
 
 
-def _failed(report: Judged) -> tuple[str, ...]:
+def _failed(findings: Iterable[Finding]) -> tuple[str, ...]:
     """A SHOULD that fails has noticed the mutant too."""
-    return tuple(each.about for each in report.findings if each.violates)
+    return tuple(each.about for each in findings if each.violates)
 
 
 @dataclass(frozen=True, slots=True)

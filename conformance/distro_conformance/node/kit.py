@@ -182,10 +182,7 @@ class Kit:
     async def replicated(self) -> tuple[PlayedClient, str, Arrival]:
         """A new client of the node, its one service, and the CHANGE that told `peer`."""
         client, service = await self.publisher()
-        change = await self.arrange(
-            self.arrival("CHANGE", client.id), within_ms=self.timings.sync_ms, what=f"a CHANGE of {client.id}"
-        )
-        return client, service, change
+        return client, service, await self.arrange_sent("CHANGE", client.id)
 
     def holds(self, client: str, *wanted: str | None) -> Look[Replica]:
         """Looks for the client at the node; with these services exactly, if any are named."""
@@ -289,6 +286,35 @@ class Kit:
             raise CannotTellError(f"cannot go on without {what}, waited {self._window(within_ms)}; {self._heard()}")
         return found
 
+    async def eventually_sent(
+        self,
+        operation: str,
+        client: str,
+        *,
+        after: Arrival | None = None,
+        at: PlayedPeer | None = None,
+        within_ms: int | None = None,
+    ) -> Arrival:
+        """The first such request at a member (default: `peer`), within the time. Raises ViolationError."""
+        look, within_ms = self.arrival(operation, client, after=after, at=at), within_ms or self._due_ms(operation)
+        return await self.eventually(look, within_ms=within_ms, what=_sent(operation, client, after, at))
+
+    async def arrange_sent(
+        self,
+        operation: str,
+        client: str,
+        *,
+        after: Arrival | None = None,
+        at: PlayedPeer | None = None,
+        within_ms: int | None = None,
+    ) -> Arrival:
+        """The same for what the check presupposes. Raises CannotTellError."""
+        look, within_ms = self.arrival(operation, client, after=after, at=at), within_ms or self._due_ms(operation)
+        return await self.arrange(look, within_ms=within_ms, what=_sent(operation, client, after, at))
+
+    def _due_ms(self, operation: str) -> int:
+        return self.timings.verify_ms if operation == "VERIFY" else self.timings.sync_ms
+
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
         """Watch for the whole time. Raises ViolationError when `look` finds something."""
         found = await never(self._staying(look), self.target.clock, for_ms, step_ms=self._step_ms)
@@ -343,6 +369,11 @@ class Kit:
                 self.evidence.append(f"{arrival.at_ms} ms: {where}: {arrival}")
 
         return arrived
+
+
+def _sent(operation: str, client: str, after: Arrival | None, at: PlayedPeer | None) -> str:
+    later = "" if after is None else f" after that of {after.at_ms} ms"
+    return f"a {operation} of {client}{later}" + ("" if at is None else f" at {at.address}")
 
 
 _CONNECTING: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}

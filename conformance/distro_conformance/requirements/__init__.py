@@ -1,55 +1,16 @@
 """What a node must do, one sentence and one check each.
 
-`requirement` is the table and its rules; every other file here holds the requirements of one area and is named in the
-import below, which is all it takes to add one.
+`requirement` is the table and its rules; every other file here holds the requirements of one area, and is found by
+being here.
 """
 
-from distro_conformance.requirements import (
-    batch,
-    connection,
-    errors,
-    holder,
-    ip_port,
-    lease,
-    lists,
-    load,
-    members,
-    native,
-    ownership,
-    push,
-    refusal,
-    register,
-    retry,
-    revision,
-    setup,
-    snapshot,
-    sync,
-    verify,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from distro_conformance.requirements.requirement import MAY, MUST, SHOULD, Level, Requirement, registered, requirement
 
-_AREAS = (
-    batch,
-    connection,
-    errors,
-    holder,
-    ip_port,
-    lease,
-    lists,
-    load,
-    members,
-    native,
-    ownership,
-    push,
-    refusal,
-    register,
-    retry,
-    revision,
-    setup,
-    snapshot,
-    sync,
-    verify,
-)
+for _area in iter_modules(__path__):
+    import_module(f"{__name__}.{_area.name}")
 
 
 def all_requirements() -> tuple[Requirement, ...]:

@@ -24,11 +24,7 @@ async def batch_arrives_whole(kit: Kit) -> None:
     for ports in (PORTS, PORTS[1:]):
         await client.register_batch(service, "10.0.0.1", ports)
         kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")
-        change = await kit.arrange(
-            kit.arrival("CHANGE", client.id, after=change),
-            within_ms=kit.timings.sync_ms,
-            what=f"a CHANGE of {client.id}",
-        )
+        change = await kit.arrange_sent("CHANGE", client.id, after=change)
         published = change.call.replica.published if change.call and change.call.replica else ()
         held = [(each.service, each.ip, each.port) for each in published]
         kit.require(

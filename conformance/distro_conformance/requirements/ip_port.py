@@ -26,9 +26,7 @@ _HAS_REVISIONS = Span(since="2.1.2")
 )
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
     client, _ = await _registered(kit)
-    await kit.eventually(
-        kit.arrival("CHANGE", client.id), within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
+    await kit.eventually_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
 
 
 @requirement(
@@ -131,9 +129,7 @@ async def beat_registers(kit: Kit) -> None:
 )
 async def deregistration_over_http_arrives(kit: Kit) -> None:
     client, service = await _registered(kit)
-    change = await kit.arrange(
-        kit.arrival("CHANGE", client.id), within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
+    change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
     reply = await client.deregister(service)
     kit.note(f"it deregisters: {reply}")
     kit.require((reply.status, reply.text) == (200, "ok"), "ok", reply)
@@ -239,14 +235,8 @@ async def list_over_http(kit: Kit) -> None:
 async def owner_verifies_ip_port_clients(kit: Kit) -> None:
     client, _ = await _registered(kit)
     for peer in kit.peers:
-        change = await kit.arrange(
-            kit.arrival("CHANGE", client.id, at=peer), within_ms=2 * kit.timings.sync_ms, what="a CHANGE"
-        )
-        verify = await kit.eventually(
-            kit.arrival("VERIFY", client.id, after=change, at=peer),
-            within_ms=kit.timings.verify_ms,
-            what=f"a VERIFY of {client.id} at {peer.address}",
-        )
+        change = await kit.arrange_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)
+        verify = await kit.eventually_sent("VERIFY", client.id, after=change, at=peer)
         revisions = [each.call.revision for each in (change, verify) if each.call]
         if kit.target.profile in _HAS_REVISIONS:
             kit.require(revisions[0] == revisions[1] != 0, "the revision of the CHANGE", revisions)

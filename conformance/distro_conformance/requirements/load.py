@@ -71,7 +71,7 @@ async def snapshot_is_applied(kit: Kit) -> None:
     )
     verified = await kit.peer.verify(client, 3)
     kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified.body)
-    await kit.arrange(kit.arrival("VERIFY", reader.id), within_ms=2 * kit.timings.verify_ms, what="a VERIFY round")
+    await kit.arrange_sent("VERIFY", reader.id, within_ms=2 * kit.timings.verify_ms)
     kit.require(not kit.arrivals(client), f"nothing about {client}", kit.arrivals(client))
 
 
@@ -88,9 +88,7 @@ async def no_verify_before_the_load(kit: Kit) -> None:
     await kit.start_node(until_loaded=False)
     asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
     client, _ = await kit.publisher()
-    await kit.eventually(
-        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
+    await kit.eventually_sent("CHANGE", client.id)
     left_ms = max(0, asked.at_ms + _HELD_MS - 1_000 - kit.target.clock.now_ms())
     verify = kit.arrival("VERIFY", client.id)
     await kit.never(verify, for_ms=left_ms, what="the load is not complete")

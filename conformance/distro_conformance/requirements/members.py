@@ -81,9 +81,7 @@ async def report_without_address_is_refused(kit: Kit) -> None:
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     await kit.start_node()
     client, _ = await kit.publisher()
-    await kit.arrange(
-        kit.arrival("CHANGE", client.id, at=kit.other), within_ms=2 * kit.timings.sync_ms, what="a CHANGE at the other"
-    )
+    await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     refusal = await _goes_down(kit, kit.other)
     seen = len(kit.arrivals(client.id, kit.other))
     service = kit.service()

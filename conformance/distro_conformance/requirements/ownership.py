@@ -33,7 +33,5 @@ async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:
         return None
 
     # The reader's own VERIFY shows that a round has passed; only then does silence about the other one count.
-    await kit.arrange(
-        kit.arrival("VERIFY", reader.id), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {reader.id}"
-    )
+    await kit.arrange_sent("VERIFY", reader.id)
     await kit.never(claimed, for_ms=kit.timings.sync_ms, what=f"{synced} is not the node's to speak for")

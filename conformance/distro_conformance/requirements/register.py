@@ -68,9 +68,7 @@ async def instance_travels_whole(kit: Kit) -> None:
     body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
     reply = await client.ask("InstanceRequest", body)
     kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
-    change = await kit.arrange(
-        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
+    change = await kit.arrange_sent("CHANGE", client.id)
     infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
     info, extended = infos[0], infos[0].get("extendDatum") or {}
     kit.require(info.get("cluster") == "blue" and info.get("healthy") is False, "cluster blue, unhealthy", info)

@@ -21,13 +21,13 @@ _SPARE_MS = 500
 async def failed_change_is_repeated(kit: Kit) -> None:
     client, _ = await kit.publisher()
     kit.answer("CHANGE", FAILURE, client=client.id)
-    first = await _first(kit, "CHANGE", client.id)
-    second = await _again(kit, "CHANGE", client.id, first, kit.timings.retry_ms)
+    first = await kit.arrange_sent("CHANGE", client.id)
+    second = await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
     waited_ms = second.at_ms - first.at_ms
     early_ms = kit.timings.retry_ms - 2 * _SPARE_MS
     kit.require(waited_ms >= early_ms, f"at least {early_ms} ms between the two", f"{waited_ms} ms")
     kit.answer("CHANGE", SUCCESS, client=client.id)
-    third = await _again(kit, "CHANGE", client.id, second, kit.timings.retry_ms)
+    third = await kit.eventually_sent("CHANGE", client.id, after=second, within_ms=kit.timings.retry_ms + _SPARE_MS)
     more = kit.arrival("CHANGE", client.id, after=third)
     await kit.never(more, for_ms=kit.timings.retry_ms + _SPARE_MS, what=f"{client.id} was acknowledged")
 
@@ -41,7 +41,12 @@ async def failed_change_is_repeated(kit: Kit) -> None:
 async def change_after_an_error_is_repeated(kit: Kit) -> None:
     client, _ = await kit.publisher()
     kit.answer("CHANGE", _ERROR, client=client.id)
-    await _again(kit, "CHANGE", client.id, await _first(kit, "CHANGE", client.id), kit.timings.retry_ms)
+    await kit.eventually_sent(
+        "CHANGE",
+        client.id,
+        after=await kit.arrange_sent("CHANGE", client.id),
+        within_ms=kit.timings.retry_ms + _SPARE_MS,
+    )
 
 
 @requirement(
@@ -53,8 +58,10 @@ async def change_after_an_error_is_repeated(kit: Kit) -> None:
 async def unanswered_change_is_repeated(kit: Kit) -> None:
     client, _ = await kit.publisher()
     kit.answer("CHANGE", NEVER, client=client.id)
-    first = await _first(kit, "CHANGE", client.id)
-    await _again(kit, "CHANGE", client.id, first, kit.timings.call_ms + kit.timings.retry_ms)
+    first = await kit.arrange_sent("CHANGE", client.id)
+    await kit.eventually_sent(
+        "CHANGE", client.id, after=first, within_ms=kit.timings.call_ms + kit.timings.retry_ms + _SPARE_MS
+    )
 
 
 @requirement(
@@ -66,7 +73,7 @@ async def unanswered_change_is_repeated(kit: Kit) -> None:
 async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
     client, _ = await kit.publisher()
     kit.answer("CHANGE", _STRANGE, client=client.id)
-    first = await _first(kit, "CHANGE", client.id)
+    first = await kit.arrange_sent("CHANGE", client.id)
 
     async def otherwise() -> dict[str, object]:
         arrivals = kit.arrivals(client.id)
@@ -94,8 +101,8 @@ async def failed_delete_is_repeated(kit: Kit) -> None:
     client, _, _ = await kit.replicated()
     kit.answer("DELETE", FAILURE, client=client.id)
     await kit.leave(client)
-    first = await _first(kit, "DELETE", client.id)
-    await _again(kit, "DELETE", client.id, first, kit.timings.retry_ms)
+    first = await kit.arrange_sent("DELETE", client.id)
+    await kit.eventually_sent("DELETE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
 
 
 @requirement(
@@ -107,7 +114,7 @@ async def failed_delete_is_repeated(kit: Kit) -> None:
 async def delete_survives_a_failing_change(kit: Kit) -> None:
     client, _ = await kit.publisher()
     kit.answer("CHANGE", NEVER, client=client.id)
-    change = await _first(kit, "CHANGE", client.id)
+    change = await kit.arrange_sent("CHANGE", client.id)
     await kit.sleep(max(0, change.at_ms + kit.timings.call_ms - 500 - kit.target.clock.now_ms()))
     await kit.leave(client)
     kit.answer("CHANGE", SUCCESS, client=client.id)
@@ -136,7 +143,7 @@ async def delete_survives_a_failing_change(kit: Kit) -> None:
 async def silence_delays_nobody_else(kit: Kit) -> None:
     client, _ = await kit.publisher()
     kit.answer("CHANGE", NEVER, client=client.id)
-    await _first(kit, "CHANGE", client.id)
+    await kit.arrange_sent("CHANGE", client.id)
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
 
@@ -158,23 +165,9 @@ async def silence_delays_nobody_else(kit: Kit) -> None:
 async def repetition_is_current(kit: Kit) -> None:
     client, service = await kit.publisher()
     kit.answer("CHANGE", FAILURE, client=client.id)
-    first = await _first(kit, "CHANGE", client.id)
+    first = await kit.arrange_sent("CHANGE", client.id)
     other = kit.service()
     await client.register(other, "10.0.0.1", 80)
-    second = await _again(kit, "CHANGE", client.id, first, kit.timings.retry_ms)
+    second = await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
     replica = second.call.replica if second.call else None
     kit.require(services(replica) == sorted((service, other)), f"{service} and {other}", second)
-
-
-async def _first(kit: Kit, operation: str, client: str) -> Arrival:
-    return await kit.arrange(
-        kit.arrival(operation, client), within_ms=kit.timings.sync_ms, what=f"a {operation} of {client}"
-    )
-
-
-async def _again(kit: Kit, operation: str, client: str, before: Arrival, within_ms: int) -> Arrival:
-    return await kit.eventually(
-        kit.arrival(operation, client, after=before),
-        within_ms=within_ms + _SPARE_MS,
-        what=f"the {operation} of {client} again",
-    )

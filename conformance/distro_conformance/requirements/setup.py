@@ -68,9 +68,7 @@ async def health_check_succeeds(kit: Kit) -> None:
 async def only_naming_connections_are_clients(kit: Kit) -> None:
     stranger = await kit.connection({"source": "sdk", "module": "config"})
     client = await kit.client()
-    await kit.arrange(
-        kit.arrival("VERIFY", client.id), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
-    )
+    await kit.arrange_sent("VERIFY", client.id)
     kit.require(not kit.arrivals(stranger.id), f"nothing about {stranger.id}", kit.arrivals(stranger.id))
     copy = await kit.peer.query(stranger.id)
     kit.require(copy is None, f"no client {stranger.id}", copy)
@@ -85,9 +83,7 @@ async def only_naming_connections_are_clients(kit: Kit) -> None:
 )
 async def silent_client_is_verified(kit: Kit) -> None:
     client = await kit.client()
-    verify = await kit.eventually(
-        kit.arrival("VERIFY", client.id), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
-    )
+    verify = await kit.eventually_sent("VERIFY", client.id)
     revision = verify.call.revision if verify.call else None
     kit.require(revision == 0, f"revision 0 in the VERIFY of {client.id}", verify)
 

@@ -17,9 +17,7 @@ from distro_conformance.wire.messages import RESOURCE_TYPE
 )
 async def registration_arrives_as_change(kit: Kit) -> None:
     client, service = await kit.publisher(zone="a")
-    change = await kit.eventually(
-        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
+    change = await kit.eventually_sent("CHANGE", client.id)
     published = change.call.replica.published if change.call and change.call.replica else ()
     kit.require(
         [(p.service, p.ip, p.port) for p in published] == [(service, "10.0.0.1", 80)],
@@ -37,11 +35,9 @@ async def registration_arrives_as_change(kit: Kit) -> None:
 )
 async def disconnect_arrives_as_delete(kit: Kit) -> None:
     client, _ = await kit.publisher()
-    await kit.arrange(kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}")
+    await kit.arrange_sent("CHANGE", client.id)
     await kit.leave(client)
-    await kit.eventually(
-        kit.arrival("DELETE", client.id), within_ms=kit.timings.sync_ms, what=f"a DELETE of {client.id}"
-    )
+    await kit.eventually_sent("DELETE", client.id)
 
 
 @requirement(
@@ -54,11 +50,7 @@ async def everybody_is_told(kit: Kit) -> None:
     client, _ = await kit.publisher()
     for operation in ("CHANGE", "DELETE"):
         for peer in kit.peers:
-            await kit.eventually(
-                kit.arrival(operation, client.id, at=peer),
-                within_ms=kit.timings.sync_ms,
-                what=f"a {operation} of {client.id} at {peer.address}",
-            )
+            await kit.eventually_sent(operation, client.id, at=peer)
         if operation == "CHANGE":
             await kit.leave(client)
 
@@ -100,9 +92,7 @@ async def changes_are_merged(kit: Kit) -> None:
     await client.register(other, "10.0.0.1", 80)
     await client.deregister(service, "10.0.0.1", 80)
     kit.presuppose(kit.target.clock.now_ms() - began_ms < 500, "three requests within half a second", "it took longer")
-    change = await kit.eventually(
-        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
+    change = await kit.eventually_sent("CHANGE", client.id)
     replica = change.call.replica if change.call else None
     kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)
 
@@ -117,11 +107,7 @@ async def brief_client_is_deleted(kit: Kit) -> None:
     client, _, change = await kit.replicated()
     await client.register(kit.service(), "10.0.0.1", 80)
     await kit.leave(client)
-    deleted = await kit.eventually(
-        kit.arrival("DELETE", client.id, after=change),
-        within_ms=kit.timings.sync_ms,
-        what=f"a DELETE of {client.id}",
-    )
+    deleted = await kit.eventually_sent("DELETE", client.id, after=change)
     again = kit.arrival("CHANGE", client.id, after=deleted)
     await kit.never(again, for_ms=kit.timings.sync_ms, what=f"{client.id} is gone")
 
@@ -136,9 +122,7 @@ async def envelope_is_whole(kit: Kit) -> None:
     client, _ = await kit.publisher()
     for operation in ("CHANGE", "DELETE"):
         for peer in kit.peers:
-            arrival = await kit.arrange(
-                kit.arrival(operation, client.id, at=peer), within_ms=kit.timings.sync_ms, what=f"a {operation}"
-            )
+            arrival = await kit.arrange_sent(operation, client.id, at=peer)
             data = arrival.body.get("distroData") or {}
             key = {"resourceKey": client.id, "resourceType": RESOURCE_TYPE, "targetServer": peer.address}
             kit.require(data.get("distroKey") == key, f"the key {key}", data.get("distroKey"))

@@ -20,17 +20,13 @@ from distro_conformance.wire.messages import RESOURCE_TYPE, content_of
     text="Within every verify period the owner sends each other member a VERIFY with the client's current revision.",
 )
 async def verify_carries_the_revision(kit: Kit) -> None:
-    client, _ = await _replicated(kit)
+    client, _, _ = await kit.replicated()
     await client.register(kit.service(), "10.0.0.2", 80)
     kit.note("it registers a second service")
     change = await kit.arrange(
         _change_with(kit, client, 2), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services"
     )
-    verify = await kit.eventually(
-        kit.arrival("VERIFY", client.id, after=change),
-        within_ms=kit.timings.verify_ms,
-        what=f"a VERIFY of {client.id}",
-    )
+    verify = await kit.eventually_sent("VERIFY", client.id, after=change)
     assert verify.call is not None
     assert change.call is not None
     kit.require(
@@ -47,30 +43,13 @@ async def verify_carries_the_revision(kit: Kit) -> None:
     text="A VERIFY that is answered with failure is followed, at once, by a CHANGE of the whole client to that member.",
 )
 async def failed_verify_is_followed_by_change(kit: Kit) -> None:
-    client, change = await _replicated(kit)
+    client, _, change = await kit.replicated()
     kit.answer("VERIFY", FAILURE, client=client.id)
-    verify = await kit.arrange(
-        kit.arrival("VERIFY", client.id, after=change),
-        within_ms=kit.timings.verify_ms,
-        what=f"a VERIFY of {client.id} to be answered with failure",
-    )
-    again = await kit.eventually(
-        kit.arrival("CHANGE", client.id, after=verify),
-        within_ms=kit.timings.resync_ms,
-        what=f"a CHANGE of {client.id} after its failed VERIFY at {verify.at_ms} ms",
-    )
+    verify = await kit.arrange_sent("VERIFY", client.id, after=change)
+    again = await kit.eventually_sent("CHANGE", client.id, after=verify, within_ms=kit.timings.resync_ms)
     assert again.call is not None
     assert change.call is not None
     kit.require(again.call.digest == change.call.digest, f"the content of {change}", again)
-
-
-async def _replicated(kit: Kit) -> tuple[PlayedClient, Arrival]:
-    """A client with one service, and the CHANGE that told the played member."""
-    client, _ = await kit.publisher()
-    change = await kit.arrange(
-        kit.arrival("CHANGE", client.id), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id}"
-    )
-    return client, change
 
 
 def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]:
@@ -91,7 +70,7 @@ def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]
     text="Every other member gets a VERIFY of every owned client in each period, as long as the client lives.",
 )
 async def everybody_verifies_each_period(kit: Kit) -> None:
-    client, change = await _replicated(kit)
+    client, _, change = await kit.replicated()
     for peer in kit.peers:
         for number in range(3):
             count = _count(kit, client.id, peer, number + 1)
@@ -110,17 +89,11 @@ async def everybody_verifies_each_period(kit: Kit) -> None:
     text="Only the member that failed a VERIFY is sent the client again.",
 )
 async def only_who_failed_is_told(kit: Kit) -> None:
-    client, change = await _replicated(kit)
-    await kit.arrange(
-        kit.arrival("CHANGE", client.id, at=kit.other), within_ms=kit.timings.sync_ms, what="a CHANGE at the other"
-    )
+    client, _, change = await kit.replicated()
+    await kit.arrange_sent("CHANGE", client.id, at=kit.other)
     kit.answer("VERIFY", FAILURE, client=client.id)
-    verify = await kit.arrange(
-        kit.arrival("VERIFY", client.id, after=change), within_ms=kit.timings.verify_ms, what="a VERIFY to fail"
-    )
-    await kit.arrange(
-        kit.arrival("CHANGE", client.id, after=verify), within_ms=kit.timings.resync_ms, what="the CHANGE after it"
-    )
+    verify = await kit.arrange_sent("VERIFY", client.id, after=change)
+    await kit.arrange_sent("CHANGE", client.id, after=verify, within_ms=kit.timings.resync_ms)
 
     async def told_again() -> Arrival | None:
         changes = [each for each in kit.arrivals(client.id, kit.other) if each.is_about("CHANGE", client.id)]
@@ -136,14 +109,10 @@ async def only_who_failed_is_told(kit: Kit) -> None:
     text="A client that has gone is not verified any more.",
 )
 async def gone_client_is_not_verified(kit: Kit) -> None:
-    client, change = await _replicated(kit)
-    await kit.arrange(
-        kit.arrival("VERIFY", client.id, after=change), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
-    )
+    client, _, change = await kit.replicated()
+    await kit.arrange_sent("VERIFY", client.id, after=change)
     await kit.leave(client)
-    deleted = await kit.arrange(
-        kit.arrival("DELETE", client.id), within_ms=kit.timings.sync_ms, what=f"a DELETE of {client.id}"
-    )
+    deleted = await kit.arrange_sent("DELETE", client.id)
     later = kit.arrival("VERIFY", client.id, after=deleted)
     await kit.never(later, for_ms=kit.timings.verify_ms + 500, what=f"{client.id} is gone")
 
@@ -155,10 +124,8 @@ async def gone_client_is_not_verified(kit: Kit) -> None:
     text="A VERIFY holds the client's name in its key and in its content.",
 )
 async def verify_is_whole(kit: Kit) -> None:
-    client, change = await _replicated(kit)
-    verify = await kit.arrange(
-        kit.arrival("VERIFY", client.id, after=change), within_ms=kit.timings.verify_ms, what=f"a VERIFY of {client.id}"
-    )
+    client, _, change = await kit.replicated()
+    verify = await kit.arrange_sent("VERIFY", client.id, after=change)
     data = verify.body.get("distroData") or {}
     content = content_of(data) or {}
     kit.require(content.get("clientId") == client.id, f"{client.id} in the content", content)

@@ -11,7 +11,7 @@ from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import HOST
 from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.rules import agent_options, real_mutants
+from distro_conformance.targets.rules import Fired, agent_options, real_mutants
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.waiting import RealClock
@@ -25,7 +25,7 @@ LEASE_KEY, LEASE_MS = "nacos.naming.client.expired.time", 40_000
 class NacosTarget:
     """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` takes the jars that are there.
 
-    `mutant`: rules that change what the server does (rules.py)."""
+    `mutant`: rules that change what the server does (rules.py); `fired` is known once it has stopped."""
 
     kind = "nacos"
     member_headers = NO_HEADERS
@@ -39,6 +39,7 @@ class NacosTarget:
         if mutant is not None and mutant not in real_mutants():
             raise UsageError(f"a real server has no mutant '{mutant}'; known: {', '.join(real_mutants())}")
         self._mutant = mutant
+        self.fired = Fired()
         self.clock = RealClock()
         (self._port,) = free_base_ports()
         self._takes_lease = self.profile in Span(since="2.2.0")
@@ -53,7 +54,9 @@ class NacosTarget:
         return LEASE_MS if self._takes_lease else None
 
     def fresh(self) -> Self:
-        return type(self)(self.spec.partition(":")[2], self.profile, self._mutant)
+        other = type(self)(self.spec.partition(":")[2], self.profile, self._mutant)
+        other.fired = self.fired
+        return other
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         jars = self._jars or await jars_of(self._release, on_progress)
@@ -74,5 +77,8 @@ class NacosTarget:
 
     async def stop(self) -> None:
         if self._server is not None:
+            await self._server.stop()
+            if self._mutant:
+                self.fired.add(self._server.console.read_text("utf-8", "replace"))
             await self._server.close()
             self._server = None
