@@ -25,7 +25,7 @@ from distro_model.clock.board import Board, Plan, Wire
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
-from distro_model.node import MemberState, NodeState
+from distro_model.node import MemberState, NodeState, fresh_node
 from distro_model.search.system import Alternative, Finding, Lookup
 
 ROUNDS_UNTIL_RESTLESS = 20
@@ -40,14 +40,48 @@ Looks = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
 """The chains of one property: each ends in the register `found`."""
 
 
+def slice_of(node: NodeState | None, client: str) -> NodeState | None:
+    """What a node knows of one client, as far as properties of single states look at it: of all that it knows of the
+    others, and of time, nothing is left. So there are few slices, whatever else a cluster does."""
+    if node is None:
+        return None
+    held = node.client(client)
+    return fresh_node(node.name, node.others, 0, node.addresses).changed(
+        loaded=node.loaded,
+        members=node.members,
+        clients=() if held is None else (replace(held, renewed_ms=0, beats=()),),
+        applies=tuple(apply for apply in node.applies if apply.client == client),
+        local=node.local,
+    )
+
+
+@cache
+def _slices_of(client: str) -> Function:
+    return lambda node: ((slice_of(node, client),),)
+
+
+def sliced(layout: Layout, client: str) -> dict[str, Lookup]:
+    """Node -> the look-up that writes its slice of this client."""
+    return {
+        node: Lookup("never", _slices_of(client), (node_column(node),), (f"{client} at {node}",))
+        for node in layout.nodes
+    }
+
+
+def of_slices(
+    layout: Layout, client: str, column: str, function_of_node: Callable[[str], Function]
+) -> Iterator[tuple[Lookup, ...]]:
+    """Each node's slice of this client beside a column."""
+    for node, part in sliced(layout, client).items():
+        yield (part, Lookup("as it should be", function_of_node(node), (*part.writes, column), ("found",)))
+
+
 def of_copies(function_of_node: Callable[[str], Function]) -> Looks:
-    """What one node holds of one client, in every state. The function gets the node's state and the client's life."""
+    """What one node holds of one client, in every state. The function gets the slice of it and the client's life."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        for node in layout.nodes:
-            for client in layout.clients:
-                reads = (node_column(node), client_column(client))
-                yield (Lookup("as it should be", function_of_node(node), reads, ("found",)),)
+        for client in layout.clients:
+            yield from of_slices(layout, client, client_column(client), function_of_node)
 
     return looks
 
@@ -57,7 +91,7 @@ def of_settled(function: Function) -> Looks:
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         before = (*before_settled(layout), *settled_looks(layout))
-        return ((*before, found) for found in _of_clients(layout, function))
+        return ((*before, _of_client(client, function)) for client in layout.clients)
 
     return looks
 
@@ -66,14 +100,21 @@ def of_all_nodes(function: Function) -> Looks:
     """What all nodes together hold of one client, in every state."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        return ((*together(layout.nodes), found) for found in _of_clients(layout, function))
+        for client in layout.clients:
+            yield (*all_slices(layout, client), _of_client(client, function))
 
     return looks
 
 
-def _of_clients(layout: Layout, function: Function) -> Iterator[Lookup]:
-    for client in layout.clients:
-        yield Lookup("as it should be", function, ("all nodes", client_column(client)), ("found",))
+def all_slices(layout: Layout, client: str) -> Iterator[Lookup]:
+    """The slices of one client at all nodes, in the register "all nodes"."""
+    slices = sliced(layout, client).values()
+    yield from slices
+    yield from together([register for each in slices for register in each.writes])
+
+
+def _of_client(client: str, function: Function) -> Lookup:
+    return Lookup("as it should be", function, ("all nodes", client_column(client)), ("found",))
 
 
 def before_settled(layout: Layout) -> Iterator[Lookup]:
@@ -87,14 +128,14 @@ def is_empty(link: Link) -> Sequence[Alternative]:
     return () if link.calls else ((),)
 
 
-def together(nodes: tuple[str, ...]) -> Iterator[Lookup]:
-    """The states of all nodes as one value, in the register "all nodes"."""
-    first, *rest = (node_column(node) for node in nodes)
+def together(registers: Sequence[str]) -> Iterator[Lookup]:
+    """The values of these registers, one for each node, as one value in the register "all nodes"."""
+    first, *rest = registers
     latest = "all nodes" if not rest else "the first node"
     yield Lookup("never", alone, (first,), (latest,))
-    for number, column in enumerate(rest, start=2):
-        after = "all nodes" if number == len(nodes) else f"the first {number} nodes"
-        yield Lookup("never", appended, (latest, column), (after,))
+    for number, register in enumerate(rest, start=2):
+        after = "all nodes" if number == len(registers) else f"the first {number} nodes"
+        yield Lookup("never", appended, (latest, register), (after,))
         latest = after
 
 
@@ -107,7 +148,7 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
 
 
 def settled_looks(layout: Layout) -> Iterator[Lookup]:
-    yield from together(layout.nodes)
+    yield from together([node_column(node) for node in layout.nodes])
     at_once = replace(layout.profile, event_queue=0)  # whatever waited in that round is handled in the end
     yield Lookup("a verify round would change it", settled(Plan(layout.nodes, at_once)), ("all nodes",))
 
@@ -262,7 +303,8 @@ def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
 
 def of_loads(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """All nodes together, in every state: who is not loaded."""
-    yield (*together(layout.nodes), Lookup("all are loaded", unloaded, ("all nodes",), ("found",)))
+    nodes = [node_column(node) for node in layout.nodes]
+    yield (*together(nodes), Lookup("all are loaded", unloaded, ("all nodes",), ("found",)))
 
 
 def unloaded(nodes: Nodes) -> Sequence[Alternative]:

@@ -15,7 +15,7 @@ from distro_model.cluster.budget import Budget
 from distro_model.cluster.values import Connection, Life
 from distro_model.messages import text_of
 from distro_model.node import NodeState
-from distro_model.properties.checks import Function, before_settled, settled_looks
+from distro_model.properties.checks import Function, before_settled, settled_looks, sliced
 from distro_model.rules.index import projection
 from distro_model.search.system import Alternative, Finding, Lookup
 
@@ -23,8 +23,9 @@ from distro_model.search.system import Alternative, Finding, Lookup
 def of_homes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-CLIENTACK: each client at the node that it is connected to."""
     for client in layout.clients:
-        reads = (node_column(layout.home(client)), client_column(client))
-        yield (Lookup("as it should be", disappointed, reads, ("found",)),)
+        home = sliced(layout, client)[layout.home(client)]
+        reads = (*home.writes, client_column(client))
+        yield (home, Lookup("as it should be", disappointed, reads, ("found",)))
 
 
 def disappointed(node: NodeState | None, life: Life) -> Sequence[Alternative]:

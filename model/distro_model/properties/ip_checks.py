@@ -11,14 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 
-from distro_model.bounded.layout import STALE, Layout, ip_column, node_column
+from distro_model.bounded.layout import STALE, Layout, ip_column
 from distro_model.cluster.crashes import Pairs
 from distro_model.cluster.values import IpLife
 from distro_model.events import BeatCheckDue
 from distro_model.messages import Content, text_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.properties.checks import Function, Looks, Nodes, before_settled, settled_looks, stable, together
+from distro_model.properties.checks import (
+    Function,
+    Looks,
+    Nodes,
+    all_slices,
+    before_settled,
+    settled_looks,
+    sliced,
+    stable,
+)
 from distro_model.rules.owners import is_responsible, owner_of
 from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.step import step
@@ -61,7 +70,8 @@ def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         return
     for client in layout.ip_clients:
         reads = ("all nodes", ip_column(client), STALE)
-        yield (*together(layout.nodes), Lookup("as it should be", _misowned(layout.profile), reads, ("found",)))
+        found = Lookup("as it should be", _misowned(layout.profile), reads, ("found",))
+        yield (*all_slices(layout, client), found)
 
 
 @cache
@@ -131,8 +141,11 @@ def undead(profile: Profile) -> Function:
 def of_equal_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-REV for ip:port clients, whose revisions are hashes: who has the same revision has the same content."""
     for client in layout.ip_clients:
+        at = sliced(layout, client)
         for one, other in combinations(layout.nodes, 2):
-            yield (Lookup("equal", _misrevised(client), (node_column(one), node_column(other)), ("found",)),)
+            slices = (at[one], at[other])
+            reads = [register for each in slices for register in each.writes]
+            yield (*slices, Lookup("equal", _misrevised(client), tuple(reads), ("found",)))
 
 
 @cache
