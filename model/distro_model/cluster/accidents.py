@@ -7,8 +7,8 @@ hears its answer. At a client's home it may also be a DELETE.
 
 from __future__ import annotations
 
-from distro_model.cluster.calls import take
-from distro_model.cluster.statement import Transition, chooses, said, tells
+from distro_model.cluster.calls import is_operation, taking
+from distro_model.cluster.statement import Transition, said, tells
 from distro_model.cluster.values import STRAY_CONTENT, STRAY_REVISION, Connection, Life
 from distro_model.events import LoadInterrupted, RequestReceived
 from distro_model.messages import Change, Delete
@@ -21,7 +21,7 @@ def interruption(now: int) -> LoadInterrupted:
 
 INTERRUPT_LOAD = Transition(
     "interrupt load",
-    (chooses(take, "no such call"), tells("source", interruption)),
+    (*taking(is_operation), tells("source", interruption)),
     said(LoadIsInterrupted, "source_name"),
     cost="raises",
 )

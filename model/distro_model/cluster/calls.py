@@ -8,10 +8,11 @@ its way, a clock the one that a scenario names.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from distro_model.cluster import alarms
 from distro_model.cluster.registers import Before, IpLived, Lived, Meant, OneLink, Taken
-from distro_model.cluster.statement import Function, Transition, chooses, records, tells, watches, writes
+from distro_model.cluster.statement import Function, Step, Transition, chooses, records, tells, watches, writes
 from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
@@ -39,43 +40,27 @@ SYNCS = frozenset({Operation.CHANGE, Operation.DELETE})
 DISTRO = SYNCS | {Operation.VERIFY}
 EVERY = DISTRO | {Operation.SNAPSHOT}
 
+WAITING = frozenset({Phase.LOST, Phase.REFUSED, Phase.ANSWERED, Phase.ABANDONED})
+
 GARBLED = Answer(CallResult.UNHEARD)
 
 
 # Which call
 
 
-def first_sent(link: Link, operations: frozenset[Operation]) -> int | None:
-    """Where the first request on its way is, if it is one of these: requests on one link keep their order."""
-    for position, call in enumerate(link.calls):
-        if call.phase is Phase.SENT:
-            return position if call.request.operation in operations else None
-    return None
+def first_sent(link: Link) -> int | None:
+    """Where the first request on its way is: requests on one link keep their order."""
+    return next((position for position, call in enumerate(link.calls) if call.phase is Phase.SENT), None)
 
 
-def _taken(link: Link, position: int | None) -> Taken | None:
+def take_first(link: Link) -> Taken | None:
+    position = first_sent(link)
     return None if position is None else Taken(link.without(position), link.calls[position])
 
 
-def _meant(link: Link, operations: frozenset[Operation]) -> Meant | None:
-    position = first_sent(link, operations)
+def mean_first(link: Link) -> Meant | None:
+    position = first_sent(link)
     return None if position is None else Meant(link.calls[position])
-
-
-def take(link: Link, operation: Operation) -> Taken | None:
-    return _taken(link, first_sent(link, frozenset({operation})))
-
-
-def take_sync(link: Link) -> Taken | None:
-    return _taken(link, first_sent(link, SYNCS))
-
-
-def mean_any(link: Link) -> Meant | None:
-    return _meant(link, EVERY)
-
-
-def mean_distro(link: Link) -> Meant | None:
-    return _meant(link, DISTRO)
 
 
 def take_overtaking(link: Link) -> list[Taken]:
@@ -84,25 +69,45 @@ def take_overtaking(link: Link) -> list[Taken]:
     return [Taken(link.without(position), link.calls[position]) for position in sent[1:]]
 
 
-def _taken_in(link: Link, phase: Phase) -> list[Taken]:
-    found = {call: position for position, call in enumerate(link.calls) if call.phase is phase}
+def take_waiting(link: Link) -> list[Taken]:
+    """Every call that its receiver has nothing to do with any more, or not yet; equal ones once."""
+    found = {call: position for position, call in enumerate(link.calls) if call.phase in WAITING}
     return [Taken(link.without(position), call) for call, position in found.items()]
 
 
-def take_lost(link: Link) -> list[Taken]:
-    return _taken_in(link, Phase.LOST)
+# Is it one of those? A step of its own, so that a search looks at each link once for all of them.
 
 
-def take_refused(link: Link) -> list[Taken]:
-    return _taken_in(link, Phase.REFUSED)
+def is_operation(call: Call, operation: Operation) -> Meant | None:
+    return Meant(call) if call.request.operation is operation else None
 
 
-def take_answered(link: Link) -> list[Taken]:
-    return _taken_in(link, Phase.ANSWERED)
+def is_sync(call: Call) -> Meant | None:
+    return Meant(call) if call.request.operation in SYNCS else None
 
 
-def take_abandoned(link: Link) -> list[Taken]:
-    return _taken_in(link, Phase.ABANDONED)
+def is_distro(call: Call) -> Meant | None:
+    return Meant(call) if call.request.operation in DISTRO else None
+
+
+def is_any(call: Call) -> Meant | None:
+    return Meant(call) if call.request.operation in EVERY else None
+
+
+def is_lost(call: Call) -> Meant | None:
+    return Meant(call) if call.phase is Phase.LOST else None
+
+
+def is_refused(call: Call) -> Meant | None:
+    return Meant(call) if call.phase is Phase.REFUSED else None
+
+
+def is_answered(call: Call) -> Meant | None:
+    return Meant(call) if call.phase is Phase.ANSWERED else None
+
+
+def is_abandoned(call: Call) -> Meant | None:
+    return Meant(call) if call.phase is Phase.ABANDONED else None
 
 
 def deadline(call: Call) -> int:
@@ -160,15 +165,21 @@ def end_by_itself(call: Call, target_name: str, now: int) -> CallEnded:
 # What properties remember and watch
 
 
-def without_delete(life: Life, call: Call) -> Lived:
-    """A DELETE of this client will not arrive: whatever copy it would have removed is left to the lease."""
-    lost = isinstance(call.request, Delete) and call.request.client == life.client
-    return Lived(replace(life, left_cleanly=False) if lost else life)
+class Left(NamedTuple):
+    left: str | None
 
 
-def without_ip_delete(ip_life: IpLife, call: Call) -> IpLived:
-    lost = isinstance(call.request, Delete) and call.request.client == ip_life.client
-    return IpLived(replace(ip_life, left_to_lease=True) if lost else ip_life)
+def left_to_lease(call: Call) -> Left:
+    """The client whose DELETE will not arrive: whatever copy it would have removed is left to the lease."""
+    return Left(call.request.client if isinstance(call.request, Delete) else None)
+
+
+def without_delete(life: Life, left: str | None) -> Lived:
+    return Lived(replace(life, left_cleanly=False) if left == life.client else life)
+
+
+def without_ip_delete(ip_life: IpLife, left: str | None) -> IpLived:
+    return IpLived(replace(ip_life, left_to_lease=True) if left == ip_life.client else ip_life)
 
 
 def remember_target(target: NodeState | None) -> Before:
@@ -190,13 +201,30 @@ def _ends(label: type[OnLink]) -> Function:
 
 
 NO_CALL = "no such call"
+
+
+def taking(kind: Function) -> tuple[Step, ...]:
+    """The first request on its way arrives, if it is of this kind."""
+    return chooses(take_first, NO_CALL), chooses(kind, NO_CALL)
+
+
+def meaning(kind: Function) -> tuple[Step, ...]:
+    """Something becomes of the first request on its way, if it is of this kind."""
+    return chooses(mean_first, NO_CALL), chooses(kind, NO_CALL)
+
+
+def ending(phase: Function) -> tuple[Step, ...]:
+    """The sender hears of the end of a call that has come to this phase."""
+    return chooses(take_waiting, NO_CALL), chooses(phase, NO_CALL)
+
+
 _EXCHANGE = (tells("target", arrival), tells("source", end, "it is still being handled"))
 
-DELIVER = Transition("deliver {operation}", (chooses(take, NO_CALL), *_EXCHANGE), _ends(Delivers), fair=Fairness.STRONG)
+DELIVER = Transition("deliver {operation}", (*taking(is_operation), *_EXCHANGE), _ends(Delivers), fair=Fairness.STRONG)
 DELIVER_VERIFY = replace(
     DELIVER,
     steps=(
-        chooses(take, NO_CALL),
+        *taking(is_operation),
         writes(remember_target),
         _EXCHANGE[0],
         writes(alarms.confirmation),
@@ -212,23 +240,24 @@ DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.giver),
 OVERTAKE = Transition("overtake", (chooses(take_overtaking, NO_CALL), *_EXCHANGE), _ends(Overtakes), cost="reorders")
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
-DUPLICATE = Transition("duplicate", (chooses(mean_distro, NO_CALL), tells("target", arrival)), _says(Duplicates))
+DUPLICATE = Transition("duplicate", (*meaning(is_distro), tells("target", arrival)), _says(Duplicates))
 """The request arrives, and will arrive again. A clock does so where it is told to; a search loses the reply instead,
 after which the sender tries again."""
 
-LOSE = Transition("lose", (chooses(mean_any, NO_CALL), writes(lose)), _says(Loses), cost="drops")
+LOSE = Transition("lose", (*meaning(is_any), writes(lose)), _says(Loses), cost="drops")
 
 LOSE_REPLY = Transition(
     "lose reply",
-    (chooses(mean_any, NO_CALL), writes(lose), tells("target", arrival)),
+    (*meaning(is_any), writes(lose), tells("target", arrival)),
     _says(LosesReply),
     cost="lost_replies",
 )
 SWALLOW = Transition(
     "swallow",
     (
-        chooses(mean_distro, NO_CALL),
+        *meaning(is_distro),
         writes(remove),
+        records(left_to_lease),
         records(without_delete),
         records(without_ip_delete),
         tells("source", acknowledged),
@@ -240,7 +269,7 @@ SWALLOW = Transition(
 
 REPLY_LATE = Transition(
     "reply late",
-    (chooses(mean_any, NO_CALL), tells("target", arrival), writes(keep_answer)),
+    (*meaning(is_any), tells("target", arrival), writes(keep_answer)),
     _says(RepliesLate),
     cost="late_replies",
 )
@@ -248,36 +277,32 @@ REPLY_LATE = Transition(
 
 REPLY_ARRIVES = Transition(
     "reply arrives",
-    (chooses(take_answered, NO_CALL), tells("source", end_by_itself)),
+    (*ending(is_answered), tells("source", end_by_itself)),
     _ends(ReplyArrives),
     fair=Fairness.STRONG,
 )
-FAIL = Transition(
-    "fail", (chooses(take_refused, NO_CALL), tells("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG
-)
+FAIL = Transition("fail", (*ending(is_refused), tells("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG)
 """There is no connection; the sender is told."""
 
 TIME_OUT = Transition(
     "time out",
-    (chooses(take_lost, NO_CALL), tells("source", end_by_itself), watches(alarms.requeued)),
+    (*ending(is_lost), tells("source", end_by_itself), watches(alarms.requeued)),
     _ends(TimesOut),
     fair=Fairness.STRONG,
     due=deadline,
 )
 ABANDON = Transition(
     "abandon",
-    (chooses(mean_distro, NO_CALL), writes(abandon), tells("source", given_up)),
+    (*meaning(is_distro), writes(abandon), tells("source", given_up)),
     _ends(Abandons),
     cost="delays",
 )
 """The sender stops waiting; the request is still on its way."""
 
-ARRIVE = Transition(
-    "arrive", (chooses(take_abandoned, NO_CALL), tells("target", arrival)), _says(Arrives), fair=Fairness.STRONG
-)
+ARRIVE = Transition("arrive", (*ending(is_abandoned), tells("target", arrival)), _says(Arrives), fair=Fairness.STRONG)
 GARBLE = Transition(
     "garble",
-    (chooses(take_sync, NO_CALL), tells("target", arrival), tells("source", unreadable)),
+    (*taking(is_sync), tells("target", arrival), tells("source", unreadable)),
     _ends(Garbles),
     cost="garbles",
 )
@@ -285,7 +310,7 @@ GARBLE = Transition(
 
 RAISE = Transition(
     "raise",
-    (chooses(take_sync, NO_CALL), tells("target", raised), tells("source", end, "it is still being handled")),
+    (*taking(is_sync), tells("target", raised), tells("source", end, "it is still being handled")),
     _ends(Raises),
     cost="raises",
 )

@@ -6,9 +6,9 @@ search every step is a choice; on a clock they follow at once, and meet those of
 
 from __future__ import annotations
 
-from distro_model.cluster.calls import arrival, end, first_sent
+from distro_model.cluster.calls import arrival, end, meaning
 from distro_model.cluster.registers import Meant, OneLink, Taken
-from distro_model.cluster.statement import Transition, chooses, tells, writes
+from distro_model.cluster.statement import Transition, tells, writes
 from distro_model.cluster.values import Call, Link, Phase
 from distro_model.events import ApplyDue, ReadDue
 from distro_model.messages import Answer, Change, Operation
@@ -18,9 +18,8 @@ from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApp
 from distro_model.work import Apply
 
 
-def mean_change(link: Link) -> Meant | None:
-    position = first_sent(link, frozenset({Operation.CHANGE}))
-    return None if position is None else Meant(link.calls[position])
+def is_change(call: Call) -> Meant | None:
+    return Meant(call) if call.request.operation is Operation.CHANGE else None
 
 
 def begin(link: Link, call: Call) -> OneLink:
@@ -34,7 +33,7 @@ def is_unanswered(answer: Answer | None) -> bool:
 BEGIN = Transition(
     "begin CHANGE",
     (
-        chooses(mean_change, "no such call"),
+        *meaning(is_change),
         writes(begin),
         tells("target", arrival),
         writes(is_unanswered, "it is answered at once"),
