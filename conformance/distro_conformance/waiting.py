@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -56,16 +56,28 @@ class RealClock:
         self._slack_ms = slack_ms
         self._start_s = time.monotonic()
         self._lags: deque[tuple[int, int]] = deque(maxlen=100)  # when, and how long an answer took
+        self._asked_ms: int | None = None
 
     @property
     def slack_ms(self) -> int:
-        since_ms = self.now_ms() - LAG_COUNTS_MS
-        worst_ms = max((lag_ms for at_ms, lag_ms in self._lags if at_ms >= since_ms), default=0)
+        now_ms = self.now_ms()
+        worst_ms = max((lag_ms for at_ms, lag_ms in self._lags if at_ms >= now_ms - LAG_COUNTS_MS), default=0)
+        if self._asked_ms is not None:
+            worst_ms = max(worst_ms, now_ms - self._asked_ms)
         return self._slack_ms and max(self._slack_ms, min(LAG_FACTOR * worst_ms, MAX_SLACK_MS))
 
-    def lagged(self, ms: int) -> None:
-        """An answer that takes a millisecond on a machine at leisure took so long."""
-        self._lags.append((self.now_ms(), ms))
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """While it is entered somebody waits for an answer that takes a millisecond on a machine at leisure.
+
+        A node that hangs is slow already before it answers.
+        """
+        began_ms = self._asked_ms = self.now_ms()
+        try:
+            yield
+        finally:
+            self._lags.append((self.now_ms(), self.now_ms() - began_ms))
+            self._asked_ms = None
 
     def now_ms(self) -> int:
         return round((time.monotonic() - self._start_s) * 1000)
@@ -83,8 +95,13 @@ async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: in
 
 
 async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP_MS) -> T | None:
-    """Watch for the whole time: what `look` found, None when it never found anything."""
-    return await _found(look, clock, lambda: for_ms, step_ms)
+    """Watch for the whole time: what `look` found, None when it never found anything.
+
+    What a look brings after that time may have begun after it, too, and counts for nothing.
+    """
+    began_ms = clock.now_ms()
+    found = await _found(look, clock, lambda: for_ms, step_ms)
+    return found if clock.now_ms() <= began_ms + for_ms else None
 
 
 async def _found(look: Look[T], clock: Clock, time_ms: Callable[[], int], step_ms: int) -> T | None:

@@ -9,12 +9,18 @@ from distro_conformance.findings import Finding, Judgement
 
 
 def kill(
-    mutant: str, level: str, killed_by: Sequence[str], seconds: float, steps: int | None = None, reason: str = ""
+    mutant: str,
+    level: str,
+    killed_by: Sequence[str],
+    seconds: float,
+    steps: int | None = None,
+    reason: str = "",
+    evidence: Sequence[str] = (),
 ) -> Finding:
     """`killed_by` names properties, invariants, requirements, or `lockstep`; `reason` says why it lives, if it does.
 
     `steps`: actions of the shortest run that shows it; of traces, the events that were made until one did; None where
-    no run was needed.
+    no run was needed. `evidence`: what each of them had to say.
     """
     unit = "events" if level == "trace" else "steps"
     dead = ", ".join(killed_by) + ("" if steps is None else f" in {steps} {unit}")
@@ -25,6 +31,7 @@ def kill(
         text=f"the kit notices the mutant {mutant}",
         message=dead if killed_by else reason,
         observed={"killed_by": list(killed_by)},
+        evidence=tuple(evidence),
         again=f"distrocheck mutants run --level {level} --mutant {mutant}",
         seconds=seconds,
         details={} if steps is None else {"steps": steps},

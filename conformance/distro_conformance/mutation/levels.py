@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -71,9 +71,8 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     in lockstep with `strict`, for `seconds_max`."""
     began = time.monotonic()
     report = run_node_conformance("embedded", "strict", mutant=mutant_id)
-    failed = _failed(report.findings)
-    if failed:
-        return kill(mutant_id, "node", failed, time.monotonic() - began, None)
+    if failed := report.those(Judgement.VIOLATES):
+        return _kill_by(mutant_id, "node", failed, time.monotonic() - began)
     found = hunt(HuntOptions(mutant=mutant_id, seconds=seconds_max, shrink_seconds=0))
     seconds = time.monotonic() - began
     if found.failure is not None:
@@ -81,29 +80,32 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     return kill(mutant_id, "node", (), seconds, None, f"no requirement fails, and no divergence in {found.steps} steps")
 
 
-def kill_on_real_server(mutant_id: str, seconds_max: float, release: str = REAL) -> Finding:  # noqa: ARG001 - checks take what they take
+def kill_on_real_server(mutant_id: str, seconds_max: float, release: str = REAL) -> Finding:  # noqa: ARG001
     """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
     is no kill. Only where none of them fails are those asked that start a server of their own. Rules that never fired
-    leave the question open."""
+    leave the question open. The checks take what time they take."""
     began = time.monotonic()
     target = NacosTarget(release, None, mutant_id)
-    failed: tuple[str, ...] = ()
+    failed: tuple[Finding, ...] = ()
     for own_node in (False, True):
         ids = [each.id for each in all_requirements() if each.own_node is own_node]
-        failed = failed or _failed(asyncio.run(run_requirements(target.fresh(), ids)))
-    fired = target.fired
-    reason = f"no requirement fails, and its rules fired {fired.times} times"
-    found = kill(mutant_id, "real", failed, time.monotonic() - began, None, reason)
-    found = replace(found, observed={**found.observed, "fired": fired.times})
-    if fired.times:
-        return found
-    why = f"its rules never fired{': ' if fired.complaint else ''}{fired.complaint}"
-    return replace(found, judgement=Judgement.NOT_JUDGED, message=why)
+        if not failed:
+            findings = asyncio.run(run_requirements(target.fresh(), ids))
+            failed = tuple(finding for finding in findings if finding.violates)
+    fired, seconds = target.fired, time.monotonic() - began
+    found = _kill_by(
+        mutant_id, "real", failed, seconds, f"no requirement fails, and its rules fired {fired.times} times"
+    )
+    if not fired.times:
+        why = f"its rules never fired{': ' if fired.complaint else ''}{fired.complaint}"
+        found = replace(found, judgement=Judgement.NOT_JUDGED, message=why)
+    return replace(found, details={"fired": fired.times})
 
 
-def _failed(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """A SHOULD that fails has noticed the mutant too."""
-    return tuple(each.about for each in findings if each.violates)
+def _kill_by(mutant_id: str, level: str, failed: Sequence[Finding], seconds: float, reason: str = "") -> Finding:
+    """By requirements; a SHOULD that fails has noticed the mutant too."""
+    names, messages = [each.about for each in failed], [f"{each.about}: {each.message}" for each in failed]
+    return kill(mutant_id, level, names, seconds, reason=reason, evidence=messages)
 
 
 @dataclass(frozen=True, slots=True)

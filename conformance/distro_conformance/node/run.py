@@ -167,10 +167,8 @@ async def check_requirements(
 async def _feel_pulse(clock: Clock, peer: PlayedPeer) -> None:
     """How long the node takes for next to nothing: where time is real that tells how busy the machine is."""
     while isinstance(clock, RealClock):
-        begun_ms = clock.now_ms()
-        with contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):
+        with clock.asking(), contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):
             await peer.query("nobody-has-this-id")
-        clock.lagged(clock.now_ms() - begun_ms)
         await asyncio.sleep(_PULSE_S)
 
 
