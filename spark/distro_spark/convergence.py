@@ -31,6 +31,7 @@ from distro_spark.rows import (
     Rows,
     clients,
     is_claim,
+    members,
     views,
     whole_clients,
 )
@@ -111,9 +112,8 @@ def lags(rows: Rows, facts: Facts, found: Integers) -> int:
         worst, last = np.full(len(at_ms), -1, np.int64), np.zeros(len(at_ms), np.int64)
         order = np.argsort(shown, kind="mergesort")
         ascending = shown[order]
-        run = facts.run[owner]
         i = start
-        for follower in facts.nodes_of[facts.nodes_from[run] : facts.nodes_from[run + 1]]:
+        for follower in members(facts, owner):
             while i < end and rows.node[i] < follower:
                 i += 1
             stop = i

@@ -246,6 +246,47 @@ def request_of(rows: Rows, i: int, start: int) -> int:
     return -1
 
 
+@compiled
+def answers(rows: Rows, start: int, end: int, operations: tuple[int, ...], outcome: int) -> Iterator[tuple[int, int]]:
+    """Where a node received such a request, and where it answered it so."""
+    for i in range(start, end):
+        if rows.kind[i] == REPLIED and rows.outcome[i] == outcome and rows.operation[i] in operations:
+            request = request_of(rows, i, start)
+            if request >= 0:
+                yield request, i
+
+
+@compiled
+def latest(rows: Rows, start: int, end: int, kinds: tuple[int, ...]) -> int:
+    """The row of such a kind that is the last by the clock, of whatever node; -1: none."""
+    found = -1
+    for i in range(start, end):
+        if rows.kind[i] in kinds and (found < 0 or rows.at_ms[i] > rows.at_ms[found]):
+            found = i
+    return found
+
+
+@compiled
+def members(facts: Facts, node: int) -> Integers:
+    """The nodes of its run, itself included, ascending."""
+    run = facts.run[node]
+    return facts.nodes_of[facts.nodes_from[run] : facts.nodes_from[run + 1]]
+
+
+@compiled
+def called(rows: Rows, peers: Integers, i: int) -> int:
+    """The position among `peers` of the member that the call of this row was made to; -1: no row of a caller."""
+    if rows.peer[i] < 0 or rows.kind[i] not in (SENT, ENDED):
+        return -1
+    return int(np.searchsorted(peers, rows.peer[i]))
+
+
+@compiled
+def is_new_life(past: Past, start: int, i: int) -> bool:
+    """Was the node started or stopped since its row before this one? `start`: its first."""
+    return bool(i > start and past.reset[i] != past.reset[i - 1])
+
+
 def whole_clients(batches: Iterable[pa.RecordBatch], nodes: Integers) -> Iterator[Rows]:
     """Sorted batches of `encoding.numbered`, cut anew where a client ends; a row that comes twice comes once."""
     waiting: list[pa.RecordBatch] = []

@@ -15,16 +15,15 @@ from distro_spark.rows import (
     CHANGE,
     DELETE,
     REMOVED,
-    REPLIED,
     SUCCESS,
     Facts,
     Flags,
     Integers,
     Past,
     Rows,
+    answers,
     is_state,
     replicas,
-    request_of,
 )
 from distro_spark.story import Finding, Story, Told
 
@@ -33,11 +32,8 @@ from distro_spark.story import Finding, Story, Told
 def unapplied(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
     found = 0
     for start, end in replicas(rows, decides):
-        for i in range(start, end):
-            if rows.kind[i] != REPLIED or rows.outcome[i] != SUCCESS or rows.operation[i] not in (CHANGE, DELETE):
-                continue
-            request = request_of(rows, i, start)
-            if request >= 0 and not has_effect(rows, past, request, i):
+        for request, i in answers(rows, start, end, (CHANGE, DELETE), SUCCESS):
+            if not has_effect(rows, past, request, i):
                 first[found], last[found] = request, i
                 found += 1
                 break

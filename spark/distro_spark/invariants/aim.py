@@ -18,14 +18,16 @@ from distro_spark.known import WITHOUT_REVISIONS
 from distro_spark.rows import (
     CHANGE,
     ENDED,
-    SENT,
     SUCCESS,
     Facts,
     Flags,
     Integers,
     Past,
     Rows,
+    called,
+    is_new_life,
     is_state,
+    members,
     replicas,
 )
 from distro_spark.story import Finding, Story, Told
@@ -35,19 +37,18 @@ from distro_spark.story import Finding, Story, Told
 def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
     found = 0
     for start, end in replicas(rows, decides):
-        node = rows.node[start]
-        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        peers = members(facts, rows.node[start])
         sent = np.full(len(peers), -1, np.int64)
         confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
         provoked = np.ones(len(peers), np.bool_)
         for i in range(start, end):
-            if i > start and past.reset[i] != past.reset[i - 1]:
+            if is_new_life(past, start, i):
                 confirmed[:] = -1
             if is_state(rows.kind[i]):
                 provoked[:] = True
-            if rows.peer[i] < 0 or rows.kind[i] not in (SENT, ENDED):
+            peer = called(rows, peers, i)
+            if peer < 0:
                 continue
-            peer = np.searchsorted(peers, rows.peer[i])
             if rows.kind[i] == ENDED:
                 if rows.outcome[i] != SUCCESS:
                     provoked[peer] = True

@@ -28,6 +28,7 @@ from distro_spark.rows import (
     clients,
     content_after,
     is_state,
+    latest,
 )
 from distro_spark.story import Finding, Story, Told
 from distro_spark.violations import SIGNATURE
@@ -39,15 +40,8 @@ def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers
     for start, end in clients(rows):
         if rows.flags[start] & HASHED:
             continue
-        left = -1
-        for i in range(start, end):
-            if (
-                rows.kind[i] == DISCONNECTED
-                and decides[rows.node[i]]
-                and (left < 0 or rows.at_ms[i] > rows.at_ms[left])
-            ):
-                left = i
-        if left < 0:
+        left = latest(rows, start, end, (DISCONNECTED,))
+        if left < 0 or not decides[rows.node[left]]:
             continue
         ordinal = next_ordinal(rows, facts, past, left)
         i = start

@@ -12,14 +12,13 @@ from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
     DELETE,
     FAIL,
-    REPLIED,
     Facts,
     Flags,
     Integers,
     Past,
     Rows,
+    answers,
     replicas,
-    request_of,
 )
 from distro_spark.story import Finding, Story, Told
 
@@ -28,11 +27,8 @@ from distro_spark.story import Finding, Story, Told
 def refused(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
     found = 0
     for start, end in replicas(rows, decides):
-        for i in range(start, end):
-            if rows.kind[i] != REPLIED or rows.operation[i] != DELETE or rows.outcome[i] != FAIL:
-                continue
-            request = request_of(rows, i, start)
-            if request >= 0 and past.content[request] == 0 and past.content[i] == 0:
+        for request, i in answers(rows, start, end, (DELETE,), FAIL):
+            if past.content[request] == 0 and past.content[i] == 0:
                 first[found], last[found] = request, i
                 found += 1
                 break

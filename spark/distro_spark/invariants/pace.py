@@ -30,7 +30,10 @@ from distro_spark.rows import (
     Integers,
     Past,
     Rows,
+    called,
     held_until_ms,
+    is_new_life,
+    members,
     replicas,
 )
 from distro_spark.story import Finding, Story, Told
@@ -47,7 +50,7 @@ def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
     found = 0
     for start, end in replicas(rows, decides):
         node = rows.node[start]
-        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        peers = members(facts, node)
         since = np.full(len(peers), -1, np.int64)  # the row from which on a round is waited for
         connected = -1
         for i in range(start, end):
@@ -65,12 +68,13 @@ def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
             if rows.kind[i] == CHANGED and connected < 0:
                 connected = i
                 since[:] = i
-            if rows.peer[i] >= 0 and rows.kind[i] in (SENT, ENDED):
-                peer = np.searchsorted(peers, rows.peer[i])
-                if rows.kind[i] == SENT and rows.operation[i] == VERIFY:
-                    since[peer] = i
-                elif rows.kind[i] == ENDED and rows.outcome[i] == UNREACHABLE:
-                    since[peer] = -1
+            peer = called(rows, peers, i)
+            if peer < 0:
+                continue
+            if rows.kind[i] == SENT and rows.operation[i] == VERIFY:
+                since[peer] = i
+            elif rows.kind[i] == ENDED and rows.outcome[i] == UNREACHABLE:
+                since[peer] = -1
         if connected >= 0 and past.native[end - 1]:
             until_ms = held_until_ms(rows, facts, past, end - 1, end)
             late = missed(rows, facts, peers, since, node, until_ms)
@@ -123,21 +127,22 @@ def delayed(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
     found = 0
     for start, end in replicas(rows, decides):
         node = rows.node[start]
-        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        peers = members(facts, node)
         since = np.full(len(peers), -1, np.int64)  # the first change that the peer has not been sent
         for i in range(start, end):
             if rows.flags[i] & HASHED:
                 break
-            if i > start and past.reset[i] != past.reset[i - 1]:
+            if is_new_life(past, start, i):
                 since[:] = -1
-            if rows.kind[i] == CHANGED:
-                if past.content[i] != rows.digest[i]:
-                    since[since < 0] = i
-            elif rows.peer[i] >= 0 and rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS:
+            if rows.kind[i] == CHANGED and past.content[i] != rows.digest[i]:
+                since[since < 0] = i
+            peer = called(rows, peers, i)
+            if peer < 0:
+                continue
+            if rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS:
                 # Its retry replaces what waits, with the delay of a retry; only a fresh change may not wait so long.
-                since[np.searchsorted(peers, rows.peer[i])] = -1
-            elif rows.peer[i] >= 0 and rows.kind[i] == SENT and rows.operation[i] == CHANGE:
-                peer = np.searchsorted(peers, rows.peer[i])
+                since[peer] = -1
+            elif rows.kind[i] == SENT and rows.operation[i] == CHANGE:
                 change = since[peer]
                 since[peer] = -1
                 due_ms = facts.sync_delay_ms[facts.run[node]] + MARGIN_MS

@@ -29,6 +29,7 @@ from distro_spark.rows import (
     content_after,
     held_until_ms,
     is_state,
+    latest,
 )
 from distro_spark.story import Finding, Story, Told
 
@@ -42,12 +43,8 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
     for start, end in clients(rows):
         if rows.flags[start] & HASHED:
             continue
-        left, came = -1, -1
-        for i in range(start, end):
-            if rows.kind[i] == DISCONNECTED and (left < 0 or rows.at_ms[i] > rows.at_ms[left]):
-                left = i
-            elif rows.kind[i] in (CONNECTED, CHANGED) and (came < 0 or rows.at_ms[i] > rows.at_ms[came]):
-                came = i
+        left = latest(rows, start, end, (DISCONNECTED,))
+        came = latest(rows, start, end, (CONNECTED, CHANGED))
         if left < 0 or (came >= 0 and rows.at_ms[came] > rows.at_ms[left]):
             continue
         reset = past.reset[left]

@@ -17,15 +17,17 @@ from distro_spark.rows import (
     CHANGE,
     DELETE,
     ENDED,
-    SENT,
     SUCCESS,
     Facts,
     Flags,
     Integers,
     Past,
     Rows,
+    called,
     content_after,
+    is_new_life,
     is_state,
+    members,
     replicas,
 )
 from distro_spark.story import Finding, Story, Told
@@ -36,7 +38,7 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
     found = 0
     for start, end in replicas(rows, decides):
         node = rows.node[start]
-        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        peers = members(facts, node)
         failed = np.full(len(peers), -1, np.int64)
         waiting = 0
         check, last_check = facts.check_from[node], facts.check_from[node + 1]
@@ -52,12 +54,12 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
                 break
             while check < last_check and facts.check_seq[check] < rows.seq[i]:
                 check += 1
-            if i > start and past.reset[i] != past.reset[i - 1]:
+            if is_new_life(past, start, i):
                 failed[:] = -1
                 waiting = 0
-            if rows.peer[i] < 0 or rows.operation[i] not in (CHANGE, DELETE) or rows.kind[i] not in (SENT, ENDED):
+            peer = called(rows, peers, i)
+            if peer < 0 or rows.operation[i] not in (CHANGE, DELETE):
                 continue
-            peer = np.searchsorted(peers, rows.peer[i])
             waiting -= failed[peer] >= 0
             failed[peer] = i if rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS else -1
             waiting += failed[peer] >= 0

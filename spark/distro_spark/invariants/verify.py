@@ -15,7 +15,6 @@ from distro_spark.encoding import HASHED, NO_REVISION
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.known import WITHOUT_REVISIONS
 from distro_spark.rows import (
-    REPLIED,
     SUCCESS,
     VERIFY,
     Facts,
@@ -23,8 +22,8 @@ from distro_spark.rows import (
     Integers,
     Past,
     Rows,
+    answers,
     replicas,
-    request_of,
 )
 from distro_spark.story import Finding, Story, Told
 
@@ -35,11 +34,8 @@ def confirmed_wrongly(rows: Rows, facts: Facts, past: Past, decides: Flags, firs
     for start, end in replicas(rows, decides):
         if not facts.has_revisions[facts.run[rows.node[start]]]:
             continue
-        for i in range(start, end):
-            if rows.kind[i] != REPLIED or rows.operation[i] != VERIFY or rows.outcome[i] != SUCCESS:
-                continue
-            request = request_of(rows, i, start)
-            if request >= 0 and differs(rows, past, request, i):
+        for request, i in answers(rows, start, end, (VERIFY,), SUCCESS):
+            if differs(rows, past, request, i):
                 first[found], last[found] = request, i
                 found += 1
                 break
