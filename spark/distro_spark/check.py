@@ -176,7 +176,7 @@ def _quarantine(loaded: Loaded) -> tuple[tuple[Misfit, ...], tuple[CutFile, ...]
 
 
 def _cuts_at_rest(loaded: Loaded) -> tuple[CutFile, ...]:
-    return tuple(CutFile(str(source.path), source.cut.line) for source in loaded.sources if source.cut is not None)
+    return tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
 
 
 def _doubts(

@@ -10,7 +10,6 @@ checkpoint cannot be judged conforming anyway.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
@@ -21,6 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType
 
+from distro_spark.files import literal
 from distro_spark.sources import Source, discover
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS
 from distro_traces.ndjson import KINDS, NOT_JSON, OUTCOMES
@@ -62,12 +62,12 @@ class Loaded:
 
 def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     """Load the traces at `paths` (files or directories). Lazy; raises the TraceError family before any job runs."""
-    sources = discover(paths)
+    sources = discover(session, paths)
     profiles = {source.header.run: source.header.profile for source in sources}
     # As an Arrow table: no Python worker is started for it.
     runs = session.createDataFrame(pa.table({"run": list(profiles), "profile": list(profiles.values())}))
-    recordings = [_literal_path(source.path) for source in sources if source.is_ndjson]
-    at_rest = [_literal_path(source.path) for source in sources if not source.is_ndjson]
+    recordings = [literal(source.path) for source in sources if source.is_ndjson]
+    at_rest = [literal(source.path) for source in sources if not source.is_ndjson]
     lines = _lines(session, recordings)
     parts = [_from_ndjson(lines)] if recordings else []
     parts += [_from_parquet(session, at_rest)] if at_rest else []
@@ -182,8 +182,3 @@ def _quarantine(rows: DataFrame, lines: DataFrame) -> DataFrame:
             "text",
         )
     )
-
-
-def _literal_path(path: Path) -> str:
-    """Spark takes paths for patterns; ours are names."""
-    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))

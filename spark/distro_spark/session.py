@@ -21,6 +21,19 @@ from pyspark.sql import SparkSession
 from distro_spark.java import JavaMissingError, require_java
 
 _GREETING = b"WARNING: Using incubator modules"
+_IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a program that spark-submit has started."""
+
+_LOCAL_SETTINGS = {
+    # Executors elsewhere must find the driver: where it is, Spark finds out itself.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # What is large is partitioned by its size; what is left (a line for each node, say) needs no more than this.
+    "spark.sql.shuffle.partitions": "2",
+    # A recorded gate is hundreds of small files: list them here instead of in a job, pack them into few tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    "spark.sql.files.openCostInBytes": "16384",
+}
 _SMALL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -31,35 +44,34 @@ _SMALL_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 __all__ = ["JavaMissingError", "local_session", "require_java"]
 
 
-def local_session(master: str = "local[*]", *, small: bool = False) -> SparkSession:
-    """Start Spark in this process for an entry point: no UI, quiet, times in UTC; a local master on loopback only.
+def local_session(master: str | None = None, *, small: bool = False) -> SparkSession:
+    """Start Spark for an entry point. Without `master`: as spark-submit says when it runs us, else on this machine.
 
-    `small`: for recordings of one sitting, where compiling and planning take longer than the work; on millions of
-    events it costs more than it saves. Stop the session with `session.stop()`. Raises JavaMissingError before a JVM
-    is started.
+    What spark-submit starts is set up by whoever submits, and nothing is changed of it. Else there is no UI, and
+    little is logged. `small`, on this machine: for recordings of one sitting, where compiling and planning take longer
+    than the work; on millions of events it costs more than it saves. Stop the session with `session.stop()`. Raises
+    JavaMissingError before a JVM is started.
     """
+    if master is None and _IS_SUBMITTED in os.environ:
+        return SparkSession.builder.appName("distrocheck").getOrCreate()
     require_java()
+    master = master or "local[*]"
     # The setting `spark.pyspark.python` is for spark-submit only; without this, tasks run on the first `python3`.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log4j = resources.files("distro_spark") / "log4j2-quiet.properties"
-    java_options = [f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}", *(_SMALL_JAVA_OPTIONS if small else ())]
-    is_local = master.startswith("local")
+    java_options = [f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}"]
     settings = {
-        # Executors elsewhere must find the driver: where it is, Spark finds out itself.
-        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if is_local else {}),
-        "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **(_SMALL_SETTINGS if small else {}),
         # Else every column expression asks Python for its line number, which costs more than the expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        # What is large is partitioned by its size; what is left (a line for each node, say) needs no more than this.
-        "spark.sql.shuffle.partitions": "2",
-        # A recorded gate is hundreds of small files: list them here instead of in a job, pack them into few tasks.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-        "spark.sql.files.openCostInBytes": "16384",
     }
+    if master.startswith("local"):
+        settings |= _LOCAL_SETTINGS
+        if small:
+            settings |= _SMALL_SETTINGS
+            java_options += _SMALL_JAVA_OPTIONS
+    settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
     builder = SparkSession.builder.master(master).appName("distrocheck")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -1,21 +1,31 @@
-"""Which files a check reads, and what can be said of them before Spark starts to work.
+"""Which files a check reads, and what can be said of them before any row is read.
 
-Found and judged on the driver, because all of it is one small read per file and none per event: where the traces are,
-what their headers say, and every reason to refuse one (empty, unreadable, of a newer schema, of another shape, the
-same run twice). So a user's mistake is one line at once, and the profile of each run is known to the invariants.
-Files must be visible under the same path on the driver and on the workers.
+Where the traces are, what their headers say, and every reason to refuse one (empty, unreadable, of a newer schema, of
+another shape, the same run twice): one small read per file and none per event. So a user's mistake is one line at once,
+and the profile of each run is known to the invariants. A few files are opened here, many by the executors; those of a
+file system that only the JVM can reach are opened by it, several at once.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from pyspark.sql import SparkSession
+
+from distro_spark.files import Files, is_local
 from distro_traces import ndjson, parquet
-from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError, UnreadableTraceError
+from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError
 from distro_traces.header import Header
+
+SUFFIXES = (ndjson.SUFFIX, parquet.SUFFIX)
+FEW_FILES = 200
+"""As many as are opened sooner than a job on the executors begins."""
+
+_AT_ONCE = 16
 
 
 class SameRunTwiceError(TraceError):
@@ -24,24 +34,25 @@ class SameRunTwiceError(TraceError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file with rows of one run; a large run lies in several, its segments."""
+    """One file with rows of one run; a large run lies in several, its segments. `path`: as `Files` names it."""
 
-    path: Path
+    path: str
     header: Header
     cut: ndjson.Cut | None = None  # of a recording that was compacted; NDJSON shows its cut when the rows are read
 
     @property
     def is_ndjson(self) -> bool:
-        return self.path.suffix == ndjson.SUFFIX
+        return self.path.endswith(ndjson.SUFFIX)
 
 
-def discover(paths: Iterable[Path | str]) -> tuple[Source, ...]:
+def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source, ...]:
     """The traces at `paths`: files, or directories with NDJSON or Parquet anywhere below. Raises the TraceError family.
 
-    Hidden files are skipped, as Spark does: an unfinished compaction is one.
+    A path is whatever Spark can read. Hidden files are skipped.
     """
-    files = [file for path in paths for file in _files(Path(path))]
-    sources = [_source(file) for file in dict.fromkeys(files)]
+    files = Files(session)
+    names = dict.fromkeys(name for path in paths for name in _names(files, files.named(path)))
+    sources = _sources(session, files, list(names))
     by_run: dict[tuple[str, int], Source] = {}
     for source in sources:
         other = by_run.setdefault((source.header.run, source.header.segment), source)
@@ -52,34 +63,45 @@ def discover(paths: Iterable[Path | str]) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if not path.exists():
-        raise EmptyTraceError(f"{path}: no such file or directory; name a recording or a directory of them")
-    if not path.is_dir():
-        if path.suffix not in (ndjson.SUFFIX, parquet.SUFFIX):
+def _names(files: Files, path: str) -> list[str]:
+    if not files.is_directory(path):
+        if not path.endswith(SUFFIXES):
             raise NotATraceError(f"{path}: neither {ndjson.SUFFIX} nor {parquet.SUFFIX}; name a recording")
-        yield path.absolute()
-        return
-    found = sorted(_below(path))
+        return [path]
+    found = files.below(path, SUFFIXES)
     if not found:
         raise EmptyTraceError(
             f"{path}: no *{ndjson.SUFFIX} and no *{parquet.SUFFIX} below; record a run with `distrocheck gate`"
         )
-    yield from found
+    return found
 
 
-def _below(directory: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise UnreadableTraceError(error.filename, error) from error
+def _sources(session: SparkSession, files: Files, names: Sequence[str]) -> list[Source]:
+    local = [name for name in names if is_local(name)]
+    known: dict[str, Source] = {}
+    if len(local) > FEW_FILES:
+        found = session.sparkContext.parallelize(local, -(-len(local) // FEW_FILES)).map(_local_source).collect()
+        known = {source.path: source for source in found if source is not None}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # each waits for its file system
+        return list(pool.map(lambda name: known.get(name) or _source(files, name), names))
 
-    for folder, folders, names in os.walk(directory.absolute(), onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        for name in names:
-            if name.endswith((ndjson.SUFFIX, parquet.SUFFIX)) and not name.startswith((".", "_")):
-                yield Path(folder) / name
+
+def _source(files: Files, name: str) -> Source:
+    if is_local(name):
+        return _headed(name)
+    with files.open(name) as file:
+        return _headed(name, file)
 
 
-def _source(path: Path) -> Source:
-    if path.suffix == ndjson.SUFFIX:
-        return Source(path, ndjson.read_header(path))
-    return Source(path, *parquet.read_footer(path))
+def _local_source(name: str) -> Source | None:
+    """On an executor. None: whatever is wrong with it, it is opened again where that can be said."""
+    try:
+        return _headed(name)
+    except TraceError:
+        return None
+
+
+def _headed(name: str, file: BinaryIO | None = None) -> Source:
+    if name.endswith(ndjson.SUFFIX):
+        return Source(name, ndjson.read_header(name, file))
+    return Source(name, *parquet.read_footer(name, file))

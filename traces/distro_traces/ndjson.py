@@ -13,10 +13,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypedDict, Unpack
+from typing import Any, BinaryIO, NamedTuple, Self, TypedDict, Unpack
 from urllib.parse import quote
 
 from distro_traces.errors import EmptyTraceError, RunExistsError, UnreadableTraceError
@@ -198,9 +199,9 @@ def stream_ndjson(path: Path | str) -> Iterator[Event | Rejected | Cut]:
         yield Cut(waiting.line, waiting.text) if waiting.reason == NOT_JSON else waiting
 
 
-def read_header(path: Path | str) -> Header:
-    """Read only the first line. Raises the TraceError family."""
-    return parse_header(_first(_lines(path), path), path)
+def read_header(path: Path | str, file: BinaryIO | None = None) -> Header:
+    """Read only the first line; from `file` where `path` is not on a disk of ours. Raises the TraceError family."""
+    return parse_header(_first(_lines(path, file), path), path)
 
 
 def parse_event(line: str | bytes, run: str) -> Event:
@@ -238,10 +239,10 @@ def _has_its_type(name: str, value: object) -> bool:
     return isinstance(value, bool if name in BOOLEAN_COLUMNS else str)
 
 
-def _lines(path: Path | str) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path | str, opened: BinaryIO | None = None) -> Iterator[tuple[int, bytes]]:
     """The lines with their numbers from 1; of one that is too long only the beginning. Only a line feed ends a line."""
     try:
-        with Path(path).open("rb") as file:
+        with nullcontext(opened) if opened else Path(path).open("rb") as file:
             number = 0
             while line := file.readline(LINE_BYTES_MAX + 1):
                 number += 1

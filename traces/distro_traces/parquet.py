@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -73,13 +73,14 @@ def stream_parquet(path: Path) -> Iterator[Event]:
                 yield _event(row)
 
 
-def read_footer(path: Path | str) -> tuple[Header, Cut | None]:
+def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header, Cut | None]:
     """Read the header and the cut without the rows, and compare the columns with the schema.
 
+    `file`: its bytes, where `path` is not on a disk of ours.
     Raises NotATraceError for a file of another kind or with columns of other types, NewerTraceError, EmptyTraceError.
     """
     try:
-        schema = pq.read_schema(path)
+        schema = pq.read_schema(file or path)
     except FileNotFoundError as error:
         raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error
     except pa.ArrowInvalid as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -25,8 +26,13 @@ SMALL_BYTES = 256 * 1024 * 1024
 
 @app.command()
 def check(
-    path: Annotated[Path, typer.Argument(help="A trace, or a directory of traces (NDJSON or Parquet).")],
-    master: Annotated[str, typer.Option(help="The Spark master.")] = "local[*]",
+    path: Annotated[
+        str,
+        typer.Argument(help="A trace, or a directory of traces (NDJSON or Parquet): whatever path Spark can read."),
+    ],
+    master: Annotated[
+        str | None, typer.Option(help="The Spark master; default: that of spark-submit, else this machine.")
+    ] = None,
     invariant: Annotated[list[str] | None, typer.Option(help="Only this one; may be given several times.")] = None,
     allow_quarantined: Annotated[
         bool,
@@ -39,7 +45,9 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Evaluate the invariants over recorded traces: which node diverged, from when, after which message."""
-    readable(path, "trace")
+    is_here = not urlsplit(path).scheme
+    if is_here:
+        readable(Path(path), "trace")
     writable_file(html, "--html")
     require_java()
     # Spark is an extra, and heavy: only this verb and the gate load it.
@@ -49,7 +57,7 @@ def check(
 
     with progress() as on_progress:
         on_progress("starting Spark")
-        session = local_session(master, small=_size_bytes(path) < SMALL_BYTES)
+        session = local_session(master, small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
         try:
             on_progress(f"checking {path}")
             result = run_check(
@@ -57,7 +65,7 @@ def check(
             )
         finally:
             session.stop()
-    verdict, findings = Verdict(result.verdict), findings_of(result, str(path))
+    verdict, findings = Verdict(result.verdict), findings_of(result, path)
     if html:
         from distro_conformance.report import write_page
         from distro_conformance.report.traces import report_of_check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.report.document import Report, Stage
@@ -15,13 +15,13 @@ from distro_traces.event import Event
 from distro_traces.header import Header
 
 
-def report_of_check(result: CheckResult, findings: Sequence[Finding], path: Path) -> Report:
+def report_of_check(result: CheckResult, findings: Sequence[Finding], path: str) -> Report:
     times = result.convergence
     measured = f"; {times.count} changes, slowest {times.max_ms} ms" if times and times.count else ""
     summary = f"{result.events:,} events of {result.runs} runs, {result.quarantined} quarantined{measured}"
     verdict = Verdict(result.verdict)
     return Report(
-        target=path.name,
+        target=PurePath(path).name,
         profile="as each run says",
         scope=f"the invariants, over what was recorded in {path}",
         verdict=verdict,
