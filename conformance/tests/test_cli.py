@@ -22,7 +22,7 @@ import pytest
 
 from distro_conformance.cli import console, main
 from distro_conformance.cli.errors import USAGE_ERRORS
-from distro_conformance.cli.output import progress
+from distro_conformance.cli.output import Told, progress, summary, time_left
 from distro_conformance.cli.schemas import DOCUMENTS, closed, schema_of
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
@@ -515,19 +515,60 @@ def test_a_shell_completes_verbs_and_loads_none_of_them() -> None:
     assert completed("distrocheck test no") == ["node"]
 
 
-def test_progress_says_what_is_done_and_how_long_the_rest_takes_on_a_terminal_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def shown(is_terminal: bool) -> str:
-        screen = io.StringIO()
-        fake = console.PipedConsole(file=screen, force_terminal=is_terminal, width=100)
-        monkeypatch.setattr(console, "errors", fake)
-        with progress() as on_progress:
-            on_progress.expect(4)
-            on_progress("mutants: B02 [killed]")
-            on_progress.part_ended()
-        return screen.getvalue()
+def on_screen(monkeypatch: pytest.MonkeyPatch, name: str, *, is_terminal: bool) -> io.StringIO:
+    """What goes to Rich's console of this name from now on."""
+    screen = io.StringIO()
+    monkeypatch.setattr(console, name, console.PipedConsole(file=screen, force_terminal=is_terminal, width=100))
+    return screen
 
-    assert "mutants: B02 [killed]" in shown(is_terminal=True)
-    assert "left:" in shown(is_terminal=True)
-    assert shown(is_terminal=False) == ""
+
+@pytest.mark.parametrize(
+    ("parts", "seconds", "left"), [(1, 30.0, "about 90 s left"), (2, 600.0, "about 10 min left"), (0, 30.0, "")]
+)
+def test_progress_says_what_is_done_and_how_long_the_rest_takes(
+    monkeypatch: pytest.MonkeyPatch, parts: int, seconds: float, left: str
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    now = 0.0
+    screen = on_screen(monkeypatch, "errors", is_terminal=True)
+    with progress() as on_progress:
+        on_progress("mutants: B02 [killed]")
+        now = seconds
+        on_progress.done(parts, of=4)
+    assert "mutants: B02 [killed]" in screen.getvalue()
+    assert ("left" in screen.getvalue()) == bool(left)
+    assert left in screen.getvalue()
+
+
+def test_what_takes_longer_than_expected_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 10.0)
+    assert time_left(9.0) == "longer than expected"
+    assert time_left(None) == ""
+
+
+def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = on_screen(monkeypatch, "errors", is_terminal=False)
+    with progress() as on_progress:
+        on_progress.expect(4)
+        on_progress("working")
+        on_progress.done(1, of=4)
+    assert screen.getvalue() == ""
+
+
+def test_the_last_screen_begins_with_what_fails_and_ends_with_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = on_screen(monkeypatch, "output", is_terminal=False)
+    told = [Told("not-judged", f"open {number}") for number in range(10)]
+    told += [Told("conforms", "good"), Told("known", "B10"), *(Told("violates", f"bad {n}", ["why"]) for n in range(5))]
+    summary(told, "violates", "embedded: 1 met")
+    above, last = screen.getvalue().split("\n\n")
+    assert [line.split()[0] for line in above.splitlines()] == [
+        "conforms",
+        "known",
+        "not-judged",
+        "not-judged",
+        "not-judged",
+    ]
+    lines = last.splitlines()
+    assert [line.split()[-1] for line in lines[:3]] == ["0", "why", "1"]
+    assert "3 more, above" in lines[-2]
+    assert lines[-1].split() == ["violates", "embedded:", "1", "met"]

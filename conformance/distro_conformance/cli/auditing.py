@@ -11,7 +11,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import Told, print_json, progress, say, summary
 from distro_conformance.verdict import UsageError
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def audit(
     else:
         for reading in audited.readings:
             say(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}'}")
-        for client in audited.diverged:
-            row("violates", client.sentence())
-        row(audited.verdict, f"{audited.clients} clients on {len(audited.readings)} members")
+        told = [Told("violates", client.sentence()) for client in audited.diverged]
+        summary(told, audited.verdict, f"{audited.clients} clients on {len(audited.readings)} members")
     raise typer.Exit(audited.verdict.exit_code)
 
 
@@ -70,7 +69,8 @@ async def _audit(members: Sequence[str], credentials: Credentials, interval_s: f
         with progress() as on_progress:
             on_progress("first reading")
             await looking.look()
-            on_progress(f"second reading in {interval_s:g} s")
+            on_progress("waiting for the second reading")
+            on_progress.expect(interval_s)
             await asyncio.sleep(interval_s)
             return await looking.look()
 

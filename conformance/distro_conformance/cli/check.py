@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -11,15 +14,18 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import Progress, Told, print_json, progress, say, summary
 from distro_conformance.cli.paths import readable, writable_file
 from distro_conformance.verdict import Verdict
 from distro_spark.java import require_java
 
 if TYPE_CHECKING:
-    from distro_spark.result import CheckResult
+    from pyspark.sql import SparkSession
 
-VIOLATIONS_PRINTED = 20
+    from distro_spark.result import CheckResult, InvariantResult, Violation
+
+VIOLATIONS_PRINTED = 3
+"""Of one invariant."""
 SMALL_BYTES = 256 * 1024 * 1024
 """Below this, starting and planning cost more than the work, and Spark is set up for that."""
 
@@ -60,9 +66,10 @@ def check(
         session = local_session(master, small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
         try:
             on_progress(f"checking {path}")
-            result = run_check(
-                session, path, invariants=invariant, allow_quarantined=allow_quarantined, convergence=convergence
-            )
+            with tasks_told(session, on_progress, f"checking {path}"):
+                result = run_check(
+                    session, path, invariants=invariant, allow_quarantined=allow_quarantined, convergence=convergence
+                )
         finally:
             session.stop()
     verdict, findings = Verdict(result.verdict), findings_of(result, path)
@@ -77,19 +84,48 @@ def check(
         _print(result)
         if html:
             say(f"Page: {html}")
-        row(verdict, f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s", width=14)
+        figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
+        summary([_told(judged, result.violations) for judged in result.invariants], verdict, figures)
     raise typer.Exit(verdict.exit_code)
 
 
+@contextmanager
+def tasks_told(session: SparkSession, on_progress: Progress, text: str) -> Iterator[None]:
+    """Say twice a second how many tasks are done, of the jobs that Spark has begun."""
+    tracker, over = session.sparkContext.statusTracker(), Event()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup()]
+            stages = {stage for job in jobs if job for stage in job.stageIds}
+            known = [info for stage in stages if (info := tracker.getStageInfo(stage))]
+            done, every = sum(each.numCompletedTasks for each in known), sum(each.numTasks for each in known)
+            on_progress(f"{text}: {done} of {every} tasks that are known so far")
+
+    watching = Thread(target=look, daemon=True)
+    if on_progress.is_shown:
+        watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if watching.is_alive():
+            watching.join()
+
+
+def _told(judged: InvariantResult, violations: Sequence[Violation]) -> Told:
+    news = [each for each in violations if each.known is None and each.invariant == judged.name]
+    below = [
+        line
+        for each in news[:VIOLATIONS_PRINTED]
+        for line in (f"run {each.run}: {each.message}", f"  first {each.first_event}, last {each.last_event}")
+    ]
+    if judged.violations > VIOLATIONS_PRINTED:
+        below.append(f"… {judged.violations - VIOLATIONS_PRINTED} more, see --html and --json")
+    return Told(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", below)
+
+
 def _print(result: CheckResult) -> None:
-    for judged in result.invariants:
-        row(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", width=14)
-    news = [violation for violation in result.violations if violation.known is None]
-    for violation in news[:VIOLATIONS_PRINTED]:
-        say(f"  {violation.invariant} run {violation.run}: {violation.message}")
-        say(f"    first {violation.first_event}, last {violation.last_event}")
-    if len(news) > VIOLATIONS_PRINTED:
-        say(f"  … {len(news) - VIOLATIONS_PRINTED} more, see --json")
     for (name, bug), count in sorted(Counter((v.invariant, v.known) for v in result.violations if v.known).items()):
         say(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")
     for misfit in result.quarantine:

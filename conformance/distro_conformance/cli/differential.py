@@ -8,7 +8,7 @@ import typer
 
 from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption, MutantOption
-from distro_conformance.cli.output import print_judged, progress, row, say
+from distro_conformance.cli.output import Told, print_judged, progress, say, summary
 from distro_conformance.findings import Judgement
 
 
@@ -38,11 +38,13 @@ def differential(
         }
         print_judged("test differential", judged, **more)
     else:
-        for finding in judged.findings:
-            if finding.judgement is not Judgement.CONFORMS:
-                row(finding.judgement, f"{finding.about}: {finding.message}")
+        told = [Told(each.judgement, f"{each.about}: {each.message}") for each in judged.findings]
         counts = f"{judged.figures['exchanges']} exchanges, {len(different)} differences unexplained"
         if again := judged.figures["played_again"]:
             say(f"    played again on {target}: {len(again)} scripts, {len(once)} differences in one of two runs")
-        row(judged.verdict, f"{target}, profile {judged.profile}: {counts}, {judged.seconds:.1f} s")
+        summary(
+            (each for each in told if each.verdict != Judgement.CONFORMS),
+            judged.verdict,
+            f"{target}, profile {judged.profile}: {counts}, {judged.seconds:.1f} s",
+        )
     raise typer.Exit(judged.verdict.exit_code)

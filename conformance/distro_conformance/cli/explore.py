@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
-from distro_conformance.cli.output import print_json, progress, row, say, say_aside
+from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding
 from distro_conformance.findings.breaks import known_breaks
@@ -77,7 +77,9 @@ def explore(
             mutant=mutant,
             seconds_max=max_seconds,
             search=options,
-            on_progress=lambda so_far, seconds: on_progress(_progress_line(profile, so_far, seconds)),
+            on_progress=lambda so_far, seconds: on_progress(
+                _progress_line(profile, so_far, seconds, max_states, max_seconds)
+            ),
         )
     if scenario:
         _write(_first_scenario(found), scenario)
@@ -128,12 +130,15 @@ def _bounds(named: dict[str, int], others: list[str]) -> Bounds:
         raise UsageError(str(error)) from error
 
 
-def _progress_line(profile: str, so_far: Progress, seconds: float) -> str:
+def _progress_line(profile: str, so_far: Progress, seconds: float, states_max: int, seconds_max: float | None) -> str:
+    """Nobody knows how many states there are; what is known is when the search gives up."""
     rate = so_far.distinct_states / seconds if seconds else 0.0
+    left = (states_max - so_far.distinct_states) / rate if rate else float("inf")
+    left = max(0.0, min(left, float("inf") if seconds_max is None else seconds_max - seconds))
     memory = f", {so_far.memory_bytes / GIB:.1f} GiB" if so_far.memory_bytes else ""
     return (
         f"{profile}: level {so_far.level}, {so_far.distinct_states:,} states, {rate:,.0f}/s,"
-        f" frontier {so_far.frontier:,}{memory}"
+        f" frontier {so_far.frontier:,}{memory}, at most {left:,.0f} s more"
     )
 
 
@@ -176,25 +181,25 @@ def _document(found: Explored) -> dict[str, object]:
 
 def _print(found: Explored) -> None:
     for finding in found.findings:
-        known = _known(found, finding)
-        row(
-            finding.judgement,
-            f"{finding.about:<22} {found.result(finding).kind:<10} {finding.message}"
-            + (f" (known of this release: {known})" if known else ""),
-        )
-    for finding in found.findings:
         counterexample = found.result(finding).counterexample
         if counterexample is not None:
-            say(f"\n{counterexample}\n\n{_text(found.scenarios[finding.about]).rstrip()}")
+            say(f"{counterexample}\n\n{_text(found.scenarios[finding.about])}")
     search = found.exploration.search
-    say("\ntransitions taken: " + ", ".join(f"{kind} {count}" for kind, count in found.taken.most_common()))
+    say("transitions taken: " + ", ".join(f"{kind} {count}" for kind, count in found.taken.most_common()))
     if never := _never_taken(found):
         say(f"never taken: {', '.join(never)}")
+    say()
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
     how = f"stopped before everything was seen: {search.stopped}" if search.stopped else "complete within the bounds"
     how = VACUOUS if found.exploration.vacuous else how
-    say()
-    row(found.verdict, f"{found.profile}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})")
+    closing = f"{found.profile}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})"
+    summary((_told(found, finding) for finding in found.findings), found.verdict, closing)
+
+
+def _told(found: Explored, finding: Finding) -> Told:
+    known = _known(found, finding)
+    text = f"{finding.about:<22} {found.result(finding).kind:<10} {finding.message}"
+    return Told(finding.judgement, text + (f" (known of this release: {known})" if known else ""))
 
 
 def _never_taken(found: Explored) -> list[str]:

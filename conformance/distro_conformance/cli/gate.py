@@ -18,13 +18,12 @@ from distro_conformance.cli.options import (
     TransportOption,
     chosen_seed,
 )
-from distro_conformance.cli.output import print_json, progress, row, say, say_aside, schema, stage_ended
+from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, schema, stage_ended, summary
 from distro_conformance.cli.paths import writable_directory
+from distro_conformance.findings import Finding
 from distro_conformance.gate.options import GateOptions, budget_named
 from distro_conformance.report import Report, Stage, write_report
 from distro_spark.java import require_java
-
-VIOLATIONS_PRINTED = 10
 
 
 @app.command()
@@ -47,7 +46,7 @@ def gate(
         writable_directory(database, "--database")
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
-    from distro_conformance.gate.run import run_gate, scope_of_gate
+    from distro_conformance.gate.run import expected_seconds, run_gate, scope_of_gate
     from distro_spark.session import local_session
 
     options = GateOptions(
@@ -63,7 +62,15 @@ def gate(
     )
     say_aside(f"{scope_of_gate(options)}; seed {options.seed}")
     with progress() as on_progress:
-        report = run_gate(options, lambda: local_session(small=True), on_progress, _tell_stage)
+        left = expected_seconds(options)
+        on_progress.expect(sum(left.values()))
+
+        def ended(stage: Stage) -> None:
+            stage_ended(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
+            left.pop(stage.name, None)
+            on_progress.expect(sum(left.values()))
+
+        report = run_gate(options, lambda: local_session(small=True), on_progress, ended)
     page = write_report(report, out, schema=schema("gate"))
     if json:
         print_json("gate", {**report.to_json(), "report": str(page)})
@@ -73,16 +80,14 @@ def gate(
     raise typer.Exit(report.verdict.exit_code)
 
 
-def _tell_stage(stage: Stage) -> None:
-    stage_ended(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
-
-
 def _print(report: Report) -> None:
-    for finding in report.news[:VIOLATIONS_PRINTED]:
-        row(finding.judgement, f"{finding.about}{f' run {finding.run}' if finding.run else ''}: {finding.message}")
-        say(f"    again: {finding.again}")
-    for finding in report.not_judged:
-        row(finding.judgement, f"{finding.about}: {finding.message}")
     for failure in report.failures:
         say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
-    row(report.verdict, f"{report.headline}; profile {report.profile}, seed {report.seed}, {report.seconds:.1f} s")
+    told = [Told(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
+    told += [Told(each.judgement, _named(each)) for each in report.not_judged]
+    closing = f"{report.headline}; profile {report.profile}, seed {report.seed}, {report.seconds:.1f} s"
+    summary(told, report.verdict, closing)
+
+
+def _named(finding: Finding) -> str:
+    return f"{finding.about}{f' run {finding.run}' if finding.run else ''}: {finding.message}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from statistics import median
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
 from distro_conformance.cli.options import HtmlOption, JsonOption
-from distro_conformance.cli.output import print_judged, progress, row, say
+from distro_conformance.cli.output import Told, print_judged, progress, row, say, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding, Judgement
 
@@ -40,15 +41,16 @@ def run(
 
     writable_file(html, "--html")
 
+    parts, ended = len(mutant or mutants_of(level)), count(1)
+
     def told(finding: Finding) -> None:
         word = _WORDS.get(finding.judgement, finding.judgement)
         on_progress(f"mutants: {finding.about} {word}")
-        on_progress.part_ended()
+        on_progress.done(next(ended), parts)
         if not json:
             row(word, f"{finding.about:<34} {finding.seconds:6.1f} s  {finding.message}")
 
     with progress() as on_progress:
-        on_progress.expect(len(mutant or mutants_of(level)))
         judged = run_mutants(level, mutant or (), max_seconds, told)
     if html:
         from distro_conformance.mutation.page import report_of
@@ -74,7 +76,11 @@ def run(
             say(f"Page: {html}")
         seconds = [each.seconds for each in judged.findings]
         longest, middle, score = max(seconds), median(seconds), judged.figures["score"]
-        say(f"\n{score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s")
+        figures = f"{score:.0%} of {len(seconds)} killed; median {middle:.1f} s, longest {longest:.1f} s"
+        alive = judged.those(Judgement.VIOLATES)
+        summary(
+            [Told(_WORDS[each.judgement], f"{each.about}: {each.message}") for each in alive], judged.verdict, figures
+        )
     raise typer.Exit(judged.verdict.exit_code)
 
 

@@ -1,4 +1,4 @@
-"""What a verb prints: one JSON document, or a text for people; stages as they end, and progress on a terminal.
+"""What a verb prints: one JSON document, or a text for people that ends in a summary; stages as they end; progress.
 
 The contract of docs/reference/commands.md in one place: with `--json` stdout holds exactly one document, everything
 else is stderr.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distro_conformance.version import origin
@@ -26,6 +28,11 @@ _COLOURS = {
     **dict.fromkeys(("violates", "broken", "lives"), "red"),
     **dict.fromkeys(("inconclusive", "known", "not-judged", "lacking"), "yellow"),
 }
+_FAILING = ("violates", "lives", "inconclusive", "not-judged", "missing")
+"""What a summary begins with, the worst first."""
+FAILING_MAX = 12
+"""So many fit on a screen with the lines that explain them."""
+WIDTH = 14
 
 
 def print_json(verb: str, document: Mapping[str, Any]) -> None:
@@ -56,12 +63,44 @@ def say(text: str = "") -> None:
     _console().print(text, markup=False)
 
 
-def row(verdict: str, text: str, *, width: int = 12, to_stderr: bool = False) -> None:
+def row(verdict: str, text: str, *, to_stderr: bool = False) -> None:
     """A line that starts with a coloured verdict."""
     from rich.text import Text
 
-    line = Text.assemble((f"{verdict:<{width}}", _COLOURS.get(verdict, "default")), " ", text)
+    line = Text.assemble((f"{verdict:<{WIDTH}}", _COLOURS.get(verdict, "default")), " ", text)
     _console(to_stderr).print(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One result of many, with the lines that explain it."""
+
+    verdict: str
+    text: str
+    below: Sequence[str] = ()
+
+
+def summary(results: Iterable[Told], verdict: str, closing: str) -> None:
+    """The end of a verb. What conforms comes first and may scroll away: the last screen begins with what fails, the
+    worst above, and ends with the verdict."""
+    every = list(results)
+    failing = sorted((each for each in every if each.verdict in _FAILING), key=lambda e: _FAILING.index(e.verdict))
+    last, above = failing[:FAILING_MAX], failing[FAILING_MAX:]
+    for each in (*(each for each in every if each.verdict not in _FAILING), *above):
+        _tell(each)
+    if len(every) > 1:
+        say()
+    for each in last:
+        _tell(each)
+    if above:
+        say(f"{'':<{WIDTH}} … {len(above)} more, above")
+    row(verdict, closing)
+
+
+def _tell(result: Told) -> None:
+    row(result.verdict, result.text)
+    for line in result.below:
+        say(f"    {line}")
 
 
 def say_aside(text: str) -> None:
@@ -75,24 +114,30 @@ def stage_ended(verdict: str, text: str) -> None:
 
 
 class Progress:
-    """What is being done, in one line. `expect` says how many parts there will be, `part_ended` that one is over: from
-    then on the line says how long the rest will take. Silent without a line."""
+    """What is being done, in one line, and how long the rest will take where that is known. Silent without a line."""
 
     def __init__(self, line: RichProgress | None = None) -> None:
         self._line = line
-        self._task = None if line is None else line.add_task("", total=None)
+        self._task = None if line is None else line.add_task("", total=None, ends_at=None)
+        self._began = time.monotonic()
+
+    @property
+    def is_shown(self) -> bool:
+        return self._line is not None
 
     def __call__(self, text: str) -> None:
         if self._line is not None and self._task is not None:
             self._line.update(self._task, description=text)
 
-    def expect(self, parts: int) -> None:
+    def expect(self, seconds: float) -> None:
+        """From now on it takes about so long."""
         if self._line is not None and self._task is not None:
-            self._line.update(self._task, total=parts)
+            self._line.update(self._task, ends_at=time.monotonic() + seconds)
 
-    def part_ended(self) -> None:
-        if self._line is not None and self._task is not None:
-            self._line.advance(self._task)
+    def done(self, parts: int, of: int) -> None:
+        """So many parts of all are over; the others are taken to last as long."""
+        if parts:
+            self.expect((time.monotonic() - self._began) / parts * (of - parts))
 
 
 @contextlib.contextmanager
@@ -103,17 +148,28 @@ def progress() -> Iterator[Progress]:
         yield Progress()
         return
     from rich.progress import Progress as RichProgress
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
+    class Left(ProgressColumn):
+        """Counts down to what was expected last."""
+
+        def render(self, task: Task) -> Text:
+            return Text(time_left(task.fields["ends_at"]))
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), Left())
     with RichProgress(*columns, console=errors, transient=True) as line:
         yield Progress(line)
+
+
+def time_left(ends_at: float | None) -> str:
+    """`ends_at`: monotonic seconds; None: nobody knows."""
+    if ends_at is None:
+        return ""
+    seconds = ends_at - time.monotonic()
+    if seconds < 0:
+        return "longer than expected"
+    return f"about {seconds / 60:.0f} min left" if seconds >= 100 else f"about {seconds:.0f} s left"
 
 
 def _console(to_stderr: bool = False) -> Console:

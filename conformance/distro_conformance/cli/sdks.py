@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import groupby
 from typing import Annotated
 
 import typer
 
 from distro_conformance.cli import test
 from distro_conformance.cli.options import JsonOption
-from distro_conformance.cli.output import print_judged, progress, row, say
-from distro_conformance.findings import Judgement
+from distro_conformance.cli.output import Told, print_judged, progress, summary
+from distro_conformance.findings import Finding, Judgement
 
 
 @test.command()
@@ -42,13 +41,13 @@ def sdks(
         ]
         print_judged("test sdks", judged, results=rows)
     else:
-        for name, of_sdk in groupby(judged.findings, key=lambda each: each.client):
-            for each in of_sdk:
-                timing = f" ({each.seconds:.1f} s)" if each.seconds else ""
-                row(each.judgement, f"{name:<12} {each.about:<12} {each.message}{timing}".rstrip(), width=14)
-            say()
-        row(judged.verdict, f"{judged.headline}, {judged.seconds:.1f} s", width=14)
+        summary(map(_told, judged.findings), judged.verdict, f"{judged.headline}, {judged.seconds:.1f} s")
     raise typer.Exit(judged.verdict.exit_code)
+
+
+def _told(finding: Finding) -> Told:
+    timing = f" ({finding.seconds:.1f} s)" if finding.seconds else ""
+    return Told(finding.judgement, f"{finding.client:<12} {finding.about:<12} {finding.message}{timing}".rstrip())
 
 
 _OUTCOMES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -20,10 +21,11 @@ from distro_conformance.cli.options import (
     TransportOption,
     chosen_seed,
 )
-from distro_conformance.cli.output import print_json, print_judged, progress, row, say, say_aside
+from distro_conformance.cli.output import Told, print_json, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_directory
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.node.run import run_node_conformance
+from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
@@ -80,8 +82,17 @@ def node(
             out,
             json=json,
         )
+    parts = len(requirement or all_requirements())
+    ended = count(1)
     with progress() as on_progress:
-        report = run_node_conformance(target, profile, requirement, mutant=mutant, on_progress=on_progress)
+        report = run_node_conformance(
+            target,
+            profile,
+            requirement,
+            mutant=mutant,
+            on_progress=on_progress,
+            on_finding=lambda _: on_progress.done(next(ended), parts),
+        )
     if json:
         rows = [finding.to_json() for finding in report.findings]
         failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
@@ -91,14 +102,13 @@ def node(
             failure = {"requirement": failing.about, "steps": len(failing.evidence), "replay": failing.again}
         print_judged("test node", report, mutant=mutant, requirements=rows, failure=failure, steps=len(rows))
     else:
-        for finding in report.findings:
-            row(finding.judgement, f"{finding.about:<20} {finding.message or finding.text}", width=14)
-            for line in finding.evidence if finding.violates else ():
-                say(f"    {line}")
-        row(
+        summary(
+            (
+                Told(each.judgement, f"{each.about:<20} {each.message or each.text}", each.evidence * each.violates)
+                for each in report.findings
+            ),
             report.verdict,
             f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s",
-            width=14,
         )
     raise typer.Exit(report.verdict.exit_code)
 
@@ -113,6 +123,7 @@ def _machine(options: HuntOptions, out: Path, *, json: bool) -> NoReturn:
         resolve_target(options.target)
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
+        on_progress.expect(options.seconds)
         result = hunt(options, on_progress)
     done = _Done("machine", result, result.runs, {}, f", seed {options.seed}", "test node")
     _tell(done, options.profile, options.mutant, options.seed, out, json=json)
@@ -147,6 +158,7 @@ def cluster(
     seed = chosen_seed(seed)
     say_aside(f"seed {seed}")
     with progress() as on_progress:
+        on_progress.expect(seconds)
         if tours:
             from distro_conformance.walks.tours import TourOptions, tour
 
@@ -228,10 +240,13 @@ def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *
         print_json(done.verb, document)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
-        row(result.verdict, f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}")
+        closing = f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}"
+        told = []
         if result.failure and failure:
             say(result.failure.scenario.render())
-            say(f"replay: distrocheck replay {failure['replay']}\ntest:   pytest {failure['pytest']}")
+            ways = (f"replay: distrocheck replay {failure['replay']}", f"test:   pytest {failure['pytest']}")
+            told = [Told(result.verdict, result.failure.message, ways)]
+        summary(told, result.verdict, closing)
 
 
 def _tours_document(report: TourReport) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -105,6 +106,20 @@ def _stages(
     if kind == "nacos":
         yield real_cluster_stage(options, profile, on_progress)
     yield check_stage(options, new_session, on_progress)
+
+
+def expected_seconds(options: GateOptions) -> dict[str, float]:
+    """Each stage, and how long it may take: as in the last report of this directory, if that was the same run."""
+    kind = resolve_target(options.target, options.profile, options.mutant).kind
+    real = {"node": 100.0, "real cluster": 40.0} if kind == "nacos" else {"node": 5.0}
+    expected = {"explore": 10.0, "lockstep": options.budget.lockstep_seconds, "check": 20.0, **real}
+    try:
+        last = json.loads((options.out / "report.json").read_text(encoding="utf-8"))
+        if (last["target"], last["budget"]) == (options.target, options.budget.name):
+            expected |= {stage["name"]: stage["seconds"] for stage in last["stages"] if stage["name"] in expected}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # none, or cut: only the time left is told less well
+    return expected
 
 
 def scope_of_gate(options: GateOptions) -> str:
