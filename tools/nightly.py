@@ -61,7 +61,13 @@ _BUSY = (*_SOAK, "--rounds", "20", "--busy", "2")
 
 JOBS: tuple[Job, ...] = (
     _mutants("model", 60),
-    _mutants("node", 120),
+    Job("mutants node", "every mutant is noticed at the level node", ("tools/matrix.py", "--level", "node"), 120),
+    Job(
+        "mutants real",
+        "every rule file is noticed on a real 2.2.4",
+        ("tools/matrix.py", "--level", "real", "--jobs", "2"),
+        180,
+    ),
     _mutants("trace", 60),
     Job(
         "searches",

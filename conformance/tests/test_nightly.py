@@ -24,7 +24,7 @@ def program(path: str) -> ModuleType:
     return module
 
 
-nightly, soak = program("tools/nightly.py"), program("bench/soak.py")
+nightly, matrix, soak = program("tools/nightly.py"), program("tools/matrix.py"), program("bench/soak.py")
 DONE = nightly.Result("sdks", "abc1234", "2026-01-02", 1, 61.2, "embedded: 7 met | 1 violated")
 
 
@@ -95,3 +95,21 @@ def test_what_grows_round_by_round_is_told_and_what_moves_is_not() -> None:
     assert soak.growing(samples(50, 90, 91, 90, 99, 91, 90)) == {}
     assert soak.growing(samples(50, 500, 501, 502, 501, 500, 502)) == {}, "the first round loads what stays"
     assert soak.growing(samples(50, 90, 200)) == {}, "three rounds say nothing"
+
+
+def test_a_kill_matrix_has_a_row_for_every_mutant_and_says_who_lives_and_who_was_not_asked() -> None:
+    dead = matrix.Row("B02", True, ("DISTRO-HOLDER-001",), 61.25, None, 30, "", "2026-01-02", "abc1234")
+    alive = matrix.Row("B07", False, (), 90.0, None, 0, "its rules never fired", "2026-01-02", "abc1234")
+    page = matrix.page("real", {"nacos:2.2.4": {"B02": dead, "B07": alive}, "nacos:2.3.2": {}}, ("B02", "B07", "B31"))
+    assert "2 of 3 judged, 1 killed; median 75.6 s, longest 90.0 s" in page
+    assert "| B02 | DISTRO-HOLDER-001 | 61.2 | 30 | 2026-01-02 | abc1234 |" in page
+    assert "| B07 | **its rules never fired** | 90.0 | 0 | 2026-01-02 | abc1234 |" in page
+    assert page.count("| B31 | not run |") == 2
+    assert "Not run; 3 mutants." in page
+
+
+@pytest.mark.parametrize("level", matrix.RELEASES)
+def test_a_committed_kill_matrix_has_the_mutants_that_there_are(level: str) -> None:
+    rows = (ROOT / "docs" / f"matrix-{level}.md").read_text("utf-8").splitlines()
+    named = [row.split(" ")[1] for row in rows if row.startswith("| ") and not row.startswith("| mutant ")]
+    assert named == list(matrix.mutants_of(level)) * len(matrix.RELEASES[level])

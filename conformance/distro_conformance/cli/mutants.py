@@ -32,6 +32,9 @@ def run(
     mutant: Annotated[
         list[str] | None, typer.Option("--mutant", help="Only this one; may be given several times.")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="At the level real: nacos:VERSION or nacos:DIRECTORY.  [default: nacos:2.2.4]")
+    ] = None,
     max_seconds: Annotated[float | None, typer.Option(help="For each mutant.")] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
@@ -51,7 +54,7 @@ def run(
             row(word, f"{finding.about:<34} {finding.seconds:6.1f} s  {finding.message}")
 
     with progress() as on_progress:
-        judged = run_mutants(level, mutant or (), max_seconds, told)
+        judged = run_mutants(level, mutant or (), max_seconds, told, target)
     if html:
         from distro_conformance.mutation.page import report_of
         from distro_conformance.report import write_page
@@ -66,6 +69,7 @@ def run(
                 "killed_by": each.observed["killed_by"],
                 "seconds": round(each.seconds, 3),
                 "steps": each.details.get("steps"),
+                "fired": each.details.get("fired"),
                 "reason": "" if each.judgement is Judgement.CONFORMS else each.message,
             }
             for each in judged.findings

@@ -264,6 +264,7 @@ DOCUMENTS: Mapping[str, Schema] = {
                 killed_by=many(TEXT),
                 seconds=NUMBER,
                 steps=maybe(COUNT),
+                fired=maybe(COUNT),
                 reason=TEXT,
             )
         ),

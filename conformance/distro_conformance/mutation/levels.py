@@ -16,6 +16,7 @@ from distro_conformance.node.run import run_node_conformance, run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.rules import real_mutants
+from distro_conformance.verdict import UsageError
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.bounded.bounds import Bounds
@@ -25,7 +26,7 @@ from distro_model.mutants import with_mutant
 from distro_model.profiles import STRICT
 from distro_model.search.results import Watch
 
-REAL = "2.2.4"
+REAL = "nacos:2.2.4"
 """Whose classes and methods the rule files name."""
 
 Judge = Callable[[str, float], Finding]
@@ -80,11 +81,14 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
     return kill(mutant_id, "node", (), seconds, None, f"no requirement fails, and no divergence in {found.steps} steps")
 
 
-def kill_on_real_server(mutant_id: str, seconds_max: float, release: str = REAL) -> Finding:  # noqa: ARG001
+def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) -> Finding:  # noqa: ARG001
     """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
     is no kill. Only where none of them fails are those asked that start a server of their own. Rules that never fired
-    leave the question open. The checks take what time they take."""
+    leave the question open. The checks take what time they take. Raises UsageError for other targets."""
     began = time.monotonic()
+    kind, _, release = spec.partition(":")
+    if kind != NacosTarget.kind:
+        raise UsageError(f"the target {spec} reads no rules; a real server does, {REAL} for instance")
     target = NacosTarget(release, None, mutant_id)
     failed: tuple[Finding, ...] = ()
     for own_node in (False, True):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from distro_conformance.findings import Finding, Judged, Judgement
-from distro_conformance.mutation.levels import LEVELS
+from distro_conformance.mutation.levels import LEVELS, kill_on_real_server
 from distro_conformance.verdict import UsageError
 
 
@@ -15,16 +15,23 @@ def run_mutants(
     mutants: Sequence[str] = (),
     seconds_max: float | None = None,
     on_finding: Callable[[Finding], None] = lambda _: None,
+    target: str | None = None,
 ) -> Judged:
-    """Put the mutants to the test, all of the level if none is named. Raises UsageError for unknown names."""
+    """Put the mutants to the test, all of the level if none is named. Raises UsageError for unknown names.
+
+    `target`: the server that the level real reads the rules into, unless it is the one that they were written for.
+    """
     known, chosen = mutants_of(level), LEVELS[level]
     unknown = [name for name in mutants if name not in known]
     if unknown:
         raise UsageError(f"unknown mutant '{unknown[0]}' at the level {level}; known: {', '.join(sorted(known))}")
+    if target is not None and level != "real":
+        raise UsageError(f"--target goes with --level real; the level {level} has its own")
     began, findings = time.monotonic(), []
     with chosen.judge() as judge:
         for name in mutants or known:
-            findings.append(judge(name, chosen.seconds_max if seconds_max is None else seconds_max))
+            seconds = chosen.seconds_max if seconds_max is None else seconds_max
+            findings.append(judge(name, seconds) if target is None else kill_on_real_server(name, seconds, target))
             on_finding(findings[-1])
     return Judged(level, None, tuple(findings), time.monotonic() - began, {"score": score(findings)})
 

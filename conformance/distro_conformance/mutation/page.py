@@ -11,7 +11,12 @@ from distro_conformance.findings import Finding, Judged
 from distro_conformance.release import STRICT
 from distro_conformance.report import Chart, Report, Stage
 
-_JUDGE = {"model": "a search of the model", "node": "requirements and lockstep", "trace": "the invariants over traces"}
+_JUDGE = {
+    "model": "a search of the model",
+    "node": "requirements and lockstep",
+    "trace": "the invariants over traces",
+    "real": "requirements",
+}
 
 
 def report_of(judged: Judged) -> Report:
