@@ -99,6 +99,8 @@ async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP
 
     What a look brings after that time may have begun after it, too, and counts for nothing.
     """
+    if for_ms <= 0:
+        return None
     began_ms = clock.now_ms()
     found = await _found(look, clock, lambda: for_ms, step_ms)
     return found if clock.now_ms() <= began_ms + for_ms else None
