@@ -89,12 +89,26 @@ class PossibleStates:
 
         Raises IllegalActionError when it is forbidden in every state.
         """
-        guard = self.guard(action)
-        if guard is not None:
-            raise IllegalActionError(f"{action}: {guard}")
-        before = tuple(state for state in self.states if enabled(state, action) is None)
-        outcomes = tuple(outcome for state in before for outcome in apply(state, action))
-        return PossibleStates(outcomes, action, before)
+        before: list[ClusterState] = []
+        outcomes: list[Outcome] = []
+        illegal: list[IllegalActionError] = []
+        for state in self._different():
+            try:
+                outcomes += apply(state, action)
+            except IllegalActionError as error:
+                illegal.append(error)
+            else:
+                before.append(state)
+        if not before:
+            raise illegal[0]
+        return PossibleStates(tuple(outcomes), action, tuple(before))
+
+    def _different(self) -> Iterable[ClusterState]:
+        """The states, in order; most often there is one, which need not be hashed."""
+        first = self.outcomes[0].state
+        if len(self.outcomes) == 1:
+            return (first,)
+        return dict.fromkeys(outcome.state for outcome in self.outcomes)
 
     def matching(self, seen: Observation, traffic: Iterable[Traffic] | None = None) -> PossibleStates | Rejection:
         """Keep the outcomes that agree with what was seen.

@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from distro_model.clock.board import Board, Traffic
 from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
@@ -29,6 +30,7 @@ from distro_model.rules.owners import is_ip_client
 TICK, ROUND, LEASES, BEATS = nodes.RUN_TASK, nodes.VERIFY_ROUND, nodes.LEASE_CHECK, nodes.BEAT_CHECK
 PERIODIC = (TICK, ROUND, LEASES, BEATS, nodes.LOAD)
 REPORTS = (nodes.REPORT, nodes.REPORT_TO_NOT_UP)
+KINDS_OF_REPORT = frozenset(each.kind for each in REPORTS)
 AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE)
 LATE = calls.TIME_OUT  # every call of the node whose time is up now, in order of sending
 OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connections.END_CHECK)
@@ -43,6 +45,7 @@ NEVER = sys.maxsize
 
 Timer = tuple[int, str]
 """Position of the node, and the kind of transition that is due there."""
+NOTHING = frozenset[Timer]()
 
 KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS, *AT_ONCE, LATE, *OF_CONNECTIONS)}
 
@@ -121,7 +124,9 @@ def _node_timers(
         yield nodes.next_report(node, after_ms, profile) or 0, nodes.REPORT
         if profile.reports_to_members_not_up:
             yield nodes.next_report_to_not_up(node, after_ms, profile) or 0, nodes.REPORT_TO_NOT_UP
-    if any(board.links[position * board.size + other].half_open for other in board.plan.other_positions[position]):
+    if not calm and any(
+        board.links[position * board.size + other].half_open for other in board.plan.other_positions[position]
+    ):
         yield half_open.next_health_check(node, after_ms, profile), half_open.RECONNECT
     if board.quiet or node.detections:
         yield from _connection_timers(board, position, node, after_ms)
@@ -187,7 +192,7 @@ def is_calm(board: Board) -> bool:
 
 def _without_idle_reports(board: Board, due: frozenset[Timer]) -> frozenset[Timer]:
     """Reports that bring no news are left out, unless the idleness may end in this very instant."""
-    if not any(kind == each.kind for _, kind in due for each in REPORTS):
+    if KINDS_OF_REPORT.isdisjoint([kind for _, kind in due]):
         return due
     going_round = {at: _reported(board, at) for at, kind in due if kind == nodes.REPORT.kind}
     idle = {(source, nodes.REPORT.kind) for source, target in going_round.items() if _is_idle(board, source, target)}
@@ -359,7 +364,7 @@ def instant(board: Board, due: frozenset[Timer], *, ticks: bool = True) -> list[
     """Every order of the due timers that can matter. Groups that cannot see each other are not interleaved."""
     results = whole(board) if board.plan.in_parts else [board]
     for group in groups(board, due):
-        timers = frozenset(timer for timer in due if timer[0] in group)
+        timers = frozenset([timer for timer in due if timer[0] in group]) if due else due
         results = different([result for each in results for result in _orders(each, timers, group, ticks=ticks)])
     return results
 
@@ -372,15 +377,21 @@ def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
     both its ends: those join nodes. Where copies believe to be native, or clients are owned by hash, everything is
     everybody's.
     """
-    everybody = frozenset(range(board.size))
+    everybody, alone = _parties(board.size)
     kinds = {kind for _, kind in due}
     if board.plan.has_native_copies or kinds & {LEASES.kind, BEATS.kind, nodes.LOAD.kind} or _has_ip_clients(board):
         return [everybody]
     if any(kind == LATE.kind and _load_goes_on(board, at) for at, kind in due):
         return [everybody]
-    if kinds & {each.kind for each in REPORTS} and len({position for position, _ in due}) > 1:
+    if not KINDS_OF_REPORT.isdisjoint(kinds) and len({position for position, _ in due}) > 1:
         return [everybody]
-    return [frozenset({position}) for position in everybody]
+    return alone
+
+
+@cache
+def _parties(size: int) -> tuple[frozenset[int], list[frozenset[int]]]:
+    """All nodes together, and each alone."""
+    return frozenset(range(size)), [frozenset({position}) for position in range(size)]
 
 
 def _has_ip_clients(board: Board) -> bool:
@@ -429,7 +440,7 @@ def _orders(board: Board, due: frozenset[Timer], group: frozenset[int], *, ticks
 def _ticks_that_became_due(board: Board, ticking: frozenset[int]) -> frozenset[Timer]:
     """A task may become due by another timer of this instant, before or after the tick of this instant."""
     now_ms, tick_ms = board.now_ms, board.plan.profile.tick_ms
-    return frozenset(
+    found = [
         (position, TICK.kind)
         for position in ticking
         if (node := board.nodes[position]) is not None
@@ -437,13 +448,16 @@ def _ticks_that_became_due(board: Board, ticking: frozenset[int]) -> frozenset[T
         and position not in board.paused
         and (now_ms - node.started_ms) % tick_ms == 0
         and any(task.due_ms <= now_ms for task in node.tasks)
-    )
+    ]
+    return frozenset(found) if found else NOTHING
 
 
 def _pending_inside(board: Board, group: frozenset[int]) -> frozenset[Timer]:
     """What a node has begun and what takes no time."""
+    if not board.plan.has_events:
+        return NOTHING
     found: set[Timer] = set()
-    for position in group if board.plan.has_events else ():
+    for position in group:
         node = board.nodes[position]
         if node is None or position in board.paused:
             continue
@@ -457,21 +471,29 @@ def more_to_do(node: NodeState) -> list[str]:
 
 def different(boards: list[Board]) -> list[Board]:
     """Without duplicates: neither the order of traffic is a difference, nor what nobody can see of it."""
+    if len(boards) < 2:  # most are alone
+        return boards
     kept: list[Board] = []
     for board in boards:
-        if not any(board.is_same(other) and _seen(board) == _seen(other) for other in kept):
+        if not any(_is_same(board, other) for other in kept):
             kept.append(board)
     return kept
 
 
 def _different_pending(pending: list[_Pending]) -> list[_Pending]:
+    if len(pending) < 2:
+        return pending
     kept: list[_Pending] = []
     for each in pending:
-        if not any(
-            each[1:] == other[1:] and each[0].is_same(other[0]) and _seen(each[0]) == _seen(other[0]) for other in kept
-        ):
+        if not any(each[1:] == other[1:] and _is_same(each[0], other[0]) for other in kept):
             kept.append(each)
     return kept
+
+
+def _is_same(board: Board, other: Board) -> bool:
+    if not board.is_same(other):
+        return False
+    return board.traffic == other.traffic or _seen(board) == _seen(other)  # counting is dear, forks share nearly all
 
 
 def _seen(board: Board) -> Counter[Traffic]:
