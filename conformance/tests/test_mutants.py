@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,20 @@ from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import kill_on_node
 from distro_conformance.mutation.matrix import run_mutants, score
-from distro_conformance.mutation.traces import SHOWN_BY, Circumstances, broken_by, trace_bench
+from distro_conformance.mutation.provoked import PROVOKED
+from distro_conformance.mutation.traces import (
+    SHOWN,
+    SHOWN_BY,
+    Circumstances,
+    broken_by,
+    kill_by_chance,
+    kill_seen,
+    live,
+    trace_bench,
+)
 from distro_conformance.targets.rules import Fired, real_mutants
 from distro_conformance.verdict import Verdict
+from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
 
@@ -56,8 +68,11 @@ def test_a_search_that_did_not_end_says_nothing_about_a_mutant(monkeypatch: pyte
     assert (found.findings[0].judgement, found.verdict) == (Judgement.NOT_JUDGED, Verdict.INCONCLUSIVE)
 
 
-def test_what_traces_are_searched_for_is_a_mutant_of_the_model() -> None:
+def test_what_traces_are_searched_for_is_a_mutant_and_found_one_way() -> None:
     assert SHOWN_BY.keys() <= MUTANTS.keys()
+    assert PROVOKED.keys() <= MUTANTS.keys() | NODE_MUTANTS.keys()
+    assert not SHOWN_BY.keys() & PROVOKED.keys()
+    assert len(SHOWN) >= 25
 
 
 def test_the_model_kills_a_mutant_within_its_bounds() -> None:
@@ -89,19 +104,37 @@ def test_rules_that_never_fired_say_why_if_they_can() -> None:
     assert (fired.times, fired.complaint) == (2, "org.jboss.byteman.rule.exception.TypeException: invalid path foo")
 
 
+NEVER_LATE = {"B32"}
+"""Its first load has failed when the cluster started, before anything was judged."""
+
+
 @pytest.mark.spark
 @pytest.mark.quality
-def test_a_mutant_shows_in_traces_where_something_provokes_it_and_nowhere_else() -> None:
-    with trace_bench() as kill:
-        found = kill("B02", 0)
-        killed_by = set(found.observed["killed_by"])
-        assert found.by == "trace"
-        assert {"INV-VERIFY"} <= killed_by <= {"INV-CONV", "INV-VERIFY"}, (
-            "a later change may mend it before a checkpoint"
-        )
-        calm = kill("B24", 0, Circumstances(duration_s=30, clients=2))
-        assert calm.violates, "it takes a CHANGE that is lost just before its client leaves"
-        assert calm.message.startswith("no invariant breaks in ")
+def test_every_provoked_mutant_shows_in_traces_and_the_first_violation_points_at_its_first_wrong(
+    tmp_path: Path,
+) -> None:
+    for mutant in PROVOKED:
+        live(mutant, tmp_path)
+    with trace_bench() as judged:
+        result = judged([tmp_path])
+    strict = [each for each in result.violations if each.run.endswith("-without")]
+    assert not strict, "a scenario provokes the mutant, and not the protocol"
+    assert result.violations_left_out == 0
+    for mutant in PROVOKED:
+        found = kill_seen(mutant, tmp_path, result.violations)
+        assert not found.violates, f"{mutant}: {found.message}"
+        pointed = found.details["points_at_the_first"]
+        assert isinstance(pointed, dict)
+        assert all(pointed.values()) == (mutant not in NEVER_LATE), (mutant, pointed)
+
+
+@pytest.mark.spark
+@pytest.mark.quality
+def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
+    with trace_bench() as judged:
+        calm = kill_by_chance(judged, "B24", 0, Circumstances(duration_s=30, clients=2))
+    assert calm.violates, "it takes a CHANGE that is lost just before its client leaves"
+    assert calm.message.startswith("no invariant breaks in ")
 
 
 @pytest.mark.spark

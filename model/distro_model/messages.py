@@ -127,11 +127,14 @@ def is_batch(published: str) -> bool:
     return published.startswith(BATCH)
 
 
+def instances_of(published: str) -> list[str]:
+    """What `batch_of` joined; one instance where it is no batch."""
+    return published.removeprefix(BATCH).split(AND)
+
+
 def addresses_of(content: Content) -> frozenset[str]:
     """Every `ip:port` that is published."""
-    return frozenset(
-        instance.partition(" ")[0] for _, published in content for instance in published.removeprefix(BATCH).split(AND)
-    )
+    return frozenset(each.partition(" ")[0] for _, published in content for each in instances_of(published))
 
 
 def text_of(content: Content) -> str:

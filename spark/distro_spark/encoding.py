@@ -25,11 +25,13 @@ OUTCOMES = {outcome: code for code, outcome in enumerate(Outcome, start=1)}
 EMPTY = digest(())
 """The digest of a client that publishes nothing."""
 
-OWNED, NOT_OWNED, HASHED, BY_LEASE, PUBLISHES_NOTHING = 1, 2, 4, 8, 16
-"""Bits of `flags`. HASHED: an ip:port client, whose owner its hash names. BY_LEASE: removed since nobody renewed it."""
+OWNED, NOT_OWNED, HASHED, BY_LEASE, PUBLISHES_NOTHING, SILENT = 1, 2, 4, 8, 16, 32
+"""Bits of `flags`. HASHED: an ip:port client, whose owner its hash names. BY_LEASE: removed since nobody renewed it.
+SILENT: from here on its client says nothing."""
 
 NO_REVISION = -(2**63)
-LEASE = "lease"
+LEASE, FALLS_SILENT = "lease", "silent"
+"""What `detail` says of a removal, and of a fault that meets a client."""
 
 NODE_KINDS = (Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT)
 _BY_FREQUENCY = (
@@ -92,6 +94,6 @@ def _flags() -> Column:
     return (
         F.when(F.col("owned").isNull(), 0).when(F.col("owned"), OWNED).otherwise(NOT_OWNED)
         + F.when(F.contains("client", F.lit("#")), HASHED).otherwise(0)
-        + F.when(F.col("detail") == LEASE, BY_LEASE).otherwise(0)
+        + F.when(F.col("detail") == LEASE, BY_LEASE).when(F.col("detail") == FALLS_SILENT, SILENT).otherwise(0)
         + F.when(F.col("digest") == EMPTY, PUBLISHES_NOTHING).otherwise(0)
     )

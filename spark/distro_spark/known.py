@@ -13,6 +13,7 @@ counted apart, and does not make the verdict `violates`. In `strict` nothing is 
 | B17 | no verify had renewed the copy that expired, but a CHANGE had less than a lease ago |
 | B31 | the copy was removed half a minute after its renewal, and one check |
 | B33 | the node answered another one's load before it was loaded |
+| B03 | whoever played the client says that it fell silent |
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 """
 
@@ -151,6 +152,11 @@ def _lives(story: Story, node: str, until: int | None) -> Iterator[list[Row]]:
     yield life
 
 
+def _fell_silent(_: Story, told: Told) -> bool:
+    """B03. What the invariant itself goes by: no connection is ever asked for a sign of life."""
+    return told.first.kind == Kind.LINK_FAULT
+
+
 _LAST_READ = "3.0.3"
 """The last release that was looked at."""
 
@@ -208,6 +214,15 @@ KNOWN: tuple[KnownFailure, ...] = (
         _not_renewed_by_sync,
         "Only a verify renews a lease: the copy of a client that changes before each one expires.",
         "B17; read in the code of every release",
+    ),
+    KnownFailure(
+        "B03",
+        "2.2.0",
+        "2.2.4",
+        "INV-SILENT",
+        _fell_silent,
+        "No connection is asked for a sign of life: one that died in silence is kept.",
+        "alibaba/nacos #10909; repaired in 2.3.0 by #10509; docs/protocol #ejector-check",
     ),
     KnownFailure(
         "B02",

@@ -930,6 +930,81 @@ def a_fresh_change_that_waits_like_a_retry(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_change_that_waits_for_the_call_to_another_member(run: Teller) -> list[Expected]:
+    run.wait(60_000)  # by then everybody is known to be up
+    run.connect("a")
+    run.change("a", 1, "X")
+    late = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
+    lead = run.row("a", Kind.REQUEST_SENT, peer="b", **late, revision=1, digest="X")
+    run.row("a", Kind.REPLY_RECEIVED, after_ms=3_000, peer="b", **late, outcome=Outcome.TIMEOUT)
+    sent = synced(run, "c", 1, "X").sent
+    synced(run, "b", 1, "X")
+    run.checkpoint()
+    change = next(event for event in run.told if event.kind is Kind.CLIENT_CHANGED)
+    return [Expected("INV-DELAY", "a", change, sent), Expected("INV-ISOLATE", "a", lead, sent)]
+
+
+@whole_story()
+def a_retry_that_waits_for_its_own_time(run: Teller) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    lost(run, "a", "c", "CHANGE", revision=1, digest="X")
+    run.wait(4_000)
+    synced(run, "c", 1, "X")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
+def a_verify_that_brings_a_client_into_being(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+
+    def made_up(message: str) -> Event:
+        return run.row("b", Kind.REPLICA_APPLIED, after_ms=0, client="c1", owned=False, revision=0, digest=EMPTY)
+
+    verify = call(run, "a", "b", "VERIFY", Outcome.FAIL, does=made_up, revision=1)
+    run.remove("b")
+    run.checkpoint()
+    assert verify.done is not None
+    return [Expected("INV-ASKS", "b", verify.received, verify.done)]
+
+
+@whole_story()
+def a_silent_client_whose_connection_stays(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    silent = run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
+    verified(run, 40)
+    late = next(event for event in run.told if event.node == "a" and event.at_ms - silent.at_ms > 35_000)
+    run.checkpoint()
+    return [Expected("INV-SILENT", "a", silent, late)]
+
+
+@whole_story()
+def a_silent_client_that_answers_again_and_one_whose_connection_ends(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
+    verified(run, 20)
+    run.row("a", Kind.LINK_FAULT, client="c1", detail="answers")
+    verified(run, 20)
+    run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
+    verified(run, 25)
+    run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+    run.wait(60_000)
+    run.checkpoint()
+    return []
+
+
+@whole_story()
 def a_full_sync_for_who_did_not_fail(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

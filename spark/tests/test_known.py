@@ -343,6 +343,23 @@ def a_revision_used_twice_before_the_snapshot_came(run: Told) -> None:
     run.apply("a", 2, "B", owned=True)
 
 
+def silent_for_a_minute(run: Told) -> None:
+    run.registered()
+    run.row("a", Kind.LINK_FAULT, client="c1", detail="silent")
+    run.after(60_000)
+    run.checkpoint()
+
+
+@case("nacos-2.2.4", INV_SILENT=["B03"])
+def a_silent_client_that_is_never_asked(run: Told) -> None:
+    silent_for_a_minute(run)
+
+
+@case("nacos-2.3.2", INV_SILENT=[None])
+def a_silent_client_that_is_never_asked_where_it_was_repaired(run: Told) -> None:
+    silent_for_a_minute(run)
+
+
 @case("strict", INV_REV=[None, None])
 def what_is_known_of_releases_is_news_in_strict(run: Told) -> None:
     run.registered()

@@ -298,10 +298,11 @@ class WiredCluster:
                 await self._record_client(action, action.client)
             case Disconnect(client):
                 await self._disconnect(client)
-            case FallSilent(client):
-                self._clients[client].connection.is_mute = True
-            case AnswerAgain(client):
-                self._clients[client].connection.is_mute = False
+            case FallSilent(client) | AnswerAgain(client):
+                ends = isinstance(action, AnswerAgain)
+                self._clients[client].connection.is_mute = not ends
+                if self.journal is not None:
+                    self.journal.silence(self._clients[client].node, client, ends=ends)
             case OverHttp():
                 await self._over_http(action)
             case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():

@@ -11,7 +11,7 @@ from functools import cache
 
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.mutation.kill import kill
-from distro_conformance.mutation.traces import SHOWN_BY, trace_bench
+from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.nacos_target import NacosTarget
@@ -125,5 +125,5 @@ LEVELS: Mapping[str, Level] = {
     "model": Level(lambda: tuple(MODEL_MUTANTS), lambda: nullcontext(kill_in_model), 60.0),
     "node": Level(lambda: tuple(NODE_MUTANTS), lambda: nullcontext(kill_on_node), 60.0),
     "real": Level(lambda: tuple(real_mutants()), lambda: nullcontext(kill_on_real_server), 200.0),
-    "trace": Level(lambda: tuple(SHOWN_BY), trace_bench, 20.0),
+    "trace": Level(lambda: SHOWN, judge_in_traces, 20.0),
 }

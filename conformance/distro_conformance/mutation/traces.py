@@ -1,9 +1,12 @@
-"""The level of traces: a mutant of the model is simulated, and the invariants on Spark judge what that leaves behind.
+"""The level of traces: a mutant is at work somewhere, and the invariants on Spark judge what that leaves behind.
 
-A mutant shows only in circumstances that provoke it. `SHOWN_BY` names them for each mutant that a simulation with a
-healthy end can show at all; the others need what the timed model does not have (batches, silent connections), or do
-harm that is over by the next checkpoint. `strict` is simulated in the same circumstances with the same seed, and what
-is broken there does not count.
+A mutant shows only in circumstances that provoke it. For most there is a scenario (`provoked.py`), which the
+simulation plays with the model's mutant, and reference nodes with theirs. The others show by chance in random
+simulations: `SHOWN_BY` says in which. `strict` lives through the same, with the same seed, and what is broken there
+does not count.
+
+Where the two runs of a scenario part is where the mutant first did wrong. The finding says whether the first violation
+points there: whether that event lies between its first and its last one.
 """
 
 from __future__ import annotations
@@ -11,19 +14,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from distro_conformance.findings import Finding
+from distro_conformance.language.recording import record
+from distro_conformance.language.text import Scenario, parse
 from distro_conformance.mutation.kill import kill
+from distro_conformance.mutation.provoked import PROVOKED
+from distro_conformance.simulation.played import play
 from distro_conformance.simulation.run import SimulationOptions, simulate
+from distro_impl import MUTANTS as NODE_MUTANTS
+from distro_model.mutants import MUTANTS as MODEL_MUTANTS
+from distro_model.profiles import STRICT
 from distro_model.simulation.faults import faults_named
 from distro_spark.java import require_java
+from distro_traces.event import STATE_KINDS, Event
+from distro_traces.ndjson import TraceFile
+from distro_traces.reading import read_run
 
 if TYPE_CHECKING:
     from distro_spark.result import CheckResult, Violation
@@ -38,41 +51,135 @@ class Circumstances:
     clients: int = 5
 
 
-_EVERYTHING = Circumstances("all", 900, 8)
-
 SHOWN_BY: Mapping[str, Circumstances] = MappingProxyType(
     {
-        **dict.fromkeys(
-            (
-                "B02",
-                "B05-sender",
-                "B11",
-                "B17",
-                "B31",
-                "B33",
-                "m-add-after-fail-to-all",
-                "m-cleaner-drops-native",
-                "m-unknown-delete-fails",
-                "m-verify-to-one",
-                "no-anti-entropy",
-                "revision-beyond-int32",
-            ),
-            _EVERYTHING,
-        ),
-        "B07": Circumstances(duration_s=30, clients=2),  # copies that are sent on multiply: that is plenty
-        "B10": Circumstances(duration_s=100),
-        "B24": Circumstances("drop", 6000, 3),  # the client must leave within a second of the lost CHANGE's time-out
-        "m-delete-retried-as-change": Circumstances("drop", 900),
+        **dict.fromkeys(("m-unknown-delete-fails", "revision-beyond-int32"), Circumstances("all", 900, 8)),
         "m-merge-keeps-max-delay": Circumstances("drop", 1800, 4),
     }
 )
 
+SHOWN: tuple[str, ...] = tuple(sorted({*PROVOKED, *SHOWN_BY}))
+"""The mutants that traces can show."""
 
 Judged = Callable[[Sequence[Path]], "CheckResult"]
 """The check of the traces in some directories."""
 
 
-def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float, at: Circumstances | None = None) -> Finding:
+def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float) -> Finding:
+    if mutant_id in PROVOKED:
+        return kill_by_scenario(judged, mutant_id)
+    return kill_by_chance(judged, mutant_id, seconds_max, SHOWN_BY[mutant_id])
+
+
+# By a scenario
+
+
+def kill_by_scenario(judged: Judged, mutant_id: str) -> Finding:
+    """In the simulation, on nodes, or both: wherever there is such a mutant."""
+    began = time.monotonic()
+    with TemporaryDirectory() as directory:
+        live(mutant_id, Path(directory))
+        found = kill_seen(mutant_id, Path(directory), judged([Path(directory)]).violations)
+    return replace(found, seconds=time.monotonic() - began)
+
+
+def live(mutant_id: str, directory: Path) -> None:
+    """Record its scenario below `directory`: each source with the mutant and without."""
+    scenario = parse(PROVOKED[mutant_id], mutant_id)
+    for source in _sources(mutant_id):
+        for mutant in (None, mutant_id):
+            run = _run(mutant_id, source, with_it=mutant is not None)
+            _live(replace(scenario, mutant=mutant), source, directory / run, run)
+
+
+def _sources(mutant_id: str) -> list[str]:
+    kinds = {"simulation": MODEL_MUTANTS, "nodes": NODE_MUTANTS}
+    return [source for source, mutants in kinds.items() if mutant_id in mutants]
+
+
+def _run(mutant_id: str, source: str, *, with_it: bool) -> str:
+    return f"{mutant_id}-{source}-{'with' if with_it else 'without'}"
+
+
+def _live(scenario: Scenario, source: str, directory: Path, run: str) -> None:
+    if source == "simulation":
+        play(scenario, directory, run=run, profile=STRICT.name)
+    else:
+        record(scenario, target="embedded", profile=STRICT.name, directory=directory, run=run)
+
+
+def kill_seen(mutant_id: str, directory: Path, violations: Sequence[Violation]) -> Finding:
+    """What the check of those recordings says of the mutant."""
+    broken: dict[str, list[str]] = {}
+    pointed: dict[str, bool] = {}
+    events = 0
+    for source in _sources(mutant_id):
+        names = [_run(mutant_id, source, with_it=with_it) for with_it in (False, True)]
+        without, with_it = (read_run(directory / name) for name in names)
+        events += len(with_it.events)
+        excused = {each.invariant for each in violations if each.run == names[0]}
+        news = [each for each in violations if each.run == names[1] and each.invariant not in excused]
+        if news:
+            broken[source] = sorted({each.invariant for each in news})
+            pointed[source] = points_at(news, first_wrong(without, with_it))
+    killed_by = sorted({name for each in broken.values() for name in each})
+    found = kill(mutant_id, "trace", killed_by, 0.0, events, f"no invariant breaks in {events} events")
+    return replace(found, details={**found.details, "by_source": broken, "points_at_the_first": pointed})
+
+
+def first_wrong(without: TraceFile, with_it: TraceFile) -> list[Event]:
+    """The first rows in which a run differs from another one of the same circumstances: in what nodes hold, and in
+    whatever happens. When a row came does not matter. Where one is missing, it is the row of `without` that is."""
+    found = []
+    for is_judged in (lambda event: event.kind in STATE_KINDS, lambda _: True):
+        parted = [
+            event
+            for node in without.header.nodes
+            if (event := _parted(*(_rows(each, node, is_judged) for each in (without, with_it)))) is not None
+        ]
+        found += [min(parted, key=lambda event: event.at_ms)] if parted else []
+    return found
+
+
+def _rows(trace: TraceFile, node: str, is_judged: Callable[[Event], bool]) -> list[Event]:
+    return [event for event in trace.events if event.node == node and is_judged(event)]
+
+
+def _parted(without: Sequence[Event], with_it: Sequence[Event]) -> Event | None:
+    for one, other in zip_longest(without, with_it):
+        if one is None or other is None or _what(one) != _what(other):
+            both = [each for each in (one, other) if each is not None]
+            return min(both, key=lambda event: event.at_ms)
+    return None
+
+
+def _what(event: Event) -> tuple[object, ...]:
+    return (
+        event.kind,
+        event.peer,
+        event.operation,
+        event.client,
+        event.owned,
+        event.revision,
+        event.digest,
+        event.outcome,
+    )
+
+
+def points_at(violations: Sequence[Violation], wrong: Sequence[Event]) -> bool:
+    """Whether the violation that shows first is about one of the events, and begins no later."""
+    first = min(violations, key=lambda each: (each.last_event.at_ms, each.first_event.at_ms))
+    return any(
+        first.first_event.at_ms <= event.at_ms <= first.last_event.at_ms
+        and (not first.client or event.client in (first.client, None))
+        for event in wrong
+    )
+
+
+# By chance
+
+
+def kill_by_chance(judged: Judged, mutant_id: str, seconds_max: float, at: Circumstances) -> Finding:
     """One simulation after the other, each with the next seed, until an invariant breaks or the time is over.
 
     A simulation that has begun is checked to its end.
@@ -80,7 +187,7 @@ def kill_in_traces(judged: Judged, mutant_id: str, seconds_max: float, at: Circu
     began = time.monotonic()
     events = 0
     for seed in count():
-        made, broken = _simulated(judged, mutant_id, at or SHOWN_BY[mutant_id], seed)
+        made, broken = _simulated(judged, mutant_id, at, seed)
         events += made
         seconds = time.monotonic() - began
         if broken:
@@ -121,8 +228,8 @@ def broken_by(mutant_id: str, violations: Iterable[Violation]) -> tuple[str, ...
 
 
 @contextmanager
-def trace_bench() -> Iterator[Callable[..., Finding]]:
-    """`kill_in_traces` with one Spark session for all mutants. Raises JavaMissingError."""
+def trace_bench() -> Iterator[Judged]:
+    """The check, with one Spark session for all mutants. Raises JavaMissingError."""
     require_java()
     # Spark is an extra, and heavy: no other level loads it.
     from distro_spark.check import check  # noqa: PLC0415
@@ -130,6 +237,13 @@ def trace_bench() -> Iterator[Callable[..., Finding]]:
 
     session = local_session(small=True)
     try:
-        yield partial(kill_in_traces, partial(check, session))
+        yield partial(check, session)
     finally:
         session.stop()
+
+
+@contextmanager
+def judge_in_traces() -> Iterator[Callable[[str, float], Finding]]:
+    """`kill_in_traces` with a check. Raises JavaMissingError."""
+    with trace_bench() as judged:
+        yield partial(kill_in_traces, judged)

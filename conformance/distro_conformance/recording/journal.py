@@ -86,6 +86,10 @@ class TraceJournal:
     def fault(self, source: str, target: str, what: str) -> None:
         self._row(source, Kind.LINK_FAULT, peer=target, detail=what)
 
+    def silence(self, node: str, client: str, *, ends: bool = False) -> None:
+        """The client says nothing from now on, or answers again."""
+        self._row(node, Kind.LINK_FAULT, client=client, detail="answers" if ends else "silent")
+
     # The run and its nodes
 
     def run_started(self, node: str, profile: str) -> None:

@@ -11,26 +11,55 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, get_args
 
-from distro_model.actions import Action, Crash, Cut, Drop, Heal, Hold, Release, Restart, Swallow
+from distro_model.actions import (
+    Action,
+    AnswerAgain,
+    Connect,
+    Crash,
+    Cut,
+    FallSilent,
+    Fault,
+    Heal,
+    Hold,
+    ListMembers,
+    Release,
+    Restart,
+)
 from distro_model.clock.board import Told
 from distro_model.cluster.values import Call
 from distro_model.events import (
     ApplyDue,
     BatchRegistered,
+    BeatCheckDue,
     CallEnded,
     ClientConnected,
     ClientDisconnected,
     ConnectionCheckEnds,
     Event,
+    HttpFinished,
+    HttpReceived,
     InstanceDeregistered,
     InstanceRegistered,
     InstanceRequest,
     LeaseCheckDue,
     RequestReceived,
 )
-from distro_model.messages import Answer, CallResult, Change, Content, Delete, Operation, Request, Verify, subject_of
+from distro_model.messages import (
+    Answer,
+    CallResult,
+    Change,
+    Content,
+    Delete,
+    Operation,
+    Request,
+    Verify,
+    instances_of,
+    subject_of,
+)
 from distro_model.node import Client
 from distro_model.profiles import Profile
+from distro_model.rules.ip_clients import UNHEALTHY
+from distro_model.rules.owners import is_ip_client
 from distro_traces.content import Published, digest
 from distro_traces.event import Kind, Outcome
 from distro_traces.run_writer import Values
@@ -46,7 +75,14 @@ _NO_ANSWER = (CallResult.UNREADABLE, CallResult.UNHEARD)  # a trace tells both a
 _OUTCOMES = {result: (Outcome.ERROR if result in _NO_ANSWER else Outcome(result.value)).value for result in CallResult}
 _SUCCESS = Outcome.SUCCESS.value
 _OPERATIONS = {each: each.operation.value for each in get_args(Request)}
-_FAULTS: dict[type[Action], str] = {Cut: "cut", Heal: "healed", Hold: "held", Release: "released"}
+_FAULTS: dict[type[Action], str] = {
+    Cut: "cut",
+    Heal: "healed",
+    Hold: "held",
+    Release: "released",
+    FallSilent: "silent",
+    AnswerAgain: "answers",
+}
 
 
 class SimulationJournal:
@@ -60,6 +96,7 @@ class SimulationJournal:
         self._names = names
         self._copies_have_revisions = profile.revisions_travel
         self._applying: list[tuple[int, Call]] = []  # CHANGEs that are being applied in parts (B05), with their targets
+        self._homes: dict[str, str] = {}  # of the clients that have connected
         self._rows: dict[type[Event], Callable[[int, Told, Any], None]] = {
             RequestReceived: self._received,
             CallEnded: self._ended,
@@ -71,6 +108,9 @@ class SimulationJournal:
             BatchRegistered: self._client_spoke,
             ClientDisconnected: self._connections_ended,
             ConnectionCheckEnds: self._connections_ended,
+            HttpReceived: self._http_clients_changed,
+            HttpFinished: self._http_clients_changed,
+            BeatCheckDue: self._http_clients_changed,
         }
 
     # What happens
@@ -84,9 +124,16 @@ class SimulationJournal:
                 self._applying = [each for each in self._applying if self._names[each[0]] != node]
             case Cut() | Heal() | Hold() | Release():
                 self._fault(at_ms, action.source, action.target, _FAULTS[type(action)])
-            case Drop() | Swallow():
+            case Fault():
                 words = (action.verb, action.operation or "any", action.client or "")
                 self._fault(at_ms, action.source, action.target, " ".join(words).rstrip())
+            case ListMembers(node, members):
+                self._of_node(at_ms, node, Kind.MEMBERS_CHANGED, ",".join(sorted(members)))
+            case Connect(client, node):
+                self._homes[client] = node
+            case FallSilent(client) | AnswerAgain(client):
+                row = (at_ms, Kind.LINK_FAULT.value, *(None,) * 3, client, *(None,) * 4, _FAULTS[type(action)])
+                self._add(self._homes[client], row)
 
     def sent(self, at_ms: int, source: int, target: int, call: Call) -> None:
         if not call.is_report:
@@ -106,6 +153,8 @@ class SimulationJournal:
             self._copied(at_ms, told, request.client, call)
         elif isinstance(request, Delete) and request.client in _gone(told):
             self._removed(at_ms, position, request.client, _message(call), None)
+        elif isinstance(request, Verify) and told.before.client(request.client) is None:
+            self._copied(at_ms, told, request.client, call)  # only a mutant creates what it does not know
         if told.answer is None:
             self._applying.append((position, call))
         else:
@@ -153,6 +202,17 @@ class SimulationJournal:
             row = (at_ms, kind, None, None, None, client, True, None, None, None, None)
             self._add(self._names[told.position], row)
 
+    def _http_clients_changed(self, at_ms: int, told: Told, _: HttpReceived | HttpFinished | BeatCheckDue) -> None:
+        """Whoever handles its requests and misses its beats is the owner of an ip:port client."""
+        for client in told.after.clients:
+            before = told.before.client(client.name)
+            shown = before is None or (before.content, before.revision) != (client.content, client.revision)
+            if is_ip_client(client.name) and shown:
+                self._holds(at_ms, told.position, Kind.CLIENT_CHANGED.value, client, None, owned=True)
+        for name in _gone(told):
+            row = (at_ms, Kind.CLIENT_DISCONNECTED.value, *(None,) * 3, name, True, *(None,) * 4)
+            self._add(self._names[told.position], row)
+
     # Rows
 
     def run_started(self, profile: str) -> None:
@@ -168,10 +228,13 @@ class SimulationJournal:
         row = (at_ms, _REMOVED, None, message, None, client, None, None, None, None, reason)
         self._add(self._names[node], row)
 
-    def _holds(self, at_ms: int, node: int, kind: str, client: Client, message: str | None) -> None:
-        revision = client.revision if client.native or self._copies_have_revisions else None
+    def _holds(
+        self, at_ms: int, node: int, kind: str, client: Client, message: str | None, *, owned: bool = False
+    ) -> None:
+        owned = owned or client.native
+        revision = client.revision if owned or self._copies_have_revisions else None
         content = digest_of(client.content)
-        row = (at_ms, kind, None, message, None, client.name, client.native, revision, content, None, None)
+        row = (at_ms, kind, None, message, None, client.name, owned, revision, content, None, None)
         self._add(self._names[node], row)
 
     def _request(self, at_ms: int, kind: str, node: int, peer: str, call: Call) -> None:
@@ -213,12 +276,20 @@ def content_of(request: Request) -> str | None:
 @lru_cache(maxsize=1 << 16)
 def digest_of(content: Content) -> str:
     """The digest of what a client publishes, as if it had been read from the wire."""
-    return digest(_published(service, instance) for service, instance in content)
+    return digest(_published(service, each) for service, text in content for each in instances_of(text))
 
 
 def _published(service: str, instance: str) -> Published:
     """An instance as a scenario writes it: `ip:port key=value …`."""
-    address, *metadata = instance.split(" ")
+    address, *metadata = instance.removesuffix(UNHEALTHY).split(" ")
     ip, _, port = address.rpartition(":")
     pairs = ",".join(f'"{key}":"{value}"' for key, _, value in sorted(word.partition("=") for word in metadata))
-    return Published("public", "DEFAULT_GROUP", service, ip, int(port), attributes=f"{{{pairs}}}")
+    return Published(
+        "public",
+        "DEFAULT_GROUP",
+        service,
+        ip,
+        int(port),
+        healthy=not instance.endswith(UNHEALTHY),
+        attributes=f"{{{pairs}}}",
+    )

@@ -8,11 +8,13 @@ from __future__ import annotations
 from distro_spark.invariants import (
     ack,
     aim,
+    asks,
     conv,
     delete,
     expire,
     gone,
     init,
+    isolate,
     live,
     native,
     owner,
@@ -20,6 +22,7 @@ from distro_spark.invariants import (
     resurrect,
     retry,
     rev,
+    silent,
     verify,
 )
 from distro_spark.invariants.registry import Invariant, Needs
@@ -45,6 +48,9 @@ INVARIANTS: dict[str, Invariant] = {
         gone.INVARIANT,
         init.INIT,
         pace.ROUND,
+        isolate.INVARIANT,
+        asks.INVARIANT,
+        silent.INVARIANT,
     )
 }
 

@@ -1,0 +1,62 @@
+"""A scenario played by the simulation: the same text as on every driver, in one order of events that is drawn.
+
+Messages take a few milliseconds, so what a scenario leaves open is decided by the seed. Nothing is compared and no
+expectation is looked at: what counts is the trace. A step that makes no sense as things are is passed over, as in any
+simulation, for a mutant may have come elsewhere by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from distro_conformance.language.expectations import Expect, ExpectModel
+from distro_conformance.language.observing import Checkpoint, Query, Subscribe
+from distro_conformance.language.text import Scenario, Step
+from distro_conformance.simulation.journal import SimulationJournal
+from distro_model.actions import Action, Advance
+from distro_model.clockwork import prologue
+from distro_model.mutants import with_mutant
+from distro_model.profiles import profile_named
+from distro_model.simulation.agenda import Agenda
+from distro_model.simulation.cluster import SimulatedCluster
+from distro_traces.header import Header
+from distro_traces.run_writer import RunWriter
+
+
+def play(scenario: Scenario, out: Path, *, run: str, profile: str, seed: int = 0) -> int:
+    """Write the trace of one run below `out`, and return how many rows it has.
+
+    The trace says `profile`, also where the scenario names a mutant. Raises the look-up errors of profiles and mutants,
+    and the TraceError family when writing fails.
+    """
+    mutant = scenario.mutant
+    rules = profile_named(profile)
+    rules = rules if mutant is None else with_mutant(rules, mutant)
+    rules = rules if scenario.lease_ms is None else replace(rules, lease_ms=scenario.lease_ms)
+    target = "model" if mutant is None else f"model+{mutant}"
+    writer = RunWriter(
+        out, Header(run=run, profile=profile, target=target, clock="virtual", nodes=tuple(scenario.nodes))
+    )
+    journal = SimulationJournal(writer.add, scenario.nodes, rules)
+    journal.run_started(profile)
+    agenda = Agenda(Random(seed))
+    cluster = SimulatedCluster(scenario.nodes, rules, agenda, journal)
+    _perform((*prologue(scenario.nodes, rules), *scenario.steps), cluster, agenda)
+    writer.close()
+    return writer.rows
+
+
+def _perform(steps: Iterable[Step | Action], cluster: SimulatedCluster, agenda: Agenda) -> None:
+    for step in steps:
+        match step:
+            case Advance(ms):
+                agenda.run_until(agenda.now_ms + ms)
+            case Checkpoint():
+                cluster.checkpoint()
+            case Expect() | ExpectModel() | Query() | Subscribe():
+                pass  # nobody looks
+            case action:
+                cluster.perform(action)
