@@ -31,8 +31,12 @@ lint: $(READY)
 	@[ ! -x $(BIN)/hadolint ] || $(BIN)/hadolint Dockerfile
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+BENCHES := distrocheck-out/bench
 bench: $(READY)
-	@for name in explore simulate lockstep node abuse; do $(BIN)/python bench/$$name.py --json --quick || exit 1; done
+	@mkdir -p $(BENCHES)
+	@for name in explore simulate lockstep node abuse; do \
+	  $(BIN)/python bench/$$name.py --json --quick > $(BENCHES)/$$name.json || exit 1; cat $(BENCHES)/$$name.json; done
+	@$(BIN)/python bench/charts.py $(BENCHES)/*.json --html $(BENCHES)/index.html
 
 gate-nacos: $(READY)
 	@rm -rf distrocheck-out/nacos-2.2.4

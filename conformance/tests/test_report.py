@@ -10,10 +10,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
+from distro_conformance.diagrams.sequence import Note, Sequence
+from distro_conformance.diagrams.svg import svg
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.page import report_of
 from distro_conformance.report import Failure, Report, Stage, write_page, write_report
+from distro_conformance.report.benches import charts_of, write_benches
 from distro_conformance.report.history import HISTORY, earlier_reports
 from distro_conformance.report.page import Page, page_of, sentence
 from distro_conformance.verdict import Verdict
@@ -162,6 +165,34 @@ def test_a_kill_matrix_is_a_map_and_a_list_with_those_that_live_first(tmp_path: 
     assert "50 of 100 killed" in page(tmp_path, requirement(Judgement.CONFORMS), verdict=Verdict.CONFORMS)
 
 
+def test_requirements_are_folded_by_area_and_open_where_something_is_wrong(tmp_path: Path) -> None:
+    good = replace(requirement(Judgement.CONFORMS), about="DISTRO-LEASE-001")
+    text = page(tmp_path, good, requirement(Judgement.VIOLATES), verdict=Verdict.VIOLATES)
+    assert "<details><summary>LEASE: 1 conforms</summary>" in text
+    assert "<details open><summary>SYNC: 1 violates</summary>" in text
+
+
+def test_what_is_left_out_of_a_long_run_is_counted(tmp_path: Path) -> None:
+    items = tuple(Note("a", f"number {number}") for number in range(100))
+    drawn = svg(Sequence(("a",), items).window(40, 5))
+    assert [f"number {number}<" in drawn for number in (39, 40, 44, 45)] == [False, True, True, False]
+    assert "… 40 earlier" in drawn
+    assert "… 55 later" in drawn
+
+
+def test_figures_of_benches_are_charts_by_unit(tmp_path: Path) -> None:
+    bench = {
+        "bench": "page",
+        "figures": {"open_s": 0.9, "rows": 10, "server": {"open_s": 2.0, "name": "<x>"}},
+        "ratios": {"ours/theirs": 0.5},
+    }
+    write_benches([bench], tmp_path / "bench" / "index.html")
+    text = (tmp_path / "bench" / "index.html").read_text()
+    assert [chart.title for chart in charts_of(bench)] == ["page: s", "page: counts", "page: ratio"]
+    assert "server open_s 2" in text
+    assert "<x>" not in text
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -181,7 +212,7 @@ def test_a_browser_and_a_screen_reader_can_read_it(
     assert found.violations_count == 0, found.generate_report()
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
     opened.get_by_label("verdict").select_option("violates")
-    assert not opened.locator("#requirements tbody tr").first.is_visible()
+    assert not opened.locator("#requirements .row").first.is_visible()
     assert opened.pdf().startswith(b"%PDF")
     assert errors == []
     opened.close()

@@ -57,7 +57,12 @@ class Sequence:
     lifelines: tuple[str, ...]
     items: tuple[Item, ...]
     title: str = "The run as a sequence of messages"
+    before: int = 0
+    after: int = 0
+    """So many items of the run are not in this window."""
 
     def window(self, first: int, count: int) -> Sequence:
         """Part of a long run: `count` items from `first` on."""
-        return Sequence(self.lifelines, self.items[first : first + count], self.title)
+        shown = self.items[first : first + count]
+        after = self.after + len(self.items) - first - len(shown)
+        return Sequence(self.lifelines, shown, self.title, self.before + first, max(0, after))

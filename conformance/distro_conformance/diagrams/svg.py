@@ -62,9 +62,15 @@ class _Drawing:
 
     def element(self, style: str) -> str:
         rows, y = [], HEAD + ROW
+        if self.sequence.before:
+            rows.append(self._left_out(y, f"… {self.sequence.before} earlier"))
+            y += ROW
         for item in self.sequence.items:
             rows.append(self._item(item, y))
             y += ROW + (REPLY if isinstance(item, Message) and item.reply else 0)
+        if self.sequence.after:
+            rows.append(self._left_out(y, f"… {self.sequence.after} later"))
+            y += ROW
         height = y + ROW // 2
         title = escape(self.sequence.title)
         return (
@@ -131,6 +137,9 @@ class _Drawing:
             f'<g><title>{escape(text)}</title><rect class="fault" x="0" y="{y - 17}" width="{self.width}" height="22"/>'
             f'<text x="{self.width // 2}" y="{y - 2}" text-anchor="middle">{label}</text></g>'
         )
+
+    def _left_out(self, y: int, text: str) -> str:
+        return f'<text class="reply" x="{self.width // 2}" y="{y - 2}" text-anchor="middle">{text}</text>'
 
     @staticmethod
     def _fitting(text: str, width: int) -> str:

@@ -44,9 +44,8 @@ def sequence_of_client(
     lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
     middle = len(items) if at_bad is None else at_bad
     first = max(0, middle - BEFORE)
-    return Sequence(
-        tuple(lifelines), tuple(items[first : middle + AFTER]), f"What happened to {client or 'the clients'}"
-    )
+    whole = Sequence(tuple(lifelines), tuple(items), f"What happened to {client or 'the clients'}")
+    return whole.window(first, middle + AFTER - first)
 
 
 def _is_for_all(event: Event, client: str | None) -> bool:

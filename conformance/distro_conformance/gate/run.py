@@ -65,7 +65,7 @@ def run_gate(
         failures=tuple(failure for result in results for failure in result.failures),
         convergence={name: value for result in results for name, value in result.convergence.items()},
         changes=tuple(change for result in results for change in result.changes),
-        coverage=next((result.coverage for result in results if result.coverage), {}),
+        coverage={name: counts for result in results for name, counts in result.coverage.items()},
         traces=str(traces),
     )
 
@@ -136,4 +136,7 @@ def scope_of(target: str, kind: str, profile: str) -> str:
             f"on {target} itself: node, real cluster; on our model of {profile}: explore; "
             "on our nodes beside that model: lockstep; check: on what both recorded"
         )
-    return f"on our nodes as {profile}: node, lockstep; on our model of it: explore; check: on what the nodes recorded"
+    return (
+        f"on our nodes as {profile}: node, lockstep; on our model of it: explore; check: on what the nodes recorded; "
+        "on no real server"
+    )

@@ -135,11 +135,14 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         text = result.failure.scenario.render()
         recording = _record(result.failure.scenario, profile, scenario)
         replayed = f"distrocheck replay {scenario}"
-        failures = (Failure("The nodes left the model", text, replayed, f"python -m pytest {pytest}", recording),)
+        found = result.failure
+        shrunk = f"Found after {found.steps_until_found} steps, in a run of which {found.steps} are left"
+        test = f"python -m pytest {pytest}"
+        failures = (Failure("The nodes left the model", text, replayed, test, recording, shrunk),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
-    return StageResult(stage, (finding_of_hunt(result),), failures)
+    return StageResult(stage, (finding_of_hunt(result),), failures, coverage={"actions": result.actions})
 
 
 def _record(scenario: Scenario, profile: str, saved: Path) -> str:

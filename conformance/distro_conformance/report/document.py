@@ -37,6 +37,10 @@ class InvariantRow:
     known: int
     message: str
 
+    @property
+    def judgement(self) -> Judgement:
+        return self.verdict
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -48,6 +52,8 @@ class Failure:
     pytest: str
     recording: str = ""
     """The trace of it, where it was run on nodes."""
+    shrunk: str = ""
+    """How many steps it had when it was found, and how many are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ class Report:
     changes: tuple[Mapping[str, Any], ...] = ()
     """The real cluster's changes with the time until every other node had them."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of the model: "transitions" by kind, how often taken; "guards", how often each forbade one."""
+    """How often: "transitions" of the model, by kind; "guards" that forbade one; "actions" on nodes."""
     charts: tuple[Chart, ...] = ()
     traces: str = ""
     origin: Mapping[str, str] = field(default_factory=origin)
@@ -105,7 +111,7 @@ class Report:
     def _row(self, name: str, by: str) -> InvariantRow:
         every = [finding for finding in self.findings if (finding.about, finding.by) == (name, by)]
         number = counts(every)
-        worst = next((each for each in _WORST_FIRST if number[each]), Judgement.NOT_JUDGED)
+        worst = next((each for each in WORST_FIRST if number[each]), Judgement.NOT_JUDGED)
         told = next(finding for finding in every if finding.judgement is worst)
         times = Counter({each: sum(f.times for f in every if f.judgement is each) for each in Judgement})
         return InvariantRow(
@@ -171,7 +177,7 @@ class Report:
         }
 
 
-_WORST_FIRST = (
+WORST_FIRST = (
     Judgement.VIOLATES,
     Judgement.NOT_JUDGED,
     Judgement.KNOWN,

@@ -9,7 +9,8 @@ nothing is drawn that was not recorded. A trace of a million rows is read throug
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from distro_conformance.diagrams import charts
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
 from distro_conformance.findings import Finding, Judgement
-from distro_conformance.report.document import Chart, Failure, Report
+from distro_conformance.report.document import WORST_FIRST, Chart, Failure, InvariantRow, Report
 from distro_conformance.report.history import Covered, Earlier, covered_by, earlier_reports
 
 if TYPE_CHECKING:
@@ -70,9 +71,12 @@ class Page:
     covered: tuple[Covered, ...]
 
     @property
-    def areas(self) -> tuple[str, ...]:
-        """Of the requirements: the second word of their ids."""
-        return tuple(dict.fromkeys(area_of(finding) for finding in self.report.requirements))
+    def by_area(self) -> Mapping[str, Sequence[Finding]]:
+        """The requirements by area, the second word of their ids."""
+        areas: dict[str, list[Finding]] = {}
+        for finding in self.report.requirements:
+            areas.setdefault(area_of(finding), []).append(finding)
+        return areas
 
     @property
     def judgements(self) -> tuple[str, ...]:
@@ -114,6 +118,12 @@ def page_of(report: Report, directory: Path) -> Page:
 def area_of(finding: Finding) -> str:
     parts = finding.about.split("-")
     return parts[1] if len(parts) > 1 else parts[0]
+
+
+def tally(rows: Sequence[Finding | InvariantRow]) -> str:
+    """`1 violates, 16 conforms`, the worst first."""
+    number = Counter(row.judgement for row in rows)
+    return ", ".join(f"{number[each]} {each.value.replace('-', ' ')}" for each in WORST_FIRST if number[each])
 
 
 def sentence(finding: Finding) -> str:
@@ -208,11 +218,15 @@ def _held(run: Windows, client: str, place: int) -> tuple[Held, ...]:
         Held(
             node,
             owned=row is not None and bool(row.owned),
-            content="nothing" if row is None else f"revision {row.revision}, content {row.digest}",
+            content="nothing" if row is None else _content(row.revision, row.digest),
             differs=owner is not None and (row is None or row.digest != owner.digest),
         )
         for node, row in rows.items()
     )
+
+
+def _content(revision: int | None, digest: str | None) -> str:
+    return f"content {digest}" if revision is None else f"revision {revision}, content {digest}"
 
 
 def _run(path: str) -> Markup:

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from distro_conformance.report.document import Report
 from distro_conformance.report.history import remember
 from distro_conformance.report.junit import junit_xml
-from distro_conformance.report.page import area_of, on_each_target, page_of, sentence
+from distro_conformance.report.page import area_of, on_each_target, page_of, sentence, tally
 from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
@@ -27,11 +27,11 @@ def write_report(report: Report, directory: Path, *, schema: str) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     page = directory / "report.html"
     document = {"schema": schema, **report.to_json(), "tool": dict(report.origin), "report": str(page)}
-    summary = _render("summary.md.j2", report)
-    _write(directory / "report.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    _write(directory / "junit.xml", junit_xml(report))
-    _write(directory / "report.sarif", sarif_text(report))
-    _write(directory / "summary.md", summary)
+    summary = render("summary.md.j2", report=report)
+    write_whole(directory / "report.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    write_whole(directory / "junit.xml", junit_xml(report))
+    write_whole(directory / "report.sarif", sarif_text(report))
+    write_whole(directory / "summary.md", summary)
     write_page(report, page)
     if step_summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(step_summary).open("a", encoding="utf-8") as file:
@@ -42,11 +42,11 @@ def write_report(report: Report, directory: Path, *, schema: str) -> Path:
 def write_page(report: Report, page: Path, *, score: float | None = None) -> None:
     """The page alone. `score`: that of a kill matrix, which later pages beside this one show."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    _write(page, _render("report.html.j2", report, page=page_of(report, page.parent)))
+    write_whole(page, render("report.html.j2", page=page_of(report, page.parent)))
     remember(report, page, score)
 
 
-def _render(template: str, report: Report, **more: object) -> str:
+def render(template: str, **values: object) -> str:
     environment = Environment(
         loader=PackageLoader("distro_conformance.report"),
         autoescape=select_autoescape(["html.j2"]),
@@ -55,8 +55,8 @@ def _render(template: str, report: Report, **more: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(cell=_cell, area=area_of, sentence=sentence, targets=on_each_target)
-    return environment.get_template(template).render(report=report, rows_max=ROWS_ON_A_PAGE_MAX, **more)
+    environment.filters.update(cell=_cell, area=area_of, sentence=sentence, tally=tally, targets=on_each_target)
+    return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, **values)
 
 
 def _cell(value: Any) -> str:
@@ -64,7 +64,8 @@ def _cell(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)

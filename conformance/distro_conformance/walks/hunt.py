@@ -6,12 +6,14 @@ own. Seed and commit reproduce a search on embedded nodes.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import get_args
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity, settings
@@ -32,7 +34,7 @@ from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.walk import Stage, Walk
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
-from distro_model.actions import Action
+from distro_model.actions import Action, Answers, Reorder, Says, Shape
 from distro_traces.ndjson import Recorder
 
 RUNS_PER_ROUND = 10
@@ -102,6 +104,8 @@ class Hunt:
     steps_over: Mapping[str, int]
     seconds: float
     failure: FoundFailure | None
+    actions: Mapping[str, int] = field(default_factory=dict)
+    """How often each kind of action was done on the nodes; what these nodes could do and did not is there with 0."""
 
     @property
     def verdict(self) -> Verdict:
@@ -121,6 +125,7 @@ class _Tally:
     wire: Wire = OVER_GRPC
     name: str = "lockstep"
     steps_over: Counter[str] = field(default_factory=Counter)
+    actions: Counter[str] = field(default_factory=Counter)
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], DivergedError] | None = None
     broken: BaseException | None = None
@@ -129,6 +134,7 @@ class _Tally:
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self.runs += 1
         self.steps += len(actions)
+        self.actions.update(kind_of(type(action)) for action in actions)
         self.steps_over[self.wire.carrier.value] += len(actions)
         if isinstance(failure, DivergedError):
             self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
@@ -184,7 +190,17 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     if failure and options.database:
         keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
     seconds = time.monotonic() - began_s
-    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure)
+    actions = dict.fromkeys(ACTIONS, 0) | tally.actions
+    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure, actions)
+
+
+def kind_of(action: type) -> str:
+    """`http register` of HttpRegister."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", action.__name__).lower()
+
+
+ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(each, Shape | Reorder | Says | Answers))
+"""What the walks of three nodes may consist of: all that the model has too, without members that are played."""
 
 
 def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[str], None]) -> Hunt:
