@@ -9,9 +9,9 @@ from distro_conformance.findings import Judgement
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, parse
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.among import Among
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
+from distro_conformance.walks.stage import Among
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Says
 from distro_model.rules.rule import RULES

@@ -16,8 +16,8 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
-from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.rare_starts import STARTS, rare_starts
+from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor

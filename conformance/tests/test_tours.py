@@ -14,7 +14,7 @@ from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import save_failure
-from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.walks.stage import Lockstep
 from distro_conformance.walks.tours import TOURS, TourOptions, tour
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from distro_conformance.cli import app
 from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.walks.hunt import HuntOptions, hunt
-from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Carrier, Wire
 from distro_impl.transport import grpc_transport
 from distro_impl.transport.memory import MemoryServer

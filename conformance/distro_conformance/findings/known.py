@@ -52,13 +52,14 @@ def _nothing_is_detected(seen: Observed) -> bool:
     return seen.get("held") is True and seen.get("detections") == 0
 
 
-def _change_creates(seen: Observed) -> bool:
-    """The late CHANGE was acknowledged and applied as it is: nothing of the deleted client came back."""
-    return seen.get("acknowledged") is True and bool(seen.get("sent")) and seen.get("published") == seen.get("sent")
-
-
-def _change_replaces(seen: Observed) -> bool:
+def _copy_replaces(seen: Observed) -> bool:
+    """What a CHANGE or a snapshot brought is held as it is."""
     return bool(seen.get("sent")) and seen.get("published") == seen.get("sent")
+
+
+def _copy_creates(seen: Observed) -> bool:
+    """It was acknowledged and applied as it is: nothing of the deleted client came back."""
+    return seen.get("acknowledged") is True and _copy_replaces(seen)
 
 
 def _delete_removes(seen: Observed) -> bool:
@@ -86,10 +87,6 @@ def _busy_copy_ends(seen: Observed) -> bool:
     """It stayed for a lease in which CHANGEs came all the time, and then it went."""
     changes = seen.get("changes")
     return seen.get("held") is False and isinstance(changes, int) and changes > 5
-
-
-def _snapshot_brings_back(seen: Observed) -> bool:
-    return seen.get("acknowledged") is True and _change_replaces(seen)
 
 
 def _snapshot_is_given(seen: Observed) -> bool:
@@ -201,7 +198,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B01",
         "a snapshot is applied to whatever client has that id",
         f"{_ISSUE}/15857",
-        _change_replaces,
+        _copy_replaces,
         needs_a_race=True,
     ),
     KnownFailure(
@@ -210,7 +207,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B27",
         "nobody remembers a DELETE that came before the snapshot",
         f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
-        _snapshot_brings_back,
+        _copy_creates,
     ),
     KnownFailure(
         "DISTRO-LOAD-008",
@@ -253,7 +250,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B26",
         "a CHANGE of an unknown client creates it, deleted or not",
         f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
-        _change_creates,
+        _copy_creates,
     ),
     KnownFailure(
         "DISTRO-NATIVE-001",
@@ -261,7 +258,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B01",
         "a CHANGE is applied to whatever client has that id",
         f"{_ISSUE}/15857",
-        _change_replaces,
+        _copy_replaces,
     ),
     KnownFailure(
         "DISTRO-NATIVE-002",

@@ -10,8 +10,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from distro_conformance.walks.machine import LEASES_MS, PAUSES_MS, SERVICES, SHORT_PAUSES_MS, SYNC_MS
-from distro_conformance.walks.walk import Stage, Walk, pick
+from distro_conformance.walks.machine import LEASES_MS, SERVICES
+from distro_conformance.walks.stage import Stage
+from distro_conformance.walks.walk import SYNC_MS, Walk, pick
 from distro_model.actions import (
     MALFORMED,
     RESULTS,
@@ -100,7 +101,7 @@ class AmongMachine(Walk):
     @precondition(lambda self: self.connected)
     @rule(client=_client)
     def disconnect(self, client: int) -> None:
-        self._disconnect(pick(self.connected, client))
+        self.disconnect_one(pick(self.connected, client))
 
     # What members say
 
@@ -202,11 +203,7 @@ class AmongMachine(Walk):
         fails = Drop(NODE, peer, "CHANGE", name) if result == "nothing" else Answers(peer, "CHANGE", result, name)
         self.perform(fails)
         self._register(name, SERVICES[0], version)
-        self.perform(Advance(SYNC_MS))
-        if leaves_after_ms:
-            self.perform(Advance(leaves_after_ms))
-        if leaves_after_ms is not None:
-            self._disconnect(name)
+        self.leave_after_sync(name, leaves_after_ms)
 
     @precondition(lambda self: self.connected)
     @rule(client=_client, peer=_peer, result=st.sampled_from((*RESULTS, "nothing")))
@@ -214,7 +211,7 @@ class AmongMachine(Walk):
         name = pick(self.connected, client)
         fails = Drop(NODE, peer, "DELETE", name) if result == "nothing" else Answers(peer, "DELETE", result, name)
         self.perform(fails)
-        self._disconnect(name)
+        self.disconnect_one(name)
         self.perform(Advance(SYNC_MS))
 
     @precondition(lambda self: self.changes)
@@ -263,14 +260,6 @@ class AmongMachine(Walk):
 
     # Time
 
-    @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
-    def advance(self, ms: int) -> None:
-        self.perform(Advance(ms))
-
-    @rule(ms=st.sampled_from(PAUSES_MS))
-    def advance_more(self, ms: int) -> None:
-        self.perform(Advance(ms))
-
     @precondition(lambda self: self.has_copies and self.leases_outlasted < LEASES_OUTLASTED_MAX)
     @rule(patience=st.integers(0, 5), ms=st.sampled_from(LEASES_MS))
     def outlast_lease(self, patience: int, ms: int) -> None:
@@ -298,7 +287,7 @@ class AmongMachine(Walk):
         self.connected[client].add(service)
         self.changes[client] += 1
 
-    def _disconnect(self, client: str) -> None:
+    def disconnect_one(self, client: str) -> None:
         del self.connected[client]
         self.perform(Disconnect(client))
 

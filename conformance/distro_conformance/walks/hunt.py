@@ -24,15 +24,13 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
-from distro_conformance.walks.among import Among
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
-from distro_conformance.walks.elsewhere import AGREE_WITHIN_MS, Elsewhere
 from distro_conformance.walks.kept import broken_again, keep
-from distro_conformance.walks.lockstep import Lockstep
 from distro_conformance.walks.machine import NODES, LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
-from distro_conformance.walks.walk import Stage, Walk
+from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lockstep, Stage
+from distro_conformance.walks.walk import Walk
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action, Answers, Reorder, Says, Shape
 from distro_traces.ndjson import Recorder
@@ -172,9 +170,7 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
             return None
         if options.among_played:
             return Among(options.nodes, options.profile, options.mutant, tally.wire)
-        return elsewhere or Lockstep(
-            NODES, options.profile, options.mutant, _recorder(options, tally.runs), wire=tally.wire
-        )
+        return elsewhere or Lockstep(NODES, options.profile, options.mutant, tally.wire, _recorder(options, tally.runs))
 
     if kept := None if options.is_elsewhere else _kept(options, began_s):
         seconds = time.monotonic() - began_s

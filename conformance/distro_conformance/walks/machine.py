@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from distro_conformance.language.words import OPERATIONS
-from distro_conformance.walks.walk import Stage, Walk, pick
+from distro_conformance.walks.stage import Stage
+from distro_conformance.walks.walk import SHORT_PAUSES_MS, SYNC_MS, Walk, pick
 from distro_model.actions import (
     Action,
     Advance,
@@ -34,15 +35,6 @@ SERVICES = ("web", "api")
 ABOUT_A_CLIENT = tuple(operation for operation in OPERATIONS if operation != "SNAPSHOT")
 CLIENTS_MAX = 6
 """In one run. A client id never comes back, so every connection is a client of its own."""
-
-SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
-"""Around the tick of 100 ms and the sync delay of a second."""
-
-PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
-"""Around report, retry and verify; now and then past the repetition of a failed load."""
-
-SYNC_MS = 1_100
-"""The sync delay and a tick: what was changed has been sent."""
 
 JUST_BEFORE_TIME_OUT_MS = 2_200
 """After a CHANGE was sent: it times out while a DELETE of now still waits."""
@@ -132,15 +124,7 @@ class LockstepMachine(Walk):
     @precondition(lambda self: self.clients)
     @rule(client=st.integers(0, CLIENTS_MAX - 1))
     def disconnect(self, client: int) -> None:
-        self._disconnect(pick(self.clients, client))
-
-    @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
-    def advance(self, ms: int) -> None:
-        self.perform(Advance(ms))
-
-    @rule(ms=st.sampled_from(PAUSES_MS))
-    def advance_more(self, ms: int) -> None:
-        self.perform(Advance(ms))
+        self.disconnect_one(pick(self.clients, client))
 
     @precondition(lambda self: self.orphans and not self.outlasted_lease)
     @rule(patience=st.integers(0, 4), ms=st.sampled_from(LEASES_MS))
@@ -174,11 +158,7 @@ class LockstepMachine(Walk):
         name = pick(self.clients, client)
         self.perform(Drop(*self._link_from_home(name, peer), "CHANGE", name))
         self._register(name, SERVICES[0], version)
-        self.perform(Advance(SYNC_MS))
-        if leaves_after_ms:
-            self.perform(Advance(leaves_after_ms))
-        if leaves_after_ms is not None:
-            self._disconnect(name)
+        self.leave_after_sync(name, leaves_after_ms)
 
     @precondition(lambda self: self.connected_ever)
     @rule(
@@ -256,7 +236,7 @@ class LockstepMachine(Walk):
         instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
         self.perform(Register(client, service, instance))
 
-    def _disconnect(self, client: str) -> None:
+    def disconnect_one(self, client: str) -> None:
         self._gone({client})
         self.perform(Disconnect(client))
 

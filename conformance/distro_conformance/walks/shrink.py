@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.walks.among import Among
-from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.walks.stage import Among, Lockstep
 from distro_conformance.wire.transports import Wire
 from distro_model.actions import Action, Advance
 from distro_model.clock import observe, start

@@ -25,10 +25,9 @@ from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
-from distro_conformance.walks.walk import Stage
+from distro_conformance.walks.stage import WAIT_MAX_MS, Stage
 from distro_model.actions import Action, Advance, Restart
 
-WAIT_MAX_MS = 5_000
 RUNS, STEPS = 24, 60
 MISSED_MAX = 50
 """Actions that a member could not do any more; more of them means that it is the node that does not answer."""

@@ -17,7 +17,7 @@ from functools import cached_property
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, failing_scenario
-from distro_conformance.walks.lockstep import Lockstep
+from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import Carrier, steps_over, wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from hypothesis.stateful import RuleBasedStateMachine
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_model.actions import Action
+from distro_conformance.walks.stage import Stage
+from distro_model.actions import Action, Advance
 
 T = TypeVar("T", bound=Any)
 
 
-class Stage(Protocol):
-    """What a walk is done on: nodes beside the model, a node among played members, or a cluster in its own time."""
+SHORT_PAUSES_MS = (100, 300, 600, 1_000, 1_100)
+"""Around the tick of 100 ms and the sync delay of a second."""
 
-    @property
-    def is_at_rest(self) -> bool: ...
+PAUSES_MS = (2_000, 3_100, 5_000) * 5 + (31_000,)
+"""Around report, retry and verify; now and then past the repetition of a failed load."""
 
-    @property
-    def is_loaded(self) -> bool: ...
-
-    def forbidden(self, action: Action) -> str | None: ...
-
-    def suited(self, action: Action) -> Action | None:
-        """The action as it is done here; None when it cannot be done."""
-        ...
-
-    def perform(self, action: Action) -> None: ...
-
-    def checkpoint(self) -> None: ...
-
-    def close(self) -> None: ...
+SYNC_MS = 1_100
+"""The sync delay and a tick: what was changed has been sent."""
 
 
 class Walk(RuleBasedStateMachine):
@@ -65,6 +55,25 @@ class Walk(RuleBasedStateMachine):
         except BaseException as error:
             self.failure = error
             raise
+
+    def disconnect_one(self, client: str) -> None:
+        raise NotImplementedError
+
+    def leave_after_sync(self, client: str, after_ms: int | None) -> None:
+        """A change of the client has been sent; where `after_ms` says so, the client leaves so much later."""
+        self.perform(Advance(SYNC_MS))
+        if after_ms:
+            self.perform(Advance(after_ms))
+        if after_ms is not None:
+            self.disconnect_one(client)
+
+    @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
+    def advance(self, ms: int) -> None:
+        self.perform(Advance(ms))
+
+    @rule(ms=st.sampled_from(PAUSES_MS))
+    def advance_more(self, ms: int) -> None:
+        self.perform(Advance(ms))
 
     def come_to_rest(self, stage: Stage) -> None:
         """After the last rule: what is broken is repaired, and whatever must come of it is waited for."""

@@ -1,0 +1,173 @@
+"""What a walk is done on, for whoever is synchronous, as Hypothesis is: the event loop lives here.
+
+Three kinds of run, one class each: nodes beside the model, one node among played members, and any cluster in its own
+time, which has to agree in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from distro_conformance.drivers.cluster import Cluster
+from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster
+from distro_conformance.drivers.loop import event_loop
+from distro_conformance.drivers.peers import PeersCluster
+from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.language.expectations import AllAgree, Expect
+from distro_conformance.language.replay import hold
+from distro_conformance.targets.target import OnProgress
+from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.wire.transports import IN_MEMORY, Wire
+from distro_model.actions import Action, Advance, Fault
+from distro_traces.ndjson import Recorder
+
+AGREE_WITHIN_MS = 15_000
+"""Three verify periods: no repair in any release takes longer."""
+
+WAIT_MAX_MS = 5_000
+"""In real time a wait costs what it says; a verify period is the longest that a run needs again and again."""
+
+
+class Stage(Protocol):
+    """What the rules of a machine know of it."""
+
+    @property
+    def is_at_rest(self) -> bool: ...
+
+    @property
+    def is_loaded(self) -> bool: ...
+
+    def forbidden(self, action: Action) -> str | None: ...
+
+    def suited(self, action: Action) -> Action | None:
+        """The action as it is done here; None when it cannot be done."""
+        ...
+
+    def perform(self, action: Action) -> None: ...
+
+    def checkpoint(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _OnCluster:
+    """Raises DivergedError, KitError and what the nodes raise; the look-up errors of profiles and mutants at once."""
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:
+        self._driven = cluster
+        try:
+            event_loop().run_until_complete(cluster.start(nodes, profile))
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is left to repair; the wait for it may be in `checkpoint`."""
+        return True
+
+    @property
+    def is_loaded(self) -> bool:
+        return True
+
+    def forbidden(self, action: Action) -> str | None:
+        """Why the action makes no sense now, or None."""
+        return self._driven.cannot(action)
+
+    def suited(self, action: Action) -> Action | None:
+        return None if self.forbidden(action) else action
+
+    def perform(self, action: Action) -> None:
+        event_loop().run_until_complete(self._driven.perform(action))
+
+    def checkpoint(self) -> None:
+        event_loop().run_until_complete(self._driven.checkpoint())
+
+    def close(self) -> None:
+        """A run is over."""
+        self.stop()
+
+    def stop(self) -> None:
+        event_loop().run_until_complete(self._driven.stop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Lockstep(_OnCluster):
+    """A run of embedded nodes beside the model. `recorder` makes it a recorded run, and is closed with it."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        profile: str,
+        mutant: str | None = None,
+        wire: Wire = IN_MEMORY,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.cluster = LockstepCluster(mutant, recorder, wire)
+        super().__init__(self.cluster, nodes, profile)
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self.cluster.is_at_rest
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.cluster.is_loaded
+
+    def forbidden(self, action: Action) -> str | None:
+        return self.cluster.forbidden(action)
+
+    def suited(self, action: Action) -> Action | None:
+        """None for a fault that waits already: enough of them outlast every calm."""
+        return None if isinstance(action, Fault) and self.cluster.is_armed(action) else action
+
+
+class Among(_OnCluster):
+    """A run of one embedded node among played members. There is no recording, and every step is looked at."""
+
+    def __init__(self, nodes: Sequence[str], profile: str, mutant: str | None = None, wire: Wire = IN_MEMORY) -> None:
+        self.cluster = PeersCluster(mutant=mutant, wire=wire)
+        super().__init__(self.cluster, nodes, profile)
+
+    def forbidden(self, action: Action) -> str | None:
+        return self.cluster.forbidden(action)
+
+
+class Elsewhere(_OnCluster):
+    """Any cluster in its own time: its nodes are not followed step by step, they must agree in the end.
+
+    It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
+    end. What the driver cannot do is left out of the run. Raises UsageError, TargetError.
+    """
+
+    def __init__(self, target: str, profile: str | None, nodes: Sequence[str], on_progress: OnProgress) -> None:
+        resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))
+        if not isinstance(resolved.cluster, WiredCluster):
+            raise UsageError(f"there are no nodes to walk on in '{target}'; 'explore' and 'simulate' are for the model")
+        self.cluster, self.profile = resolved.cluster, resolved.profile
+        self.cluster.only_own = True
+        super().__init__(self.cluster, nodes, resolved.profile)
+
+    def suited(self, action: Action) -> Action | None:
+        return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else super().suited(action)
+
+    def checkpoint(self) -> None:
+        """Raises DivergedError when the nodes do not agree in time."""
+        within = Expect(AllAgree(), AGREE_WITHIN_MS)
+        verdict, found = event_loop().run_until_complete(hold(self.cluster, within))
+        if verdict is not Verdict.CONFORMS:
+            raise DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
+
+    def close(self) -> None:
+        """Its clients leave."""
+        event_loop().run_until_complete(self.cluster.forget_clients())
