@@ -1,14 +1,55 @@
-"""What several files of tests share: the browser in which pages are opened."""
+"""What several files of tests share: the command, called in this process, and the browser in which pages are opened."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import jsonschema
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from distro_conformance.cli import main
+from distro_conformance.cli.schemas import closed, schema_of
+from distro_conformance.cli.verbs import COMMAND
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def _call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(sys, "argv", [COMMAND, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    code = ended.value.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="session")
+def call() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`distrocheck` with these arguments in this process, which saves the seconds that starting takes."""
+    return _call
+
+
+@pytest.fixture(scope="session")
+def document() -> Callable[..., tuple[int, dict[str, Any]]]:
+    """Exit code and document of such a call; it has what its schema promises and nothing else."""
+
+    def read(*arguments: str) -> tuple[int, dict[str, Any]]:
+        ran = _call(*arguments, "--json")
+        found = json.loads(ran.stdout)
+        jsonschema.validate(found, closed(schema_of(found["schema"].split("/")[1])))
+        return ran.returncode, found
+
+    return read
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from distro_conformance.cli import console, main
+from distro_conformance.cli import console
 from distro_conformance.cli.errors import USAGE_ERRORS
 from distro_conformance.cli.output import Told, progress, summary, time_left
 from distro_conformance.cli.schemas import DOCUMENTS, closed, schema_of
@@ -35,6 +35,10 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
 
 
+Call = Callable[..., subprocess.CompletedProcess[str]]
+Document = Callable[..., tuple[int, dict[str, Any]]]
+
+
 def run(
     *arguments: str, env: dict[str, str] | None = None, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -47,25 +51,6 @@ def run(
         env={**os.environ, **(env or {})},
         input=stdin,
     )
-
-
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same in this process, which saves the seconds that starting takes: for what leaves nothing behind."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        patch.setattr(sys, "argv", [COMMAND_NAME, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    assert isinstance(ended.value.code, int)
-    return subprocess.CompletedProcess(arguments, ended.value.code, out.getvalue(), err.getvalue())
-
-
-def document(*arguments: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and document, which has what is promised of it and nothing else."""
-    ran = call(*arguments, "--json")
-    found = json.loads(ran.stdout)
-    jsonschema.validate(found, closed(schema_of(found["schema"].split("/")[1])))
-    return ran.returncode, found
 
 
 @pytest.mark.parametrize(
@@ -132,7 +117,7 @@ def document(*arguments: str) -> tuple[int, dict[str, Any]]:
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:
+def test_a_users_mistake_is_one_line_and_exit_code_2(call: Call, arguments: tuple[str, ...], complaint: str) -> None:
     ran = call(*arguments)
     assert ran.returncode == 2, ran.stderr
     assert complaint in ran.stderr
@@ -142,11 +127,11 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...],
 
 
 @pytest.mark.parametrize("arguments", [("frobnicate",), ("check", "/nope"), ("explore", "--mutant", "B99")])
-def test_an_error_is_a_document_too(arguments: tuple[str, ...]) -> None:
+def test_an_error_is_a_document_too(call: Call, document: Document, arguments: tuple[str, ...]) -> None:
     code, found = document(*arguments)
     assert (found["schema"], found["exit_code"]) == ("distrocheck/error/1", code)
     assert (code, arguments[-1] in found["error"]) == (2, True)
-    assert run(*arguments).stdout == ""
+    assert call(*arguments).stdout == ""
 
 
 def cpu_seconds(*arguments: str) -> float:
@@ -169,8 +154,8 @@ def test_help_and_version_load_none_of_the_verbs() -> None:
 
 
 @pytest.mark.parametrize(("group", "verb"), [(group, verb) for group, verbs in VERBS.items() for verb in verbs])
-def test_every_verb_of_the_table_is_there(group: str, verb: str) -> None:
-    assert "Usage: " in run(*(() if group == COMMAND_NAME else (group,)), verb, "--help").stdout
+def test_every_verb_of_the_table_is_there(call: Call, group: str, verb: str) -> None:
+    assert "Usage: " in call(*(() if group == COMMAND_NAME else (group,)), verb, "--help").stdout
 
 
 def test_every_error_of_the_table_exists() -> None:
@@ -200,7 +185,7 @@ def test_who_stops_reading_ends_the_command_quietly() -> None:
         assert listing.stderr.read() == b""
 
 
-def test_replay_tells_line_by_line_and_exits_with_the_verdict() -> None:
+def test_replay_tells_line_by_line_and_exits_with_the_verdict(document: Document) -> None:
     code, found = document("replay", str(B02))
     assert code == 1
     assert found["schema"] == "distrocheck/replay/1"
@@ -216,7 +201,9 @@ def test_a_scenario_may_come_from_standard_input() -> None:
     assert (wrong.returncode, wrong.stderr.split(":")[1].strip()) == (2, "standard input line 1")
 
 
-def test_explore_says_what_holds_and_how_long_a_counterexample_is(tmp_path: Path) -> None:
+def test_explore_says_what_holds_and_how_long_a_counterexample_is(
+    call: Call, document: Document, tmp_path: Path
+) -> None:
     code, found = document("explore", "--profile", "nacos-2.0.4", "--scenario", str(tmp_path / "found.scenario"))
     assert code == 1
     assert found["schema"] == "distrocheck/explore/1"
@@ -230,32 +217,32 @@ def test_explore_says_what_holds_and_how_long_a_counterexample_is(tmp_path: Path
     assert all(p["holds"] and p["steps"] is None for p in found["properties"])
 
 
-def test_a_search_that_breaks_nothing_reports_and_has_no_scenario_to_write(tmp_path: Path) -> None:
+def test_a_search_that_breaks_nothing_reports_and_has_no_scenario_to_write(call: Call, tmp_path: Path) -> None:
     paths = [tmp_path / "found.scenario", tmp_path / "found.itf.json"]
-    done = run("explore", "--changes", "1", "--drops", "0", "--scenario", str(paths[0]), "--itf", str(paths[1]))
+    done = call("explore", "--changes", "1", "--drops", "0", "--scenario", str(paths[0]), "--itf", str(paths[1]))
     assert done.returncode == 0
     assert "complete within the bounds" in done.stdout
     assert f"{paths[0].name} is not written" in done.stderr.replace("\n", "")
     assert not any(path.exists() for path in paths)
 
 
-def test_a_search_in_which_nothing_can_happen_says_so() -> None:
+def test_a_search_in_which_nothing_can_happen_says_so(call: Call, document: Document) -> None:
     nothing = ("explore", "--clients", "0", "--changes", "0", "--drops", "0", "--swallows", "0")
     code, found = document(*nothing, "--bound", "ip_clients=1")
     assert (code, found["verdict"], found["vacuous"]) == (3, "inconclusive", True)
     assert (found["distinct_states"], found["transitions"]) == (1, 0)
     assert not any(each["holds"] for each in found["properties"])
     assert "one state and no transition" in found["properties"][0]["message"]
-    assert "nothing can happen within these bounds" in run(*nothing).stdout
+    assert "nothing can happen within these bounds" in call(*nothing).stdout
 
 
-def test_a_search_that_was_cut_short_is_inconclusive() -> None:
+def test_a_search_that_was_cut_short_is_inconclusive(document: Document) -> None:
     code, found = document("explore", "--max-states", "50")
     assert (code, found["complete"]) == (3, False)
 
 
 @pytest.mark.wire
-def test_test_node_lists_every_requirement() -> None:
+def test_test_node_lists_every_requirement(document: Document) -> None:
     code, found = document("test", "node", "--profile", "nacos-2.2.4")
     assert code == 0
     assert found["schema"] == "distrocheck/test-node/1"
@@ -271,7 +258,7 @@ def test_test_node_lists_every_requirement() -> None:
 
 @pytest.mark.wire
 @pytest.mark.quality
-def test_test_cluster_saves_what_it_found(tmp_path: Path) -> None:
+def test_test_cluster_saves_what_it_found(call: Call, document: Document, tmp_path: Path) -> None:
     code, found = document("test", "cluster", "--mutant", "B02", "--seed", "1", "--out", str(tmp_path))
     assert code == 1
     assert found["schema"] == "distrocheck/test-cluster/1"
@@ -302,7 +289,7 @@ def test_a_schema_lets_a_new_field_pass_and_no_missing_one() -> None:
 
 
 @pytest.mark.wire
-def test_documents_about_traces_hold_to_their_schemas(tmp_path: Path) -> None:
+def test_documents_about_traces_hold_to_their_schemas(document: Document, tmp_path: Path) -> None:
     traces = tmp_path / "traces"
     assert document("simulate", "--duration-s", "60", "--clients", "2", "--out", str(traces))[0] == 0
     assert document("query", "SELECT count(*) AS events FROM events", str(traces))[0] == 0
@@ -313,7 +300,7 @@ def test_documents_about_traces_hold_to_their_schemas(tmp_path: Path) -> None:
 
 
 @pytest.mark.wire
-def test_a_differential_run_tells_each_difference_in_its_document() -> None:
+def test_a_differential_run_tells_each_difference_in_its_document(document: Document) -> None:
     same = ("test", "differential", "--target", "embedded", "--profile", "nacos-2.2.4", "--script", "distro-sync")
     assert document(*same)[0] == 0
     code, found = document(*same, "--mutant", "B02")
@@ -323,13 +310,13 @@ def test_a_differential_run_tells_each_difference_in_its_document() -> None:
 
 @pytest.mark.wire
 @pytest.mark.slow  # what an SDK sees is judged in test_sdks; here it is the document
-def test_the_table_of_sdks_holds_to_its_schema() -> None:
+def test_the_table_of_sdks_holds_to_its_schema(document: Document) -> None:
     code, found = document("test", "sdks", "--sdk", "python", "--scenario", "register")
     assert (code, [each["outcome"] for each in found["results"]]) == (0, ["pass"])
 
 
 @pytest.mark.parametrize("what", ["requirements", "invariants", "mutants", "profiles", "targets"])
-def test_everything_that_has_a_name_is_listed_and_explained(what: str) -> None:
+def test_everything_that_has_a_name_is_listed_and_explained(call: Call, document: Document, what: str) -> None:
     _, found = document("list", what)
     assert found["schema"] == "distrocheck/list/1" if what != "mutants" else "distrocheck/mutants/1"
     assert found[what]
@@ -345,7 +332,7 @@ def free_port() -> int:
 
 
 @pytest.mark.wire
-def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(tmp_path: Path) -> None:
+def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(document: Document, tmp_path: Path) -> None:
     (port,) = free_main_ports(1)
     served = (*COMMAND, "serve", "--nodes", "2", "--port", str(port), "--log-dir", str(tmp_path / "logs"))
     with subprocess.Popen(served, stdout=subprocess.PIPE) as server:
@@ -436,13 +423,18 @@ def test_a_node_alone_has_no_cluster_to_wait_for(options: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("verb", [("gate",), ("check", "."), ("mutants", "run", "--level", "trace")])
-def test_without_java_one_sentence_says_so_before_anything_starts(verb: tuple[str, ...], tmp_path: Path) -> None:
+def test_without_java_one_sentence_says_so(
+    call: Call, verb: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     (tmp_path / "java").chmod(0o755)
-    old = run(*verb, env={"PATH": f"{tmp_path}:/usr/bin:/bin", "JAVA_HOME": ""})
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    old = call(*verb)
     assert (old.returncode, old.stderr.count("\n")) == (2, 1)
     assert "is Java 11, the trace check needs 17 or later" in old.stderr
-    missing = run(*verb, env={"PATH": str(tmp_path / "nothing"), "JAVA_HOME": ""})
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    missing = call(*verb)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "no Java found" in missing.stderr
 
@@ -488,7 +480,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.spark
-def test_check_tells_a_healthy_recording_from_a_damaged_path(tmp_path: Path) -> None:
+def test_check_tells_a_healthy_recording_from_a_damaged_path(call: Call, document: Document, tmp_path: Path) -> None:
     recording = ROOT / "conformance" / "tests" / "data" / "real-cluster-2.2.4"
     code, found = document("check", str(recording))
     assert code == 0
@@ -496,7 +488,7 @@ def test_check_tells_a_healthy_recording_from_a_damaged_path(tmp_path: Path) -> 
     violations = {each["name"]: each["violations"] for each in found["invariants"]}
     assert violations.keys() >= {"INV-CONV", "INV-OWNER", "INV-REV"}
     assert set(violations.values()) == {0}
-    empty = run("check", str(tmp_path))
+    empty = call("check", str(tmp_path))
     assert (empty.returncode, empty.stderr.count("\n")) == (2, 1), empty.stderr
     (tmp_path / "newer.ndjson").write_text('{"schema":"distrocheck-trace","version":99,"run":"r"}\n')
     newer = run("check", str(tmp_path))

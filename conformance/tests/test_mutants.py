@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +30,7 @@ from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
 
-COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
+Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def violation(invariant: str, run: str) -> Violation:
@@ -139,9 +139,9 @@ def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
 
 @pytest.mark.spark
 @pytest.mark.quality
-def test_the_command_tells_what_was_killed_by_what() -> None:
+def test_the_command_tells_what_was_killed_by_what(call: Call) -> None:
     arguments = ("mutants", "run", "--level", "trace", "--mutant", "B07", "--json")
-    ran = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    ran = call(*arguments)
     found = json.loads(ran.stdout)
     assert (ran.returncode, found["schema"], found["score"]) == (0, "distrocheck/mutants-run/1", 1.0)
     (row,) = found["mutants"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
 from distro_model.bounded.bounds import Bounds
 
-COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
+Call = Callable[..., subprocess.CompletedProcess[str]]
 CALM = {"calm": Bounds(changes=1, drops=0, swallows=0, in_flight=1)}
 
 OVERTAKEN = """
@@ -112,14 +112,8 @@ def test_what_the_tours_found_is_found_again(monkeypatch: pytest.MonkeyPatch) ->
     assert "VERIFY a->b c1 revision 0: success is made, the model has not made" in again.steps[-1].outcome
 
 
-def test_the_command_reports_the_transitions(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [*COMMAND, "test", "cluster", "--tours", "--examples", "3", "--json", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+def test_the_command_reports_the_transitions(call: Call, tmp_path: Path) -> None:
+    ran = call("test", "cluster", "--tours", "--examples", "3", "--json", "--out", str(tmp_path))
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert (found["schema"], found["verdict"], found["failure"]) == ("distrocheck/test-cluster/1", "conforms", None)

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
-COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=120)
-
-
-def document(*arguments: str) -> tuple[int, dict[str, Any]]:
-    ran = run(*arguments, "--json")
-    return ran.returncode, json.loads(ran.stdout)
+Call = Callable[..., subprocess.CompletedProcess[str]]
+Document = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def imported(document: Document, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("imported")
     code, answer = document("import", "nacos-logs", str(LOGS), "--out", str(out))
     assert code == 0
@@ -39,7 +31,9 @@ def test_import_counts_events_and_what_it_skipped(imported: tuple[Path, dict[str
     assert answer["nodes"]["n1"] == "127.0.0.1:12868"
 
 
-def test_compact_and_query_agree_about_the_events(imported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_compact_and_query_agree_about_the_events(
+    document: Document, imported: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
     code, compacted = document("compact", str(imported[0]), "--out", str(tmp_path))
     assert (code, compacted["events"], compacted["files"]) == (0, 94, 1)
     assert compacted["seconds"] >= 0
@@ -47,17 +41,19 @@ def test_compact_and_query_agree_about_the_events(imported: tuple[Path, dict[str
     assert (code, asked["columns"], asked["rows"]) == (0, ["n", "max(revision)"], [[94, 1]])
 
 
-def test_export_writes_a_file_and_says_which(imported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_export_writes_a_file_and_says_which(
+    call: Call, document: Document, imported: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
     out = tmp_path / "run.json"
     code, exported = document("export", str(imported[0]), "--to", "perfetto", "--out", str(out))
     assert (code, exported["events"], exported["path"]) == (0, 94, str(out))
     assert json.loads(out.read_text())["traceEvents"]
-    printed = run("export", str(imported[0]), "--to", "mermaid", "--client", "10.0.1.1:80#true", "--without-verify")
+    printed = call("export", str(imported[0]), "--to", "mermaid", "--client", "10.0.1.1:80#true", "--without-verify")
     assert printed.stdout.startswith("sequenceDiagram\n")
     assert "N1-)N0: CHANGE 10.0.1.1:80#35;true" in printed.stdout
 
 
-def test_validate_leaves_open_what_logs_do_not_show(imported: tuple[Path, dict[str, Any]]) -> None:
+def test_validate_leaves_open_what_logs_do_not_show(document: Document, imported: tuple[Path, dict[str, Any]]) -> None:
     code, judged = document("validate", str(imported[0]))
     assert (code, judged["accepted"], judged["events"], judged["rejection"]) == (3, True, 94, None)
     assert judged["undecided"] > 0
@@ -77,8 +73,10 @@ def test_validate_leaves_open_what_logs_do_not_show(imported: tuple[Path, dict[s
         (("audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2"), 4, "fewer than two members can be read"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: tuple[str, ...], exit_code: int, complaint: str, tmp_path: Path) -> None:
-    ran = run(*arguments)
+def test_a_mistake_is_one_line(
+    call: Call, arguments: tuple[str, ...], exit_code: int, complaint: str, tmp_path: Path
+) -> None:
+    ran = call(*arguments)
     assert ran.returncode == exit_code, ran.stderr
     assert complaint in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
