@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
-from distro_conformance.cli.extras import EXTRAS
+from distro_conformance.extras import EXTRAS
 from distro_conformance.targets.maven import cache_directory
 from distro_conformance.targets.ports import family, first_taken
 from distro_spark.java import JavaMissingError, require_java

@@ -21,12 +21,12 @@ import jsonschema
 import pytest
 
 from distro_conformance.cli import console
-from distro_conformance.cli.errors import USAGE_ERRORS
 from distro_conformance.cli.output import Told, progress, summary, time_left
 from distro_conformance.cli.schemas import DOCUMENTS, closed, schema_of
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
+from distro_conformance.errors import USAGE_ERRORS
 from distro_impl import free_main_ports
 from distro_traces.ndjson import Recorder
 

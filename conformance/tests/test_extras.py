@@ -9,7 +9,7 @@ from importlib.metadata import requires
 
 import pytest
 
-from distro_conformance.cli.extras import EXTRAS
+from distro_conformance.extras import EXTRAS
 
 BLOCKED = """
 import sys

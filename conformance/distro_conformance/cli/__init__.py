@@ -14,10 +14,10 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from distro_conformance.cli.errors import USAGE_EXIT_CODE, exit_code_of
-from distro_conformance.cli.extras import missing_extra
 from distro_conformance.cli.output import print_json
 from distro_conformance.cli.verbs import COMMAND, LazyGroup
+from distro_conformance.errors import USAGE_EXIT_CODE, exit_code_of
+from distro_conformance.extras import missing_extra
 from distro_conformance.version import tool_version
 
 app = typer.Typer(

@@ -18,9 +18,9 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from distro_conformance.cli.errors import exit_code_of
-from distro_conformance.cli.extras import missing_extra
 from distro_conformance.diagrams.svg import svg
+from distro_conformance.errors import exit_code_of
+from distro_conformance.extras import missing_extra
 from distro_conformance.ui.recorded import Recorded, opened, played
 from distro_conformance.ui.stories import STORIES, begin, meaning
 from distro_conformance.ui.walk import Setting, Walk, grouped
