@@ -103,6 +103,29 @@ class ChangeTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """The first row of a client (None: of the rows about no client) that no transition of the model is.
+
+    `guards`: each transition that it could have been, and what was false of it.
+    """
+
+    run: str
+    client: str | None
+    event: EventReference
+    guards: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """All rows against the model: how many clients were rejected, and how many rows could not be judged."""
+
+    rejected: int
+    undecided: int
+    rejections: tuple[Rejected, ...]
+    rejections_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """`reasons` says why the verdict is inconclusive, or why it would be were there no violation."""
 
@@ -123,6 +146,7 @@ class CheckResult:
     changes: tuple[ChangeTime, ...]  # the slowest first
     changes_left_out: int
     seconds: float
+    replay: Replay | None = None  # when asked for
 
     def to_json(self) -> dict[str, Any]:
         """The document of `distrocheck check --json` (docs/schemas)."""

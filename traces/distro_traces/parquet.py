@@ -70,7 +70,7 @@ def stream_parquet(path: Path) -> Iterator[Event]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=list(COLUMNS)):  # version 1 has one column more
             for row in batch.to_pylist():
-                yield _event(row)
+                yield event_of(row)
 
 
 def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header, Cut | None]:
@@ -100,7 +100,8 @@ def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header,
     return header, Cut(*json.loads(cut)) if cut else None
 
 
-def _event(row: dict[str, Any]) -> Event:
+def event_of(row: dict[str, Any]) -> Event:
+    """A row of `SCHEMA`, as pyarrow gives it, that fits."""
     values = {name: value for name, value in row.items() if value is not None}
     values["kind"] = Kind(values["kind"])
     if "outcome" in values:

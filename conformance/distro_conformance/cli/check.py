@@ -22,7 +22,7 @@ from distro_spark.java import require_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from distro_spark.result import CheckResult, InvariantResult, Violation
+    from distro_spark.result import CheckResult, InvariantResult, Replay, Violation
 
 VIOLATIONS_PRINTED = 3
 """Of one invariant."""
@@ -47,6 +47,9 @@ def check(
     convergence: Annotated[
         bool, typer.Option("--convergence", help="Measure how long changes took to be everywhere.")
     ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Hold every row against the model too, as 'validate' does with one run.")
+    ] = False,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -68,7 +71,12 @@ def check(
             on_progress(f"checking {path}")
             with tasks_told(session, on_progress, f"checking {path}"):
                 result = run_check(
-                    session, path, invariants=invariant, allow_quarantined=allow_quarantined, convergence=convergence
+                    session,
+                    path,
+                    invariants=invariant,
+                    allow_quarantined=allow_quarantined,
+                    convergence=convergence,
+                    replay=replay,
                 )
         finally:
             session.stop()
@@ -85,7 +93,8 @@ def check(
         if html:
             say(f"Page: {html}")
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
-        summary([_told(judged, result.violations) for judged in result.invariants], verdict, figures)
+        told = [_told(judged, result.violations) for judged in result.invariants]
+        summary([*told, *_told_by_model(result.replay)], verdict, figures)
     raise typer.Exit(verdict.exit_code)
 
 
@@ -123,6 +132,19 @@ def _told(judged: InvariantResult, violations: Sequence[Violation]) -> Told:
     if judged.violations > VIOLATIONS_PRINTED:
         below.append(f"… {judged.violations - VIOLATIONS_PRINTED} more, see --html and --json")
     return Told(judged.verdict, f"{judged.name:<10} {judged.violations} violations  {judged.text}", below)
+
+
+def _told_by_model(replay: Replay | None) -> Iterator[Told]:
+    if replay is None:
+        return
+    below = [
+        line
+        for each in replay.rejections[:VIOLATIONS_PRINTED]
+        for line in (f"run {each.run}: no transition is {each.event}", *(f"  {guard}" for guard in each.guards))
+    ]
+    verdict = "violates" if replay.rejected else "conforms"
+    counts = f"{replay.rejected} rejected, {replay.undecided} rows not decided"
+    yield Told(verdict, f"{'model':<10} {counts}  Every row is a step that the model allows.", below)
 
 
 def _print(result: CheckResult) -> None:

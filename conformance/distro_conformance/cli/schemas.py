@@ -194,6 +194,14 @@ _CHECK = fields(
     convergence=maybe(by_name(maybe(NUMBER))),
     changes=many(fields(run=TEXT, client=TEXT, event=EVENT, node=TEXT, ms=maybe(COUNT))),
     changes_left_out=COUNT,
+    replay=maybe(
+        fields(
+            rejected=COUNT,
+            undecided=COUNT,
+            rejections=many(fields(run=TEXT, client=maybe(TEXT), event=EVENT, guards=many(TEXT))),
+            rejections_left_out=COUNT,
+        )
+    ),
     findings=FINDINGS,
     seconds=NUMBER,
 )

@@ -7,14 +7,33 @@ from collections.abc import Iterator
 
 from distro_conformance.findings.finding import Finding, Judgement
 from distro_spark.known import KNOWN
-from distro_spark.result import CheckResult, InvariantResult, Violation
+from distro_spark.result import CheckResult, InvariantResult, Rejected, Violation
 
 BY = "trace"
 
 
 def findings_of(result: CheckResult, path: str) -> tuple[Finding, ...]:
     """`path`: where the traces are, for whoever wants to check them again."""
-    return tuple(finding for judged in result.invariants for finding in _of_invariant(judged, result, path))
+    found = [finding for judged in result.invariants for finding in _of_invariant(judged, result, path)]
+    rejections = result.replay.rejections if result.replay else ()
+    return (*found, *(_of_rejection(each, path) for each in rejections))
+
+
+def _of_rejection(rejected: Rejected, path: str) -> Finding:
+    event = rejected.event
+    return Finding(
+        about="model",
+        by=BY,
+        judgement=Judgement.VIOLATES,
+        text="Every row is a step that the model allows.",
+        message=f"no transition is {event}: {'; '.join(rejected.guards)}",
+        run=rejected.run,
+        node=event.node,
+        client=rejected.client,
+        since=str(event),
+        after=event.message,
+        again=f"distrocheck validate {path} --run {rejected.run}",
+    )
 
 
 def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -155,10 +156,10 @@ class ClusterRows:
         peer = event.peer or ""
         return self._shows_sending(event.node, peer) and self._shows_receiving(event.node, peer)
 
-    def finish(self, last_ms: int) -> Rejection | None:
-        """A call that never ends, although its node lived on and time enough has passed."""
+    def finish(self, last_ms: int) -> Iterator[Rejection]:
+        """Calls that never end, although their nodes lived on and time enough has passed."""
         if not self.observed.lossless:
-            return None
+            return
         for call in self.calls.values():
             sent = call.sent
             if sent is None:
@@ -166,11 +167,10 @@ class ClusterRows:
             if last_ms - sent.at_ms < _ENDS_WITHIN_MS.get(sent.operation or "", CALL_ENDS_WITHIN_MS):
                 continue
             if not call.ended and self._stopped_at.get(sent.node, -1) < sent.at_ms:
-                return rejected(sent, "send", "every call ends", f"an end by {last_ms} ms", "none")
+                yield rejected(sent, "send", "every call ends", f"an end by {last_ms} ms", "none")
             target = sent.peer or ""
             if call.received > len(call.answers) and self._stopped_at.get(target, -1) < sent.at_ms:
-                return rejected(sent, "send", "what is received is answered", f"{call.received} answers", "fewer")
-        return None
+                yield rejected(sent, "send", "what is received is answered", f"{call.received} answers", "fewer")
 
 
 def _link(event: Event) -> frozenset[str]:

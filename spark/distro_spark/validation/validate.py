@@ -1,9 +1,13 @@
-"""A trace against the model: row by row in causal order, each by the slice of its client."""
+"""A trace against the model: row by row in causal order, each by the slice of its client.
+
+`validate` looks for the first rejection of a run. `Slices` also judges some of the clients alone, which is how many
+machines share a run (`distro_spark.replay`).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from distro_model.profile import Profile
@@ -32,49 +36,72 @@ def validate(header: Header, events: Sequence[Event], profile: Profile, *, short
     """Whether every row is a step that the model allows. `shorten` finds the minimal rows of a rejection."""
     began = time.perf_counter()
     ordered = causal_order(events)
-    rejection, undecided = _first_rejection(header, ordered, profile)
+    slices = Slices(header, profile)
+    until_ms = max((event.at_ms for event in ordered), default=0)
+    rejection = next(slices.rejections(ordered, is_whole=True, until_ms=until_ms), None)
     if rejection is not None and shorten:
         found = rejection
         subject = found.event.client
         slice_ = [event for event in ordered if event.client in (None, subject) or event.message == found.event.message]
 
         def still(rows: Sequence[Event]) -> bool:
-            again, _ = _first_rejection(header, rows, profile, whole=False)
+            again = next(Slices(header, profile).rejections(rows), None)
             return again is not None and again.event == found.event and again.guards == found.guards
 
         rejection = replace(found, minimal=minimal(slice_, still) if still(slice_) else tuple(slice_))
-    return Validated(rejection is None, len(ordered), undecided, time.perf_counter() - began, rejection)
+    return Validated(rejection is None, len(ordered), slices.undecided, time.perf_counter() - began, rejection)
 
 
-def _first_rejection(
-    header: Header, ordered: Sequence[Event], profile: Profile, *, whole: bool = True
-) -> tuple[Rejection | None, int]:
-    """`whole`: the rows are all there are, so their numbers have no gaps."""
-    cluster = ClusterRows(header)
-    clients: dict[str, ClientRows] = {}
-    numbers: dict[str, int] = {}
-    rejection = None
-    for event in ordered:
-        if whole and header.observed.lossless:
-            expected = numbers.get(event.node, 0) + 1
-            if event.seq != expected:
-                rejection = rejected(event, "any", "rows have no gap", f"number {expected}", f"number {event.seq}")
-                break
-            numbers[event.node] = expected
-        rejection = cluster.take(event) or _of_client(event, clients, profile, cluster, header)
-        if rejection is not None:
-            break
-    if rejection is None and whole:
-        rejection = cluster.finish(max((event.at_ms for event in ordered), default=0))
-    return rejection, sum(rows.undecided for rows in clients.values())
+class Slices:
+    """Clients of a run side by side, all of them or some, with the rows that are about none."""
 
+    def __init__(self, header: Header, profile: Profile) -> None:
+        self._header, self._profile = header, profile
+        self._cluster = ClusterRows(header)
+        self._clients: dict[str, ClientRows] = {}
+        self._numbers: dict[str, int] = {}
 
-def _of_client(
-    event: Event, clients: dict[str, ClientRows], profile: Profile, cluster: ClusterRows, header: Header
-) -> Rejection | None:
-    if event.client is None:
-        return None
-    rows = clients.get(event.client)
-    if rows is None:
-        rows = clients[event.client] = ClientRows(event.client, profile, cluster, header.clock)
-    return rows.take(event)
+    @property
+    def undecided(self) -> int:
+        return sum(rows.undecided for rows in self._clients.values())
+
+    def rejections(
+        self, ordered: Sequence[Event], *, is_whole: bool = False, until_ms: int | None = None
+    ) -> Iterator[Rejection]:
+        """The first of each client, and of the rows about none. Rows come in causal order.
+
+        `is_whole`: the rows are all that the run has, so their numbers have no gaps. `until_ms`: when the run ended,
+        and every call must have (None: these are not all of a client's rows).
+        """
+        judged: set[str | None] = set()
+        for event in ordered:
+            if event.client is not None and event.client in judged:
+                continue
+            rejection = (self._gap(event) if is_whole else None) or self._take(event)
+            if rejection is not None and event.client not in judged:
+                judged.add(event.client)
+                yield rejection
+        for rejection in () if until_ms is None else self._cluster.finish(until_ms):
+            if rejection.event.client not in judged:
+                judged.add(rejection.event.client)
+                yield rejection
+
+    def _take(self, event: Event) -> Rejection | None:
+        rejection = self._cluster.take(event)
+        if rejection is not None or event.client is None:
+            return rejection
+        rows = self._clients.get(event.client)
+        if rows is None:
+            rows = self._clients[event.client] = ClientRows(
+                event.client, self._profile, self._cluster, self._header.clock
+            )
+        return rows.take(event)
+
+    def _gap(self, event: Event) -> Rejection | None:
+        if not self._header.observed.lossless:
+            return None
+        expected = self._numbers.get(event.node, 0) + 1
+        self._numbers[event.node] = expected
+        if event.seq == expected:
+            return None
+        return rejected(event, "any", "rows have no gap", f"number {expected}", f"number {event.seq}")
