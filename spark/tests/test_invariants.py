@@ -1016,6 +1016,19 @@ def a_full_sync_for_who_did_not_fail(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_change_is_under_way_when_its_verify_fails(run: Teller) -> list[Expected]:
+    """The failure queues a second CHANGE; that is one too many, and nobody's mistake about whom to send it to."""
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "c", 1, "X")
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=1)
+    synced(run, "b", 1, "X")
+    synced(run, "b", 1, "X")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
 def a_full_sync_for_who_failed(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

@@ -94,7 +94,7 @@ def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) ->
     for own_node in (False, True):
         ids = [each.id for each in all_requirements() if each.own_node is own_node]
         if not failed:
-            findings = asyncio.run(run_requirements(target.fresh(), ids))
+            findings = asyncio.run(run_requirements(target.fresh() if own_node else target, ids))
             failed = tuple(finding for finding in findings if finding.violates)
     fired, seconds = target.fired, time.monotonic() - began
     found = _kill_by(

@@ -84,9 +84,7 @@ async def snapshot_is_applied(kit: Kit) -> None:
     text="Until its load is complete a node sends syncs and no VERIFY, and afterwards both.",
 )
 async def no_verify_before_the_load(kit: Kit) -> None:
-    _all_answer(kit, Reply(snapshot_reply().type, snapshot_reply().body, after_ms=_HELD_MS))
-    await kit.start_node(until_loaded=False)
-    asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
+    asked = await _loads_slowly(kit, snapshot_reply())
     client, _ = await kit.publisher()
     await kit.eventually_sent("CHANGE", client.id)
     left_ms = max(0, asked.at_ms + _HELD_MS - 1_000 - kit.target.clock.now_ms())
@@ -169,9 +167,7 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
 async def snapshot_brings_nobody_back(kit: Kit) -> None:
     client, service = kit.foreign_client(), kit.service()
     reply = snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)]))
-    _all_answer(kit, Reply(reply.type, reply.body, after_ms=_HELD_MS))
-    await kit.start_node(until_loaded=False)
-    asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
+    asked = await _loads_slowly(kit, reply)
     deleted = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted.body}")
     kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
@@ -190,9 +186,7 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     text="A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is.",
 )
 async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
-    _all_answer(kit, Reply(snapshot_reply().type, snapshot_reply().body, after_ms=_HELD_MS))
-    await kit.start_node(until_loaded=False)
-    asked = await kit.arrange(_anybody_asked(kit), within_ms=_STARTED_MS, what="a SNAPSHOT request")
+    asked = await _loads_slowly(kit, snapshot_reply())
     try:
         given: Sequence[object] | None = await kit.peer.snapshot()
     except ValueError as refusal:
@@ -220,8 +214,17 @@ def _asked(peer: PlayedPeer) -> Look[Arrival]:
     return look
 
 
-def _anybody_asked(kit: Kit) -> Look[Arrival]:
-    async def look() -> Arrival | None:
-        return next((arrival for peer in kit.peers for arrival in _requests(peer)), None)
+async def _loads_slowly(kit: Kit, reply: Reply) -> Arrival:
+    """The node serves; members refused it so far, and from now on give it that after `_HELD_MS`.
 
-    return look
+    Returns the first request after that: however long the start takes, there is time left then.
+    """
+    _all_answer(kit, ERROR)
+    await kit.start_node(until_loaded=False)
+    _all_answer(kit, Reply(reply.type, reply.body, after_ms=_HELD_MS))
+    seen = {peer.address: len(_requests(peer)) for peer in kit.peers}
+
+    async def look() -> Arrival | None:
+        return next((each for peer in kit.peers for each in _requests(peer)[seen[peer.address] :]), None)
+
+    return await kit.arrange(look, within_ms=_LOAD_RETRY_MS + LOAD_RETRY_MS, what="another SNAPSHOT request")

@@ -8,6 +8,9 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
 from distro_conformance.wire.messages import RESOURCE_TYPE
 
+_ATTEMPTS = 20
+"""At being quick, on a machine that may be busy."""
+
 
 @requirement(
     "DISTRO-SYNC-001",
@@ -83,12 +86,17 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
     text="Changes within one sync delay leave as one CHANGE, of the last state.",
 )
 async def changes_are_merged(kit: Kit) -> None:
-    client, service = await kit.publisher()
-    began_ms = kit.target.clock.now_ms()
-    other = kit.service()
-    await client.register(other, "10.0.0.1", 80)
-    await client.deregister(service, "10.0.0.1", 80)
-    kit.presuppose(kit.target.clock.now_ms() - began_ms < 500, "three requests within half a second", "it took longer")
+    for _ in range(_ATTEMPTS):
+        client, service, other = await kit.client(), kit.service(), kit.service()
+        began_ms = kit.target.clock.now_ms()
+        await client.register(service, "10.0.0.1", 80)
+        await client.register(other, "10.0.0.1", 80)
+        await client.deregister(service, "10.0.0.1", 80)
+        took_ms = kit.target.clock.now_ms() - began_ms
+        if took_ms < kit.timings.sync_ms // 2:
+            break
+    else:
+        kit.presuppose(False, "three requests within half a sync delay", f"{took_ms} ms in the last attempt")
     change = await kit.eventually_sent("CHANGE", client.id)
     replica = change.call.replica if change.call else None
     kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)

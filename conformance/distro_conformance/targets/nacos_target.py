@@ -55,7 +55,8 @@ class NacosTarget:
 
     def fresh(self) -> Self:
         other = type(self)(self.spec.partition(":")[2], self.profile, self._mutant)
-        other.fired = self.fired
+        other.fired, other.clock = self.fired, self.clock
+        other._takes_lease = False  # what a snapshot brought has to outlive a start on a busy machine
         return other
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:

@@ -228,7 +228,9 @@ class ProcessTarget:
     lease_ms = None
 
     def fresh(self) -> Self:
-        return type(self)(self.spec.partition(":")[2], self.profile)
+        other = type(self)(self.spec.partition(":")[2], self.profile)
+        other.clock = self.clock
+        return other
 
     async def start(
         self,

@@ -73,7 +73,7 @@ RELEASES: dict[str, NacosRelease] = {
         NacosRelease(
             "2.3.2",
             "org.jeecgframework.nacos",
-            jvm_properties={"embeddedStorage": "true", "db.pool.config.connectionTimeout": "30000"},
+            jvm_properties={"embeddedStorage": "true", "db.pool.config.connectionTimeout": "300000"},
             home_files={"conf/derby-schema.sql": "CREATE SCHEMA nacos AUTHORIZATION nacos;\n"},
         ),
     )

@@ -40,7 +40,7 @@ class Target(Protocol):
         ...
 
     def fresh(self) -> Self:
-        """Another one like this, elsewhere and not started."""
+        """Another one like this, elsewhere and not started, with its default lease; real time is the same for both."""
         ...
 
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:

@@ -2,7 +2,8 @@
 
 Seen at the owner: a CHANGE that carries what its target has already confirmed needs a cause, which is a change of the
 client, or a call to that very member that did not succeed. One without such a cause was meant for somebody else
-(`m-add-after-fail-to-all`).
+(`m-add-after-fail-to-all`). Each cause is good for one CHANGE: where a call fails while the CHANGE of a change is under
+way already, a second one follows, seen on a busy 2.2.4.
 """
 
 from __future__ import annotations
@@ -40,27 +41,30 @@ def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Inte
         peers = members(facts, rows.node[start])
         sent = np.full(len(peers), -1, np.int64)
         confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
-        provoked = np.ones(len(peers), np.bool_)
+        changed = np.ones(len(peers), np.bool_)
+        failed = np.zeros(len(peers), np.bool_)
         for i in range(start, end):
             if is_new_life(past, start, i):
                 confirmed[:] = -1
             if is_state(rows.kind[i]):
-                provoked[:] = True
+                changed[:] = True
             peer = called(rows, peers, i)
             if peer < 0:
                 continue
             if rows.kind[i] == ENDED:
                 if rows.outcome[i] != SUCCESS:
-                    provoked[peer] = True
+                    failed[peer] = True
                 elif sent[peer] >= 0 and rows.message[sent[peer]] == rows.message[i]:
                     confirmed[peer] = sent[peer]
             elif rows.operation[i] == CHANGE:
                 before = confirmed[peer]
-                if before >= 0 and not provoked[peer] and same_content(rows, before, i):
+                is_stray = not changed[peer] and not failed[peer]
+                if before >= 0 and is_stray and same_content(rows, before, i):
                     first[found], last[found] = before, i
                     found += 1
                     break
-                sent[peer], provoked[peer] = i, False
+                failed[peer] = failed[peer] and changed[peer]
+                sent[peer], changed[peer] = i, False
     return found
 
 
