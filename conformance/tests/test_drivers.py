@@ -257,6 +257,14 @@ release a->b
 advance 100ms
 expect b has c1 web 10.0.0.1:80 version=7
 expect within 12s: b has c1 web 10.0.0.1:80 version=8
+hold distro a->b               # reports pass
+hold distro b->a
+register c1 web 10.0.0.1:80 version=9
+advance 20s
+expect a counts b UP
+expect b has c1 web 10.0.0.1:80 version=8
+release a->b
+expect within 12s: b has c1 web 10.0.0.1:80 version=9
 """
 
 OTHER_CLIENTS = """

@@ -15,7 +15,8 @@ With choices instead of a clock
     `cluster/` what can happen in a cluster, each transition said once; `transitions` their names; `bounded/` who
     chooses among them within bounds; `search/` what is done with the reachable states of such a system, whatever the
     protocol is; `properties/` what must hold and what must be reachable; `explorer` the search told in the words of the
-    protocol; `clockwork` choices done on a clock; `timing` a counterexample as actions, `walks` any other walk.
+    protocol; `choices` what each of them is on a clock, `timing` a run of the search there, `repeating` a
+    counterexample as few actions.
 
 Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
@@ -32,15 +33,15 @@ from distro_model.clock.cluster import (
     observe,
     start,
 )
-from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant
 from distro_model.possible import Difference, PossibleStates, Rejection
 from distro_model.profiles import PROFILES, Profile, UnknownProfileError, profile_named
 from distro_model.properties import PROPERTIES, Property, UnknownPropertyError, property_named
+from distro_model.repeating import TimedRun, as_timed
 from distro_model.search.system import Kind
 from distro_model.step import step
-from distro_model.timing import Expectation, TimedRun, as_timed
+from distro_model.timing import NoTimesError
 
 __all__ = [
     "MUTANTS",
@@ -50,7 +51,6 @@ __all__ = [
     "ClusterState",
     "Counterexample",
     "Difference",
-    "Expectation",
     "Exploration",
     "IllegalActionError",
     "Kind",

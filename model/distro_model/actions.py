@@ -153,13 +153,17 @@ class Heal:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """From now on requests from source to target wait; one that waits too long vanishes, its sender sees TIMEOUT."""
+    """From now on requests from source to target wait; one that waits too long vanishes, its sender sees TIMEOUT.
+
+    `distro`: only Distro requests wait, and reports pass, so that nobody is taken for dead however long it lasts.
+    """
 
     source: str
     target: str
+    distro: bool = False
 
     def __str__(self) -> str:
-        return f"hold {self.source}->{self.target}"
+        return f"hold {'distro ' if self.distro else ''}{self.source}->{self.target}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,189 +1,313 @@
-"""Giving times to a counterexample of the explorer: from named choices to actions that anybody can repeat.
+"""Giving times to a run of the search: every link is held, each call is decided singly, and only timers wait.
 
-What the choices leave open (how long a client waits before it acts, which deliveries really have to be late) is tried
-out, simplest first, by walking the choices on a clock (`clockwork.py`), and only a run that ends as the explorer's did
-is returned. That check is part of the function: a translation is either verified or refused.
+A choice of the search is an action, or something that comes by itself: a task, a round, the end of a call. What comes
+by itself is waited for, from one instant to the next, and after each the nodes and links are held against the row that
+the run has come to, without times. What comes meanwhile and is not in the run must change nothing; a verify is
+acknowledged unheard. Else there is a conflict, and its reason is told. All that is left open is when a client acts or
+a node fails: now, or just before something comes by itself, so that what follows comes after it.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice, product
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import permutations
 
-from distro_model.actions import Action, Advance, Restart
+from distro_model import actions
+from distro_model.actions import Action, Advance, Hold
 from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.view import Situation, situation_of
+from distro_model.choices import BY_A_LEASE, BY_THEMSELVES, NoActionError, action_of
 from distro_model.clock.board import Traffic
-from distro_model.clock.cluster import IllegalActionError, Outcome, View, observe
-from distro_model.clockwork import LostWayError, NoTimesError, Wait, Walker, prologue, unsayable
-from distro_model.explorer import Counterexample
-from distro_model.messages import revision_of, subject_of
+from distro_model.clock.cluster import ClusterState, IllegalActionError, apply, prologue, start
+from distro_model.clock.timers import NEVER, next_instant
+from distro_model.cluster.nodes import beat_timer, next_round
+from distro_model.cluster.values import Link, Phase
+from distro_model.messages import Operation, Request, subject_of
+from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.transitions import (
-    ClientActs,
-    Delivers,
-    LoadRuns,
-    NodeFails,
-    OnLink,
-    TaskRuns,
-    TimesOut,
-    Transition,
-    VerifyRuns,
-)
+from distro_model.search.results import Run
+from distro_model.transitions import ClientActs, HttpAsks, NodeFails, Transition
 
-ATTEMPTS = 512
-"""So many combinations of what is left open are tried before a run counts as one that has no times."""
+TRIES = 400
+"""So many choices are done on a clock, for one run, before its longest beginning so far counts."""
 
-LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
-"""Properties about settled states: what they found must still be so after two more verify rounds of every node."""
 
-UNSEEN = {
-    "INV-OWNER": "who believes to own a client",
-    "INV-INDEX": "what queries and pushes go by",
-}
-"""Properties about something that no view shows: a repeated run would look the same on a node that is right."""
+class NoTimesError(ValueError):
+    """This run cannot be repeated on a clock; the message says why."""
+
+
+class ConflictError(Exception):
+    """The clock does something else than the run does next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
-    """What the run ends with: client -> node -> view; None: that node does not know the client."""
+class TimedWalk:
+    """After `actions[n]` the first `taken[n]` transitions of the run are done, whatever the outcome.
 
-    property_id: str
-    found: str
-    views: Mapping[str, Mapping[str, View | None]]
-    calls: tuple[Traffic, ...]
-    """What the last action finishes among other calls; empty where the run goes on to show that the end lasts."""
+    `stopped_at` is the transition that no action or wait leads to, and `why` the reason; None: it is done to its end.
+    """
+
+    actions: tuple[Action, ...]
+    taken: tuple[int, ...]
+    stopped_at: Transition | None
+    why: str = ""
 
     @property
-    def diverged(self) -> tuple[str, ...]:
-        """The clients of which two nodes show different instances."""
-        shown = {
-            client: {() if view is None else view.content for view in at.values()} for client, at in self.views.items()
-        }
-        return tuple(client for client, contents in shown.items() if len(contents) > 1)
+    def transitions(self) -> int:
+        return self.taken[-1]
 
-    def met_by(self, outcome: Outcome) -> bool:
-        seen = observe(outcome.state)
-        return not Counter(self.calls) - Counter(outcome.traffic) and all(
-            (held := seen.get(node)) is not None and held.get(client) == view
-            for client, at in self.views.items()
-            for node, view in at.items()
-        )
+
+States = tuple[ClusterState, ...]
+Calls = frozenset[tuple[tuple[Request, Phase], int]]
+Shown = tuple[tuple[NodeState | None, ...], tuple[Calls, ...]]
+"""The nodes without times; and for each link its calls, and how many there are of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class TimedRun:
-    """`prologue` brings the nodes up and loaded; every possible outcome of `actions` after it is as expected."""
+class Place:
+    """So many transitions of the run are done in all of these states. `taken`: as in TimedWalk."""
 
-    nodes: tuple[str, ...]
-    prologue: tuple[Action, ...]
-    actions: tuple[Action, ...]
-    expectation: Expectation
+    states: States
+    position: int = 0
+    actions: tuple[Action, ...] = ()
+    taken: tuple[int, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
+    """All calls that have ended in the first state."""
 
+    @property
+    def now_ms(self) -> int:
+        return self.states[0].now_ms
 
-def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
-    """Translate and verify. `profile` is the one explored. Raises NoTimesError."""
-    if counterexample.property_id in UNSEEN:
-        raise NoTimesError(
-            f"{counterexample.property_id}: {UNSEEN[counterexample.property_id]} does not show in any view"
-        )
-    steps = [step.transition for step in counterexample.steps]
-    why_not = unsayable(steps)
-    if why_not is not None:
-        raise NoTimesError(why_not)
-    nodes = counterexample.bounds.node_names
-    expectation = _expectation(counterexample, profile)
-    for choices in islice(_choices(steps), ATTEMPTS):
-        walker = _Walker(counterexample.bounds, profile, steps, choices)
+    def do(self, action: Action) -> Place:
+        """Raises ConflictError."""
         try:
-            outcomes = walker.run(lasting=counterexample.property_id in LASTING)
-        except (IllegalActionError, LostWayError):
-            continue
-        if all(expectation.met_by(outcome) for outcome in outcomes):
-            return TimedRun(nodes, prologue(nodes, profile), tuple(walker.actions), expectation)
-    raise NoTimesError(
-        f"{counterexample.property_id}: no waiting times were found that lead {profile.name} to: {counterexample.found}"
+            outcomes = [outcome for state in self.states for outcome in apply(state, action)]
+        except IllegalActionError as error:
+            raise ConflictError(str(error)) from error
+        states = tuple(dict.fromkeys(outcome.state for outcome in outcomes))
+        traffic = self.traffic + outcomes[0].traffic
+        return Place(states, self.position, (*self.actions, action), (*self.taken, self.position), traffic)
+
+    def at(self, position: int) -> Place:
+        """The last action has brought it there."""
+        return replace(self, position=position, taken=(*self.taken[:-1], position) if self.taken else ())
+
+
+class Timing:
+    """Where timed runs of one bounded cluster begin: the nodes are up, loaded and quiet, and every link is held."""
+
+    def __init__(self, bounds: Bounds, profile: Profile) -> None:
+        self.bounds, self.profile = bounds, profile
+        self.links = tuple(permutations(bounds.node_names, 2))
+        self.quiet = Place((start(bounds.node_names, profile),))
+        for action in prologue(bounds.node_names, profile):
+            self.quiet = self.quiet.do(action)
+        self.quiet = Place(self.quiet.states)
+        self.beginning = self.quiet
+        for source, target in self.links:
+            self.beginning = self.beginning.do(Hold(source, target, distro=True))
+
+    def timed(self, run: Run) -> TimedWalk:
+        """The longest beginning that was found. Raises NoTimesError when not even its first transition has a time."""
+        place, why = _Search(run, self).farthest()
+        if not place.position:
+            raise NoTimesError(why)
+        whole = place.position == len(run.transitions)
+        stopped_at = None if whole else _transition(run.transitions[place.position].label)
+        return TimedWalk(place.actions, place.taken, stopped_at, why)
+
+
+def whole(walk: TimedWalk) -> TimedWalk:
+    """The same, when it has times to its end. Raises NoTimesError."""
+    if walk.stopped_at is not None:
+        raise NoTimesError(walk.why)
+    return walk
+
+
+class _Search:
+    """Depth first: of the moments for the next choice, the soonest; back where there is a conflict."""
+
+    def __init__(self, run: Run, timing: Timing) -> None:
+        self.steps = [_transition(each.label) for each in run.transitions]
+        self.rows = [situation_of(row, timing.bounds) for row in run.rows]
+        self.timing = timing
+        self.expected = cache(lambda position: _shown_in(self.rows[position]))
+
+    def farthest(self) -> tuple[Place, str]:
+        """And why there is none that is farther; empty at the end of the run."""
+        farthest, why, tries, deepest = self.timing.beginning, "", 0, 0
+        stack = [self.onwards(farthest)]
+        while stack and tries < TRIES:
+            tries += 1
+            place = next(stack[-1], None)
+            if place is None:
+                stack.pop()
+            elif isinstance(place, str):
+                why = place if len(stack) > deepest else why
+                deepest = max(deepest, len(stack))
+            else:
+                farthest = place if place.position > farthest.position else farthest
+                if place.position == len(self.steps):
+                    return place, ""
+                stack.append(self.onwards(place))
+        return farthest, why
+
+    def onwards(self, place: Place) -> Iterator[Place | str]:
+        """Every way to do the next choice; where it has none, the reason."""
+        step = self.steps[place.position]
+        for wait_ms in self.waits_ms(step, place):
+            try:
+                if isinstance(step, BY_THEMSELVES):
+                    yield self.awaited(place, step)
+                else:
+                    action = action_of(step)
+                    done = self.idle(place, wait_ms).do(action)
+                    position = self.shown(done, place.position + 1)
+                    if position is None:
+                        raise ConflictError(f"{self.difference(done)} after `{action}`")
+                    yield done.at(position)
+            except ConflictError as conflict:
+                yield f"{conflict}: {step}"
+            except NoActionError as reason:
+                yield str(reason)
+
+    # Waiting
+
+    def waits_ms(self, step: Transition, place: Place) -> Iterable[int]:
+        """What others do comes between two ticks. Clients and failures may also wait until just before a timer."""
+        if isinstance(step, BY_THEMSELVES):
+            return (0,)
+        state, profile = place.states[0], self.timing.profile
+        running = [node for node in state.nodes if node is not None]
+        phases = {(node.started_ms - place.now_ms) % profile.tick_ms for node in running}
+        between = next(ms for ms in (0, profile.tick_ms // 2, *range(profile.tick_ms)) if ms not in phases)
+        if not isinstance(step, ClientActs | NodeFails | HttpAsks):
+            return (between,)
+        later = [timer(node, place.now_ms, profile) for node in running for timer in (next_round, beat_timer)]
+        later += [node.load_at_ms for node in running if node.load_at_ms is not None]
+        later += [call.deadline_ms for link in state.links for call in link.calls if not call.is_report]
+        before = [at_ms - profile.sync_delay_ms // 2 + between - place.now_ms for at_ms in later]
+        return (between, *sorted(ms for ms in dict.fromkeys(before) if ms > between))
+
+    def idle(self, place: Place, ms: int) -> Place:
+        """So much time passes, in which nothing happens that the run does not have. Raises ConflictError."""
+        until_ms = place.now_ms + ms
+        while place.now_ms < until_ms:
+            before = place
+            place = self.passed(place, until_ms)
+            if self.shown(place, place.position, (place.position,)) is None:
+                raise ConflictError(self.came(before, place))
+        return place
+
+    def awaited(self, place: Place, step: Transition) -> Place:
+        """Until the run has gone on by itself. Raises ConflictError."""
+        profile = self.timing.profile
+        wait_ms = profile.load_retry_ms + profile.verify_interval_ms
+        if isinstance(step, BY_A_LEASE):
+            wait_ms = profile.lease_ms + 2 * profile.lease_check_ms
+        until_ms = place.now_ms + wait_ms
+        position = self.shown(place, place.position + 1)
+        if position is not None:
+            return replace(place, position=position)
+        while place.now_ms < until_ms:
+            before = place
+            place = self.passed(place, until_ms)
+            position = self.shown(place, place.position + 1)
+            if position is not None:
+                return place.at(position)
+            if self.shown(place, place.position, (place.position,)) is None:
+                raise ConflictError(self.came(before, place))
+        raise ConflictError(f"nothing of it comes within {wait_ms // 1000} s")
+
+    def passed(self, place: Place, until_ms: int) -> Place:
+        """Until the next instant at which something happens. A verify that the run does not have is not heard."""
+        at_ms = min(next_instant(state.board(), place.now_ms)[0] for state in place.states)
+        place = place.do(Advance(min(at_ms, until_ms) - place.now_ms))
+        if self.shown(place, place.position + 1) is not None:
+            return place
+        expected, shown = self.expected(place.position)[1], shown_by(place.states[0])[1]
+        for (source, target), wanted, there in zip(self.timing.links, expected, shown, strict=True):
+            for (request, _), count in (Counter(dict(there)) - Counter(dict(wanted))).items():
+                if request.operation is Operation.VERIFY:
+                    unheard = actions.Swallow(source, target, "VERIFY", subject_of(request), held=True)
+                    for _ in range(count):
+                        place = place.do(unheard)
+        return place
+
+    # Comparing
+
+    def shown(self, place: Place, first: int, positions: Iterable[int] | None = None) -> int | None:
+        """How far the run has come, `first` at least: what comes by itself may be done already."""
+        shown = {shown_by(state) for state in place.states}
+        for position in positions or range(first, len(self.rows)):
+            if shown == {self.expected(position)}:
+                return position
+            if position == len(self.steps) or not isinstance(self.steps[position], BY_THEMSELVES):
+                return None
+        return None
+
+    def came(self, before: Place, after: Place) -> str:
+        """What came by itself, and when: since the beginning of the run."""
+        names, began_ms = before.states[0].plan.names, self.timing.quiet.now_ms
+        at_ms, due = next_instant(before.states[0].board(), before.now_ms)
+        if at_ms == NEVER or at_ms > after.now_ms:
+            return f"something happens at {after.now_ms - began_ms:,} ms, {self.difference(after)}"
+        what = " and ".join(f"a {kind} of {names[position]}" for position, kind in sorted(due))
+        return f"{what} is due at {at_ms - began_ms:,} ms, before"
+
+    def difference(self, place: Place) -> str:
+        if len({shown_by(state) for state in place.states}) > 1:
+            return "in more than one way"
+        here, there = shown_by(place.states[0]), self.expected(place.position + 1)
+        places = (*self.timing.bounds.node_names, *(f"{source}->{target}" for source, target in self.timing.links))
+        mine, its = (*here[0], *here[1]), (*there[0], *there[1])
+        others = [name for name, one, other in zip(places, mine, its, strict=True) if one != other]
+        return f"{' and '.join(others)} would be different"
+
+
+# What can be compared
+
+
+def shown_by(state: ClusterState) -> Shown:
+    links = (state.links[source * len(state.nodes) + target] for source, target in state.plan.pairs)
+    return tuple(map(_without_times, state.nodes)), tuple(map(_calls_on, links))
+
+
+def _shown_in(row: Situation) -> Shown:
+    return tuple(_without_times(row.nodes[name]) for name in sorted(row.nodes)), tuple(
+        map(_calls_on, row.links.values())
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Choices:
-    """What is left open: how long to wait before each step, and which deliveries are really late."""
-
-    waits: Mapping[int, Wait]
-    held: frozenset[int]
+def _calls_on(link: Link) -> Calls:
+    """Without reports, and without those that find no connection: their senders are told at once."""
+    calls = [call for call in link.calls if not call.is_report and call.phase is not Phase.REFUSED]
+    return frozenset(Counter((call.request, call.phase) for call in calls).items())
 
 
-def _choices(steps: Sequence[Transition]) -> Iterator[_Choices]:
-    """Every combination, those with few waits and holds first."""
-    acts = [position for position, step in enumerate(steps) if isinstance(step, ClientActs) and position > 0]
-    late = [position for position, step in enumerate(steps) if isinstance(step, Delivers)]
-    every = product(*[(0, 1, 2)] * len(acts), *[(0, 1)] * len(late))
-    for picked in sorted(islice(every, 8 * ATTEMPTS), key=lambda each: sum(map(bool, each))):
-        yield _Choices(
-            {position: Wait(number) for position, number in zip(acts, picked, strict=False)},
-            frozenset(position for position, number in zip(late, picked[len(acts) :], strict=True) if number),
-        )
+def _without_times(node: NodeState | None) -> NodeState | None:
+    """And without what it believes of the members: that changes with time alone."""
+    if node is None:
+        return None
+    return replace(
+        node,
+        started_ms=0,
+        load_at_ms=None if node.load_at_ms is None else 0,
+        clients=tuple(
+            replace(client, renewed_ms=0, beats=tuple((service, 0) for service, _ in client.beats))
+            for client in node.clients
+        ),
+        tasks=tuple(replace(task, since_ms=0, delay_ms=0) for task in node.tasks),
+        members=(),
+        addresses=(),
+        gone=tuple((name, 0) for name, _ in node.gone),
+        sent=(),
+    )
 
 
-class _Walker(Walker):
-    """Walks all of the steps with one combination of choices."""
-
-    def __init__(self, bounds: Bounds, profile: Profile, steps: Sequence[Transition], choices: _Choices) -> None:
-        super().__init__(bounds, profile)
-        self.steps = steps
-        self.choices = choices
-        self.fates = _fates(steps)
-
-    def run(self, *, lasting: bool) -> tuple[Outcome, ...]:
-        for position, step in enumerate(self.steps):
-            self.step(position, step)
-        if lasting:
-            self.do(Advance(2 * self.profile.verify_interval_ms + 2 * self.profile.tick_ms))
-        return self.outcomes
-
-    def step(self, position: int, step: Transition) -> None:
-        match step:
-            case ClientActs(action):
-                self.wait_before(action.client, self.choices.waits.get(position, Wait.NOT))
-            case NodeFails(Restart(node)) | VerifyRuns(node) | LoadRuns(node):
-                self.meet_fates(node)
-            case TaskRuns(node, target, _):
-                self.meet_fates(node, target)
-        self.take(step)
-
-    def meet_fates(self, source: str, target: str | None = None) -> None:
-        """What is about to be sent from here meets its fate: arm the fault, or hold the link."""
-        for link, fates in self.fates.items():
-            if link[0] != source or (target is not None and link[1] != target) or not fates:
-                continue
-            position, fate = fates.pop(0)
-            if not isinstance(fate, Delivers) or position in self.choices.held:
-                self.arm(fate)
-
-
-def _fates(steps: Sequence[Transition]) -> dict[tuple[str, str], list[tuple[int, OnLink]]]:
-    """For each link, what becomes of its requests in the order in which they are sent (links keep their order)."""
-    fates: dict[tuple[str, str], list[tuple[int, OnLink]]] = defaultdict(list)
-    for position, step in enumerate(steps):
-        if isinstance(step, OnLink) and not isinstance(step, TimesOut):
-            fates[step.source, step.target].append((position, step))
-    return fates
-
-
-def _expectation(counterexample: Counterexample, profile: Profile) -> Expectation:
-    last = counterexample.last
-    call = None if counterexample.property_id in LASTING else counterexample.last_call
-    calls = () if call is None else (_traffic(call),)
-    views = {
-        client: {node: held.get(client) for node, held in last.views(profile).items() if held is not None}
-        for client in last.lives
-    }
-    return Expectation(counterexample.property_id, counterexample.found, views, calls)
-
-
-def _traffic(call: OnLink) -> Traffic:
-    assert call.outcome is not None
-    request = call.request
-    return Traffic(call.source, call.target, request.operation, subject_of(request), revision_of(request), call.outcome)
+def _transition(label: object) -> Transition:
+    assert isinstance(label, Transition)  # every chain of the bounded cluster says what it does
+    return label

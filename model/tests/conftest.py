@@ -14,8 +14,7 @@ import pytest
 
 from distro_model import PossibleStates, View, observe, start
 from distro_model.actions import Action, Advance
-from distro_model.clock import ClusterState, Traffic
-from distro_model.clockwork import prologue
+from distro_model.clock import ClusterState, Traffic, prologue
 from distro_model.messages import CallResult
 from distro_model.profiles import Profile, profile_named
 

@@ -36,7 +36,7 @@ from distro_model.actions import (
     Swallow,
 )
 from distro_model.clock import board as boards
-from distro_model.clockwork import prologue
+from distro_model.clock import prologue
 from distro_model.events import Event
 from distro_model.node import MemberState
 from distro_model.profiles import PROFILES, STRICT
@@ -146,6 +146,15 @@ class TestOneRequest:
         assert late.do(Advance(500), Reply("a", "b")).ended == ["CHANGE a->b c1 revision 1: success"]
         lost = self.held().do(AnswerLate("a", "b"), Advance(3000))
         assert lost.ended == ["CHANGE a->b c1 revision 1: timeout"]
+
+    def test_where_only_distro_requests_are_held_reports_pass(self):
+        def held(**how):
+            holds = (Hold("a", "b", **how), Hold("b", "a", **how))
+            return Cluster().do(Connect("c1", "a"), *holds, Register("c1", "web", ONE), Advance(20_000))
+
+        assert held(distro=True).shown("c1", "b") == held().shown("c1", "b") == {None}
+        assert held(distro=True).state.node("a").member("b").state is MemberState.UP
+        assert held().state.node("a").member("b").state is not MemberState.UP
 
     def test_what_is_not_held_cannot_be_decided(self):
         assert Cluster().possible.guard(Deliver("a", "b")) == "no such request waits"

@@ -22,8 +22,7 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
-from distro_model.clock import Traffic, timers
-from distro_model.clockwork import prologue
+from distro_model.clock import Traffic, prologue, timers
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
 from distro_model.profiles import NACOS_2_2_4, STRICT

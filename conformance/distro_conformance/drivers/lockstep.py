@@ -16,8 +16,7 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, Fault, beyond_the_model
-from distro_model.clock import start
-from distro_model.clockwork import prologue
+from distro_model.clock import prologue, start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import beside_nodes, profile_named
 from distro_traces.ndjson import Recorder

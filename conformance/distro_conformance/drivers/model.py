@@ -8,8 +8,7 @@ from dataclasses import replace
 from distro_conformance.drivers.cluster import CannotError, Ends
 from distro_conformance.drivers.service_lists import projection
 from distro_model.actions import Action, Advance, Restart, beyond_the_model
-from distro_model.clock import IllegalActionError, observe, start
-from distro_model.clockwork import prologue
+from distro_model.clock import IllegalActionError, observe, prologue, start
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates

@@ -398,8 +398,8 @@ class WiredCluster:
         match action:
             case Cut():
                 link.cut()
-            case Hold():
-                link.hold()
+            case Hold(distro=distro):
+                link.hold(distro=distro)
             case Heal():
                 link.heal()
             case Release():

@@ -55,6 +55,11 @@ def _fault(kind: Callable[..., Action]) -> Callable[[Words], Action]:
     return read
 
 
+def _hold(words: Words) -> actions.Hold:
+    distro = words.takes("distro")
+    return actions.Hold(*words.link(), distro)
+
+
 def _decision(kind: Callable[..., Action]) -> Callable[[Words], Action]:
     return lambda words: kind(*words.link(), words.operation(), words.optional())
 
@@ -138,7 +143,7 @@ VERBS: Mapping[str, Verb] = {
     "advance": Verb(_DURATION, Advance, lambda words: Advance(duration_ms(words.word("duration")))),
     "cut": Verb(_LINK, actions.Cut, lambda words: actions.Cut(*words.link())),
     "heal": Verb(_LINK, actions.Heal, lambda words: actions.Heal(*words.link())),
-    "hold": Verb(_LINK, actions.Hold, lambda words: actions.Hold(*words.link())),
+    "hold": Verb(f"[distro] {_LINK}", actions.Hold, _hold),
     "release": Verb(_LINK, actions.Release, lambda words: actions.Release(*words.link())),
     "blackhole": Verb(_LINK, actions.Blackhole, lambda words: actions.Blackhole(*words.link())),
     "delay": Verb(

@@ -17,16 +17,16 @@ from distro_conformance.language.expectations import AllAgree, Expect, ExpectMod
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
-from distro_model.clockwork import NoTimesError
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
 from distro_model.mutants import with_mutant
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.properties import PROPERTIES, property_named
+from distro_model.repeating import as_timed
 from distro_model.search.automatic import search_automatically
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits, Progress, Search, Watch
 from distro_model.search.system import NO_GUARD, System
-from distro_model.timing import TimedRun, as_timed
+from distro_model.timing import NoTimesError
 
 
 def _compiled(system: System, limits: Limits, watch: Watch) -> Search:
@@ -160,21 +160,21 @@ def counterexample_scenario(counterexample: Counterexample, profile: str, mutant
         run = as_timed(counterexample, _mutated(beside_nodes(profile_named(profile)), mutant))
     except NoTimesError as reason:
         return str(reason)
-    steps: list[Step] = [*run.actions, *_expectation(counterexample, run)]
+    steps: list[Step] = [*run.actions, *_expectation(counterexample)]
     comment = f"{counterexample.property_id}, {len(counterexample.steps)} transitions: {counterexample.found}"
     return build(steps, nodes=run.nodes, profile=profile, mutant=mutant, comment=comment)
 
 
-def _expectation(counterexample: Counterexample, run: TimedRun) -> list[Step]:
+def _expectation(counterexample: Counterexample) -> list[Step]:
     """What ought to hold at the end, where a scenario can say it; else that the nodes do what the model did."""
     if counterexample.property_id in ("INV-CONV", "EVENTUALLY-CONV"):
         return [Expect(AllAgree(), RECOVERY_MS)]
     if counterexample.property_id == "INV-DELETE":
         return [
             Expect(HasNot(node, client), RECOVERY_MS)
-            for client, views in run.expectation.views.items()
-            for node, view in views.items()
-            if view is not None
+            for client in counterexample.last.lives
+            for node, held in counterexample.last.nodes.items()
+            if held is not None and held.client(client) is not None
         ]
     return [ExpectModel()]
 

@@ -7,21 +7,20 @@ those two to the same state: only the owner of a client speaks of it, and to eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from itertools import groupby
 from random import Random
 
 from distro_conformance.walks.machine import BEGINNINGS_MAX
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
-from distro_model.clockwork import NoTimesError
 from distro_model.profiles import beside_nodes, profile_named
+from distro_model.repeating import joined
 from distro_model.search.graph import state_graph
 from distro_model.search.results import Run
 from distro_model.search.tours import rarest
-from distro_model.walks import Clock, whole
+from distro_model.timing import NoTimesError, Timing, whole
 
 BOUNDS = Bounds(changes=2, drops=1, swallows=1, in_flight=1)
 RARE = 100
@@ -50,18 +49,9 @@ def _rarest(profile: str) -> tuple[Run, ...]:
 
 def _timed(profile: str, runs: list[Run]) -> Iterator[tuple[Action, ...]]:
     """Of the runs that a clock follows to their end, the actions."""
-    clock = Clock(BOUNDS, beside_nodes(profile_named(profile)))
+    clock = Timing(BOUNDS, beside_nodes(profile_named(profile)))
     for run in runs:
         try:
-            yield tuple(_joined(whole(clock.timed(run)).actions))
+            yield tuple(joined(whole(clock.timed(run)).actions))
         except NoTimesError:
             continue
-
-
-def _joined(actions: Iterable[Action]) -> Iterator[Action]:
-    """Times that follow each other as one: on the way to a beginning nobody looks."""
-    for waits, group in groupby(actions, lambda action: isinstance(action, Advance)):
-        if waits:
-            yield Advance(sum(action.ms for action in group if isinstance(action, Advance)))
-        else:
-            yield from group

@@ -16,8 +16,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.walks.stage import Among, Lockstep
 from distro_conformance.wire.transports import Wire
 from distro_model.actions import Action, Advance
-from distro_model.clock import observe, start
-from distro_model.clockwork import prologue
+from distro_model.clock import observe, prologue, start
 from distro_model.mutants import UnknownMutantError, with_mutant
 from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import beside_nodes, profile_named

@@ -1,7 +1,7 @@
 """Every transition of small clusters, done on the nodes: the tours of their state graphs in lockstep with the model.
 
 Chance comes again and again to the same states; a tour comes to each transition once. Its walks are the untimed
-model's, so each is given times first (`distro_model.walks`), as far as a clock can follow it, and what is done is
+model's, so each is given times first (`distro_model.timing`), as far as a clock can follow it, and what is done is
 counted by transition. What no clock does next (a verify round before a task that has been due for seconds) is counted
 by its kind. Walks are chosen greedily: a short budget is spent where it takes most that was not taken before.
 """
@@ -22,13 +22,12 @@ from distro_conformance.wire.transports import Carrier, steps_over, wire_of
 from distro_model.actions import Action, Advance
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
-from distro_model.clockwork import NoTimesError
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import Run
 from distro_model.search.system import Finding
 from distro_model.search.tours import transition_tours
-from distro_model.walks import Clock, TimedWalk
+from distro_model.timing import NoTimesError, TimedWalk, Timing
 
 TOURS: Mapping[str, Bounds] = {
     "faults": Bounds(changes=2, drops=1, swallows=1, in_flight=1),
@@ -130,8 +129,8 @@ class _Tour:
         self._profile = profile
 
     @cached_property
-    def clock(self) -> Clock:
-        return Clock(self.bounds, self._profile)
+    def clock(self) -> Timing:
+        return Timing(self.bounds, self._profile)
 
     def run(self, edges: tuple[int, ...]) -> Run:
         return self.graph.run(edges, Finding("TOUR", self.name))

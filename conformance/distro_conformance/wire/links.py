@@ -113,7 +113,7 @@ class Link(PeerLink):
         self.source = source
         self.target = target
         self.is_cut = False
-        self.is_held = False
+        self.is_held = self._others_pass = False
         self.is_blackhole = False
         self._delay_ms = self._spacing_ms = self._next_ms = 0
         self._journal = journal
@@ -136,10 +136,10 @@ class Link(PeerLink):
         self.is_cut = self.is_blackhole = False
         self._severed.clear()
 
-    def hold(self) -> None:
-        """Messages wait here until `release`, or until their sender gives up."""
+    def hold(self, *, distro: bool = False) -> None:
+        """Messages wait here until `release`, or until their sender gives up; `distro`: Distro requests only."""
         self._journal.fault(self.source, self.target, "held")
-        self.is_held = True
+        self.is_held, self._others_pass = True, distro
 
     def release(self) -> None:
         """What was held travels on, in its order: each when the one before it was answered.
@@ -248,7 +248,7 @@ class Link(PeerLink):
         if call is None:
             self.check_connect()
             await self._travels(None)
-            if self.is_held and type_name not in _ALWAYS_DELIVERED:
+            if self.is_held and not self._others_pass and type_name not in _ALWAYS_DELIVERED:
                 await self._wait(None, _Stage.RELEASE)
             return await self._forward(request, forward)
         carried = Carried(self._journal.new_id(), self.source, self.target, call)

@@ -17,6 +17,7 @@ from distro_model.clock.cluster import (
     apply,
     enabled,
     observe,
+    prologue,
     start,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "enabled",
     "matches",
     "observe",
+    "prologue",
     "start",
 ]

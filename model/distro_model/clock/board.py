@@ -111,6 +111,15 @@ class Wire:
 
     held: bool = False
     faults: tuple[Fault, ...] = ()
+    reports_pass: bool = False
+    """However the link is held."""
+
+    @property
+    def holds_reports(self) -> bool:
+        return self.held and not self.reports_pass
+
+    def keeps(self, request: Request) -> bool:
+        return self.holds_reports or (self.held and request.operation is not Operation.REPORT)
 
     def fault_for(self, request: Request) -> Fault | None:
         """The fault armed first among those that match."""
@@ -314,7 +323,7 @@ class Board(Named):
             self.wires[at] = wire.without(fault)
             self.wait(source, target, call)
             self.decide(fault, source, target, call)
-        elif link.half_open or wire.held or target in self.paused:
+        elif link.half_open or wire.keeps(request) or target in self.paused:
             self.wait(source, target, call)
         else:
             self.carry(source, target, call)

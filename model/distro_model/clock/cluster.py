@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from distro_model.actions import Action, Advance, Resume
+from distro_model.actions import Action, Advance, Restart, Resume
 from distro_model.clock.board import Board, Links, Lives, Named, Nodes, Plan, Since, Traffic, Wire, Wires
 from distro_model.clock.environment import guard_of, perform
 from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
@@ -59,6 +59,13 @@ class Outcome:
     traffic: tuple[Traffic, ...] = ()
 
 
+START_GAP_MS = 10
+"""Nodes start so far apart that no two timers of different nodes ever fall into one instant."""
+
+SETTLE_IN_MS = 1000
+"""After the load of the first node, which finds nobody to load from and is loaded only when it has tried again."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What one node holds of one client."""
@@ -78,6 +85,12 @@ def start(nodes: Sequence[str], profile: Profile) -> ClusterState:
         raise ValueError(f"a cluster needs nodes with different names, not {', '.join(nodes) or 'none'}")
     size = len(names) ** 2
     return ClusterState(Plan(names, profile), 0, (None,) * len(names), (Link(down=True),) * size, (Wire(),) * size)
+
+
+def prologue(nodes: Sequence[str], profile: Profile) -> tuple[Action, ...]:
+    """The common beginning of timed runs: all nodes up, loaded, and quiet."""
+    starts = [action for node in nodes for action in (Restart(node), Advance(START_GAP_MS))]
+    return (*starts, Advance(profile.load_retry_ms + SETTLE_IN_MS - START_GAP_MS * len(nodes)))
 
 
 def enabled(state: ClusterState, action: Action) -> str | None:

@@ -141,8 +141,8 @@ def _change_link(board: Board, source: int, target: int, action: LinkAction) -> 
             board.fail_refused()
         case Heal():
             board.take(links.HEAL, **ends)
-        case Hold():
-            board.wires[at] = replace(board.wires[at], held=True)
+        case Hold(distro=reports_pass):
+            board.wires[at] = replace(board.wires[at], held=True, reports_pass=reports_pass)
         case Release():
             board.wires[at] = replace(board.wires[at], held=False)
             board.release(source, target)

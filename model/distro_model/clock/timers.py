@@ -185,7 +185,7 @@ def is_calm(board: Board) -> bool:
             if member.state is not MemberState.UP or member.failures:
                 return False
     for link, wire in zip(board.links, board.wires, strict=True):
-        if link.cut or link.half_open or wire.held:
+        if link.cut or link.half_open or wire.holds_reports:
             return False
     return not board.paused
 
@@ -217,7 +217,7 @@ def _is_idle(board: Board, source: int, target: int) -> bool:
     """Both ends see each other UP already and the report would arrive."""
     node, receiver, at = board.nodes[source], board.nodes[target], source * board.size + target
     link = board.links[at]
-    if node is None or receiver is None or target in board.paused or board.wires[at].held:
+    if node is None or receiver is None or target in board.paused or board.wires[at].holds_reports:
         return False
     heard = node.name not in receiver.others or receiver.member(node.name).state is MemberState.UP
     return heard and not (link.cut or link.half_open) and node.member(receiver.name) == Member(receiver.name)

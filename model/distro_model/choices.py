@@ -1,0 +1,98 @@
+"""What a choice of the search is on a clock: an action, or something that comes by itself in its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from distro_model import actions
+from distro_model.actions import Action
+from distro_model.events import HttpAction
+from distro_model.messages import subject_of
+from distro_model.transitions import (
+    AnnounceRuns,
+    BeatCheckRuns,
+    ChecksConnections,
+    ClientActs,
+    CutsLink,
+    Delivers,
+    EndsConnectionCheck,
+    Fails,
+    FallsSilent,
+    HealsLink,
+    HttpAsks,
+    InsideNode,
+    Lapses,
+    LeaseCheckRuns,
+    ListRead,
+    LoadRuns,
+    Loses,
+    LosesReply,
+    NodeFails,
+    OnLink,
+    Overtakes,
+    PeriodPasses,
+    RepliesLate,
+    ReplyArrives,
+    SpeaksAgain,
+    Swallows,
+    TaskRuns,
+    TimesOut,
+    Transition,
+    VerifyRuns,
+)
+
+BY_A_LEASE = (LeaseCheckRuns, BeatCheckRuns, Lapses, ChecksConnections, EndsConnectionCheck)
+"""What comes within minutes, as silence is counted."""
+
+BY_THEMSELVES = (TaskRuns, VerifyRuns, LoadRuns, TimesOut, Fails, AnnounceRuns, PeriodPasses, *BY_A_LEASE)
+
+DECISIONS: Mapping[type[OnLink], type[actions.RequestAction]] = {
+    Delivers: actions.Deliver,
+    Overtakes: actions.Deliver,
+    RepliesLate: actions.AnswerLate,
+    ReplyArrives: actions.Reply,
+    Loses: actions.Drop,
+    LosesReply: actions.LoseReply,
+    Swallows: actions.Swallow,
+}
+"""What becomes of a call that a link holds."""
+
+_HTTP: Mapping[HttpAction, Callable[[str, str, str], actions.HttpRequest]] = {
+    HttpAction.REGISTER: actions.HttpRegister,
+    HttpAction.DEREGISTER: actions.HttpDeregister,
+    HttpAction.BEAT: actions.HttpBeat,
+}
+
+
+class NoActionError(ValueError):
+    """Nothing that an environment does brings this about. The message says why."""
+
+
+def action_of(choice: Transition) -> Action:
+    """Of one that does not come by itself. Raises NoActionError."""
+    match choice:
+        case ClientActs(action):
+            return action
+        case NodeFails(action):
+            return action
+        case FallsSilent(client):
+            return actions.FallSilent(client)
+        case SpeaksAgain(client):
+            return actions.AnswerAgain(client)
+        case CutsLink(source, target):
+            return actions.Cut(source, target)
+        case HealsLink(source, target):
+            return actions.Heal(source, target)
+        case ListRead(node, others):
+            return actions.ListMembers(node, tuple(sorted((node, *others))))
+        case HttpAsks(node, _, asked):
+            instance = asked.instance or asked.client.partition("#")[0]
+            return _HTTP[asked.action](asked.service, instance, node)
+        case OnLink(source, target, request) if type(choice) in DECISIONS:
+            kind, about = DECISIONS[type(choice)], (str(request.operation), subject_of(request))
+            if issubclass(kind, actions.Fault):
+                return kind(source, target, *about, held=True)
+            return kind(source, target, *about)
+        case InsideNode():
+            raise NoActionError(f"no action decides what goes on inside a node: {choice}")
+    raise NoActionError(f"no action says it: {choice}")

@@ -1,0 +1,145 @@
+"""A counterexample as actions: its calls decided as soon as can be, given times, and what decides nothing left out.
+
+Every link is held while times are looked for (`timing.py`), and each call is an action. Of that remains what the end
+needs: most requests may arrive at once, and most faults may wait for their request. Each step of this is done again
+from the beginning and kept when it ends in the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from distro_model import actions
+from distro_model.actions import Action, Advance, Hold, Release
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.choices import DECISIONS
+from distro_model.clock.cluster import ClusterState, View, observe, prologue
+from distro_model.explorer import Counterexample
+from distro_model.profiles import Profile
+from distro_model.search.results import Run
+from distro_model.search.system import Row, transitions
+from distro_model.search.system import Transition as StepTaken
+from distro_model.timing import ConflictError, NoTimesError, Place, Timing, shown_by, whole
+from distro_model.transitions import Fails, TaskRuns
+
+LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
+"""Properties about settled states: what they found must still be so after two more verify rounds of every node."""
+
+UNSEEN = {
+    "INV-OWNER": "who believes to own a client",
+    "INV-INDEX": "what queries and pushes go by",
+}
+"""Properties about something that no view shows: a repeated run would look the same on a node that is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRun:
+    """`prologue` brings the nodes up and loaded; every possible outcome of `actions` after it ends as the run does."""
+
+    nodes: tuple[str, ...]
+    prologue: tuple[Action, ...]
+    actions: tuple[Action, ...]
+
+
+def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
+    """`profile` is the one explored. What decides nothing is left out. Raises NoTimesError."""
+    property_id = counterexample.property_id
+    if property_id in UNSEEN:
+        raise NoTimesError(f"{property_id}: {UNSEEN[property_id]} does not show in any view")
+    timing = Timing(counterexample.bounds, profile)
+    try:
+        found = whole(timing.timed(_decided_early(counterexample.run, timing)))
+        done = _plain(timing, found.actions, lasting=property_id in LASTING)
+    except (ConflictError, NoTimesError) as reason:
+        raise NoTimesError(f"{property_id}: {reason}") from reason
+    names = counterexample.bounds.node_names
+    return TimedRun(names, prologue(names, profile), done)
+
+
+def _decided_early(run: Run, timing: Timing) -> Run:
+    """The same run, with tasks and the ends of calls as soon as they lead to the same: both wait for seconds only.
+
+    The last transition stays the last, since something was found there.
+    """
+    system = bounded_cluster(timing.bounds, timing.profile, ())
+
+    def taken(row: Row, label: object) -> StepTaken | None:
+        return next((each for each in transitions(system, row) if each.label == label), None)
+
+    steps, rows = list(run.transitions), list(run.rows)
+    for late in range(1, len(steps) - 1):
+        if type(steps[late].label) not in (Fails, TaskRuns, *DECISIONS):
+            continue
+        for at in range(late, 0, -1):
+            sooner = taken(rows[at - 1], steps[at].label)
+            then = None if sooner is None else taken(sooner.after, steps[at - 1].label)
+            if sooner is None or then is None or then.after != rows[at + 1]:
+                break
+            steps[at - 1 : at + 1], rows[at] = [sooner, then], sooner.after
+    return replace(run, transitions=tuple(steps), rows=tuple(rows))
+
+
+def _plain(timing: Timing, done: tuple[Action, ...], *, lasting: bool) -> tuple[Action, ...]:
+    """As short: a link is held only where that decides the end. Raises ConflictError when that is repaired."""
+    end = _end(timing, done)
+    for link in timing.links:
+        for unheard in (False, True):
+            freed = tuple(_without_hold(done, link, unheard=unheard))
+            if len(freed) < len(done) and _end(timing, freed) == end:
+                done = freed
+                break
+    if not lasting:
+        return tuple(joined(done))
+    rounds_ms = 2 * timing.profile.verify_interval_ms + 2 * timing.profile.tick_ms
+    held = [action for action in done if isinstance(action, Hold)]
+    done = (*done, *(Release(action.source, action.target) for action in held), Advance(rounds_ms))
+    *_, before, after = _places(timing, done)
+    if {_seen(state) for state in after.states} != {_seen(state) for state in before.states}:
+        raise ConflictError("what was found is repaired within two verify rounds")
+    return tuple(joined(done))
+
+
+def _places(timing: Timing, done: Iterable[Action]) -> Iterator[Place]:
+    place = timing.quiet
+    for action in done:
+        place = place.do(action)
+        yield place
+
+
+def _end(timing: Timing, done: Iterable[Action]) -> object:
+    """How it ends, and all calls that were made; None where an action is forbidden."""
+    try:
+        *_, last = _places(timing, done)
+    except ConflictError:
+        return None
+    return frozenset(map(shown_by, last.states)), Counter(last.traffic)
+
+
+def _without_hold(done: Iterable[Action], link: tuple[str, str], *, unheard: bool) -> Iterator[Action]:
+    """Requests of this link arrive at once, or meet a fault that waited for them; `unheard`: verifies too."""
+    kept: list[Action] = []
+    for action in done:
+        if not isinstance(action, Hold | actions.OfRequest) or (action.source, action.target) != link:
+            kept.append(action)
+        elif isinstance(action, actions.Fault) and (unheard or action.operation != "VERIFY"):
+            waits = [at for at, each in enumerate(kept) if isinstance(each, Advance)]
+            while len(waits) > 1 and waits[-2] == waits[-1] - 1:
+                waits.pop()
+            kept.insert(waits[-1] if waits else 0, replace(action, held=False))
+    return iter(kept)
+
+
+def joined(done: Iterable[Action]) -> Iterator[Action]:
+    """Times that follow each other as one."""
+    for waits, group in groupby(done, lambda action: isinstance(action, Advance)):
+        if waits:
+            yield Advance(sum(action.ms for action in group if isinstance(action, Advance)))
+        else:
+            yield from group
+
+
+def _seen(state: ClusterState) -> tuple[tuple[str, tuple[tuple[str, View], ...]], ...]:
+    return tuple((name, tuple((held or {}).items())) for name, held in observe(state).items())
