@@ -71,7 +71,14 @@ steps = st.one_of(
         st.tuples(links, operations, st.none() | clients, st.booleans()).map(
             lambda drawn, kind=kind: kind(*drawn[0], drawn[1], drawn[2] if drawn[1] else None, held=drawn[3])
         )
-        for kind in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate, actions.Reorder)
+        for kind in (
+            actions.Drop,
+            actions.Swallow,
+            actions.LoseReply,
+            actions.Garble,
+            actions.Duplicate,
+            actions.Reorder,
+        )
     ),
     *(
         st.builds(kind, services, instances, nodes)

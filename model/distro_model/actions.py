@@ -261,6 +261,12 @@ class LoseReply(Fault):
     verb = "lose-reply"
 
 
+class Garble(Fault):
+    """A CHANGE or DELETE takes effect, and its answer is of a type that its sender does not know."""
+
+    verb = "garble"
+
+
 class Duplicate(Fault):
     """It arrives twice, and its sender hears the second answer. Of one that is held a copy arrives; it waits on."""
 
@@ -384,7 +390,7 @@ class Answers:
         return " ".join(word for word in words if word is not None)
 
 
-RequestAction = Drop | Swallow | LoseReply | Duplicate | Reorder | Deliver | AnswerLate | Reply
+RequestAction = Drop | Swallow | LoseReply | Garble | Duplicate | Reorder | Deliver | AnswerLate | Reply
 Shape = Blackhole | Delay | Throttle
 """What a link does to all that travels on it."""
 LinkAction = Cut | Heal | Hold | Release | Shape | RequestAction

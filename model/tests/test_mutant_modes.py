@@ -24,6 +24,7 @@ from distro_model.actions import (
     Disconnect,
     Drop,
     FallSilent,
+    Garble,
     Heal,
     Hold,
     HttpBeat,
@@ -92,6 +93,12 @@ RUNS = {
         Deliver("a", "b", "VERIFY", "c1"),
         Release("a", "b"),
         Advance(100),
+    ),
+    "a garbled answer": (
+        Connect("c1", "a"),
+        Garble("a", "b", "CHANGE", "c1"),
+        Register("c1", "web", ONE),
+        Advance(9000),
     ),
     "a lost deletion": (*PUBLISHED, Drop("a", "b", "DELETE", "c1"), Disconnect("c1"), Advance(15_000)),
     "a deletion that is nothing new": (

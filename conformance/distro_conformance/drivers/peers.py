@@ -18,7 +18,6 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.played import (
     ANSWERS,
     REPORT_FAILURE,
-    UNHEARD_TYPE,
     UNPARSED,
     PlayedServer,
     TargetServer,
@@ -39,6 +38,7 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.links import Carried, Link
 from distro_conformance.wire.messages import (
+    UNHEARD_TYPE,
     outcome_of,
     read_query,
     read_snapshot,

@@ -12,20 +12,27 @@ from distro_conformance.drivers.service_lists import instance_text
 from distro_conformance.drivers.wired import read_instance
 from distro_conformance.node.peer import FAILURE, REPORT_RESPONSE, PlayedPeer, Reply
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.wire.messages import DISTRO_RESPONSE, distro_request, pack, read_snapshot, sync_data
+from distro_conformance.wire.messages import (
+    ACKNOWLEDGED,
+    DISTRO_RESPONSE,
+    UNHEARD_TYPE,
+    distro_request,
+    pack,
+    read_snapshot,
+    sync_data,
+)
 from distro_model.actions import MALFORMED, Says
 from distro_model.messages import Change, Content, Delete, Request, Snapshot, Verify, batch_of
 from distro_protos import Json, Message
 from distro_traces.content import Replica
 
 UNPARSED = "an ErrorResponse: the body cannot be read (docs/protocol #wire-checks)"
-UNHEARD_TYPE = "NobodyKnowsThisResponse"
 _ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not here", "success": False})
 ANSWERS: Mapping[str, Reply] = {
     "fail": FAILURE,
     "error": _ERROR,
     "unreadable": Reply(DISTRO_RESPONSE, None),
-    "unheard": Reply(UNHEARD_TYPE, {"resultCode": 200, "errorCode": 0, "success": True}),
+    "unheard": Reply(UNHEARD_TYPE, ACKNOWLEDGED),
 }
 REPORT_FAILURE = Reply(REPORT_RESPONSE, FAILURE.body)
 

@@ -34,10 +34,18 @@ VERSION = 2
 
 
 _FAULTS: Mapping[
-    str, type[actions.Drop | actions.Swallow | actions.LoseReply | actions.Duplicate | actions.Reorder]
+    str,
+    type[actions.Drop | actions.Swallow | actions.LoseReply | actions.Garble | actions.Duplicate | actions.Reorder],
 ] = {
     fault.verb: fault
-    for fault in (actions.Drop, actions.Swallow, actions.LoseReply, actions.Duplicate, actions.Reorder)
+    for fault in (
+        actions.Drop,
+        actions.Swallow,
+        actions.LoseReply,
+        actions.Garble,
+        actions.Duplicate,
+        actions.Reorder,
+    )
 }
 _DECISIONS: Mapping[str, type[actions.Deliver | actions.AnswerLate | actions.Reply]] = {
     decision.verb: decision for decision in (actions.Deliver, actions.AnswerLate, actions.Reply)

@@ -184,6 +184,10 @@ heal c->a
 advance 100s
 checkpoint
 """,
+        "B42": f"""{_PUBLISHED}
+garble a->b DELETE c1
+disconnect c1
+{_SETTLED}""",
         "m-cleaner-drops-native": """
 connect c1 a
 register c1 web 10.0.0.1:80

@@ -17,7 +17,15 @@ from typing import Protocol
 
 import grpc.aio
 
-from distro_conformance.wire.messages import DISTRO_REQUEST, DISTRO_RESPONSE, DistroCall, outcome_of, read_request
+from distro_conformance.wire.messages import (
+    ACKNOWLEDGED,
+    DISTRO_REQUEST,
+    DISTRO_RESPONSE,
+    UNHEARD_TYPE,
+    DistroCall,
+    outcome_of,
+    read_request,
+)
 from distro_impl import Clock, SystemClock
 from distro_impl.clocks.clock import Waiting
 from distro_impl.transport.transport import Forward, PeerLink
@@ -26,10 +34,6 @@ from distro_traces.event import Outcome
 
 _ALWAYS_DELIVERED = frozenset({"ServerCheckRequest", "HealthCheckRequest"})
 """Set-up of a connection: a held link holds the traffic, a cut one lets nothing through at all."""
-
-
-_ACKNOWLEDGED = frozenset({"CHANGE", "ADD", "DELETE", "VERIFY"})
-"""Operations whose reply says nothing but that they arrived; only those can be answered by somebody else."""
 
 
 class LinkCutError(ConnectionError):
@@ -64,9 +68,16 @@ class Fate(StrEnum):
     DROP = "drop"
     SWALLOW = "swallow"
     LOSE_REPLY = "lose-reply"
+    GARBLE = "garble"
     DUPLICATE = "duplicate"
     REORDER = "reorder"
     ANSWER_LATE = "answer-late"
+
+
+_SYNCS = frozenset({"CHANGE", "ADD", "DELETE"})
+_MEETS = {Fate.SWALLOW: _SYNCS | {"VERIFY"}, Fate.GARBLE: _SYNCS}
+"""Operations whose reply says nothing but that they arrived, so that somebody else can answer; the model garbles the
+answers of syncs only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,7 @@ class _Armed:
     client: str | None
 
     def matches(self, call: DistroCall) -> bool:
-        if self.fate is Fate.SWALLOW and call.operation not in _ACKNOWLEDGED:
+        if call.operation not in _MEETS.get(self.fate, (call.operation,)):
             return False
         return self.operation in (None, call.operation) and self.client in (None, call.client)
 
@@ -278,7 +289,7 @@ class Link(PeerLink):
             await self._deliver(carried, request, forward)
             fate = None
         if fate is Fate.SWALLOW:
-            return encode(DISTRO_RESPONSE, {"resultCode": 200, "errorCode": 0, "success": True}), Outcome.SUCCESS
+            return encode(DISTRO_RESPONSE, ACKNOWLEDGED), Outcome.SUCCESS
         if fate is Fate.REORDER:
             self._next_turn()
             await self._wait(carried.call, _Stage.NEXT)
@@ -287,6 +298,8 @@ class Link(PeerLink):
             self._decide(overtaken, None)
         if fate is Fate.DUPLICATE:
             answer = await self._deliver(carried, request, forward)
+        if fate is Fate.GARBLE:
+            return encode(UNHEARD_TYPE, ACKNOWLEDGED), Outcome.ERROR
         if fate in (Fate.LOSE_REPLY, Fate.ANSWER_LATE):
             await self._wait(carried.call, _Stage.REPLY if fate is Fate.ANSWER_LATE else _Stage.NOTHING)
         return answer

@@ -18,6 +18,8 @@ from distro_traces.event import Outcome
 
 RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
 DISTRO_REQUEST, DISTRO_RESPONSE = "DistroDataRequest", "DistroDataResponse"
+UNHEARD_TYPE = "NobodyKnowsThisResponse"
+ACKNOWLEDGED: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from distro_model.actions import Drop, Duplicate, Fault, LoseReply, Swallow
+from distro_model.actions import Drop, Duplicate, Fault, Garble, LoseReply, Swallow
 from distro_model.clock.compiled import compiled
 from distro_model.cluster import calls, torn
 from distro_model.cluster.statement import Transition
@@ -138,7 +138,11 @@ Lives = tuple[Life, ...]
 Since = tuple[tuple[Key, int], ...]
 """Pairs (who, since when in ms), in the order in which it came to that."""
 
-NOT_MET = {Swallow: (Operation.REPORT, Operation.SNAPSHOT), Duplicate: (Operation.REPORT, Operation.SNAPSHOT)}
+NOT_MET = {
+    Swallow: (Operation.REPORT, Operation.SNAPSHOT),
+    Duplicate: (Operation.REPORT, Operation.SNAPSHOT),
+    Garble: (Operation.REPORT, Operation.SNAPSHOT, Operation.VERIFY),
+}
 """A SNAPSHOT cannot be swallowed: there is no content to acknowledge it with."""
 
 
@@ -362,6 +366,9 @@ class Board(Named):
 
     def decide(self, fault: Fault, source: int, target: int, call: Call) -> None:
         """What the fault makes of a call that is on its link."""
+        if isinstance(fault, Garble):
+            self.end(calls.GARBLE, source, target, call)
+            return
         self.take(FATES[type(fault)], source=source, target=target, call=call)
         if isinstance(fault, Duplicate) and not fault.held:
             self.deliver(source, target, call)

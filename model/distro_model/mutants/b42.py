@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants.mutant import Mutant, without_choices
+from distro_model.mutants.mutant import Mutant
 from distro_model.rules import sync
 
 MUTANT = Mutant(
@@ -10,5 +10,4 @@ MUTANT = Mutant(
     rules=(sync.drops_unheard,),
     breaks=("INV-RETRY",),
     bounds=Bounds(changes=1, drops=0, swallows=0, garbles=1),
-    unseen=without_choices("no action makes an answer unreadable"),
 )
