@@ -15,6 +15,7 @@ from distro_model.search.engine import search
 from distro_model.search.readable import search_readably
 from distro_model.search.results import Limits, Progress, Search, Stopped
 from distro_model.search.system import (
+    NO_GUARD,
     Chain,
     Check,
     ContradictionError,
@@ -145,10 +146,12 @@ def random_systems(draw) -> System:
 
 @st.composite
 def random_functions(draw, reads: int):
-    """Together with how many registers it writes."""
+    """Together with how many registers it writes, and with its guard: some never refuse, and say so."""
     writes = draw(st.integers(0, 2))
+    fewest = draw(st.integers(0, 1))
     alternative = st.tuples(*[st.integers(0, VALUES - 1)] * writes)
-    rows = draw(st.lists(st.lists(alternative, max_size=2), min_size=VALUES**reads, max_size=VALUES**reads))
+    alternatives = st.lists(alternative, min_size=fewest, max_size=2)
+    rows = draw(st.lists(alternatives, min_size=VALUES**reads, max_size=VALUES**reads))
 
     def function(*values):
         place = 0
@@ -156,7 +159,7 @@ def random_functions(draw, reads: int):
             place = place * VALUES + value
         return rows[place]
 
-    return function, writes
+    return function, writes, NO_GUARD if fewest else "refused"
 
 
 @st.composite
@@ -165,9 +168,9 @@ def random_lookups(draw, columns, functions):
     known_registers, lookups = list(columns), []
     for number in range(draw(st.integers(0, 3))):
         reads = tuple(draw(st.lists(st.sampled_from(known_registers), min_size=1, max_size=3)))
-        function, writes = draw(st.sampled_from(functions[len(reads)]))
+        function, writes, guard = draw(st.sampled_from(functions[len(reads)]))
         written = tuple(f"t{number}{position}" for position in range(writes))
-        lookups.append(Lookup("refused", function, reads, written))
+        lookups.append(Lookup(guard, function, reads, written))
         known_registers += written
     return tuple(lookups), draw(st.sampled_from(known_registers))
 
@@ -188,7 +191,7 @@ def random_chains(draw, number: int, columns, functions) -> Chain:
     return Chain(f"chain {number}", "chain", lookups, result, lambda end: tuple(sorted(end.items(), key=str)), alarms)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=160, deadline=None)
 @given(random_systems(), st.booleans())
 def test_the_engine_says_what_the_readable_search_says_of_random_systems(system, exact):
     same(search(system, exact=exact), search_readably(system))

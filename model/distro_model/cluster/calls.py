@@ -17,7 +17,7 @@ from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.node import NodeState
-from distro_model.search.system import Fairness
+from distro_model.search.system import NO_GUARD, Fairness
 from distro_model.transitions import (
     Abandons,
     Arrives,
@@ -53,14 +53,23 @@ def first_sent(link: Link) -> int | None:
     return next((position for position, call in enumerate(link.calls) if call.phase is Phase.SENT), None)
 
 
-def take_first(link: Link) -> Taken | None:
-    position = first_sent(link)
-    return None if position is None else Taken(link.without(position), link.calls[position])
+class MaybeTaken(NamedTuple):
+    link: Link
+    call: Call | None
 
 
-def mean_first(link: Link) -> Meant | None:
+class MaybeMeant(NamedTuple):
+    call: Call | None
+
+
+def take_first(link: Link) -> MaybeTaken:
     position = first_sent(link)
-    return None if position is None else Meant(link.calls[position])
+    return MaybeTaken(link, None) if position is None else MaybeTaken(link.without(position), link.calls[position])
+
+
+def mean_first(link: Link) -> MaybeMeant:
+    position = first_sent(link)
+    return MaybeMeant(None if position is None else link.calls[position])
 
 
 def take_overtaking(link: Link) -> list[Taken]:
@@ -69,45 +78,45 @@ def take_overtaking(link: Link) -> list[Taken]:
     return [Taken(link.without(position), link.calls[position]) for position in sent[1:]]
 
 
-def take_waiting(link: Link) -> list[Taken]:
+def take_waiting(link: Link) -> list[MaybeTaken]:
     """Every call that its receiver has nothing to do with any more, or not yet; equal ones once."""
     found = {call: position for position, call in enumerate(link.calls) if call.phase in WAITING}
-    return [Taken(link.without(position), call) for call, position in found.items()]
+    return [MaybeTaken(link.without(position), call) for call, position in found.items()] or [MaybeTaken(link, None)]
 
 
-# Is it one of those? A step of its own, so that a search looks at each link once for all of them.
+# Is there one, of this kind? A step of its own, so that a search looks at each link once for all kinds.
 
 
-def is_operation(call: Call, operation: Operation) -> Meant | None:
-    return Meant(call) if call.request.operation is operation else None
+def is_operation(call: Call | None, operation: Operation) -> Meant | None:
+    return Meant(call) if call is not None and call.request.operation is operation else None
 
 
-def is_sync(call: Call) -> Meant | None:
-    return Meant(call) if call.request.operation in SYNCS else None
+def is_sync(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.request.operation in SYNCS else None
 
 
-def is_distro(call: Call) -> Meant | None:
-    return Meant(call) if call.request.operation in DISTRO else None
+def is_distro(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.request.operation in DISTRO else None
 
 
-def is_any(call: Call) -> Meant | None:
-    return Meant(call) if call.request.operation in EVERY else None
+def is_any(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.request.operation in EVERY else None
 
 
-def is_lost(call: Call) -> Meant | None:
-    return Meant(call) if call.phase is Phase.LOST else None
+def is_lost(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.phase is Phase.LOST else None
 
 
-def is_refused(call: Call) -> Meant | None:
-    return Meant(call) if call.phase is Phase.REFUSED else None
+def is_refused(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.phase is Phase.REFUSED else None
 
 
-def is_answered(call: Call) -> Meant | None:
-    return Meant(call) if call.phase is Phase.ANSWERED else None
+def is_answered(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.phase is Phase.ANSWERED else None
 
 
-def is_abandoned(call: Call) -> Meant | None:
-    return Meant(call) if call.phase is Phase.ABANDONED else None
+def is_abandoned(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.phase is Phase.ABANDONED else None
 
 
 def deadline(call: Call) -> int:
@@ -205,17 +214,17 @@ NO_CALL = "no such call"
 
 def taking(kind: Function) -> tuple[Step, ...]:
     """The first request on its way arrives, if it is of this kind."""
-    return chooses(take_first, NO_CALL), chooses(kind, NO_CALL)
+    return chooses(take_first, NO_GUARD), chooses(kind, NO_CALL)
 
 
 def meaning(kind: Function) -> tuple[Step, ...]:
     """Something becomes of the first request on its way, if it is of this kind."""
-    return chooses(mean_first, NO_CALL), chooses(kind, NO_CALL)
+    return chooses(mean_first, NO_GUARD), chooses(kind, NO_CALL)
 
 
 def ending(phase: Function) -> tuple[Step, ...]:
     """The sender hears of the end of a call that has come to this phase."""
-    return chooses(take_waiting, NO_CALL), chooses(phase, NO_CALL)
+    return chooses(take_waiting, NO_GUARD), chooses(phase, NO_CALL)
 
 
 _EXCHANGE = (tells("target", arrival), tells("source", end, "it is still being handled"))

@@ -18,8 +18,8 @@ from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApp
 from distro_model.work import Apply
 
 
-def is_change(call: Call) -> Meant | None:
-    return Meant(call) if call.request.operation is Operation.CHANGE else None
+def is_change(call: Call | None) -> Meant | None:
+    return Meant(call) if call is not None and call.request.operation is Operation.CHANGE else None
 
 
 def begin(link: Link, call: Call) -> OneLink:

@@ -203,7 +203,7 @@ class _Engine:
             taken[strand.name] = int(self.taken[number])
             counts = self.refused[strand.first : strand.last].tolist()
             if counts:
-                counts[0] += self.expanded - int(self.walked[number])
+                counts[strand.opening] += self.expanded - int(self.walked[number])
             refused[strand.name] = tuple(counts)
         pairs = self.known.size * (self.known.size - 1)
         collision = 0.0 if self.known.exact else min(1.0, self.tables.permutations * pairs / 2**65)

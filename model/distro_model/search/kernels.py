@@ -306,7 +306,7 @@ def load(layout: Layout, job: Job, row: Int, scratch: Scratch) -> None:
 
 @part_of_kernel
 def strands_to_walk(layout: Layout, job: Job, registers: Ints, word: Int) -> np.uint64:
-    """Those of a word that are asked and not known to be refused by their first look-up, a bit each."""
+    """Those of a word that are asked and whose openings are not known to refuse the row, a bit each."""
     bits = np.uint64(job.asked[word])
     if bits != 0:
         for guard in range(layout.first_guards[word], layout.first_guards[word + 1]):
@@ -315,6 +315,18 @@ def strands_to_walk(layout: Layout, job: Job, registers: Ints, word: Int) -> np.
                 place = layout.guards[guard, 3] + (one << layout.guards[guard, 2]) + registers[layout.guards[guard, 1]]
                 bits &= ~layout.refused[np.uint64(place)]
     return bits
+
+
+@part_of_kernel
+def refuse(layout: Layout, tally: Tally, registers: Ints, strand: Int, step: Int, is_only: bool, count: Int) -> None:
+    """A walk ends at this step. If that opens the strand, and came after no choice (`is_only`), rows with the same
+    columns need not be walked."""
+    tally.refused[step] += count
+    base = np.int64(layout.learnt[strand, 3])
+    if is_only and base >= 0 and step == layout.first_steps[strand] + 1:
+        one = np.int64(registers[layout.learnt[strand, 0]])
+        place = np.uint64(base + (one << layout.learnt[strand, 2]) + registers[layout.learnt[strand, 1]])
+        layout.refused[place] |= np.uint64(1) << np.uint64(strand & 63)
 
 
 @part_of_kernel
@@ -381,9 +393,8 @@ def walk_row(
             bits &= bits - np.uint64(1)
             if state == FREE:
                 tally.walked[strand] += sign
-            last = np.int64(layout.first_steps[strand + 1])
-            step = np.int64(layout.first_steps[strand])
-            choice = -1
+            step, last = np.int64(layout.first_steps[strand]), np.int64(layout.first_steps[strand + 1])
+            choice, is_only = -1, True
             while True:
                 value: Int = REFUSED
                 while step < last:
@@ -392,6 +403,7 @@ def walk_row(
                         break
                     alternatives = layout.heap[np.uint64(value)]
                     if alternatives > 1:
+                        is_only = False
                         choice += 1
                         choices[choice, 0] = step
                         choices[choice, 1] = value + 1
@@ -407,8 +419,8 @@ def walk_row(
                         note_missed_lookup(layout, tally, report, scratch, step)
                     if state == FREE:
                         state = MISSED
-                elif state == FREE:
-                    tally.refused[step] += sign
+                else:
+                    refuse(layout, tally, registers, strand, step, is_only, sign if state == FREE else 0)
                 if choice < 0:
                     break
                 step = choices[choice, 0]

@@ -49,7 +49,10 @@ class Layout(NamedTuple):
     guarded: Words
     """Guard -> the strands of its word that share it."""
     openings: Ints
-    """(n, 4): strand, function, shift, base in `refused`, for strands that begin with a look-up on columns."""
+    """(n, 4): strand, function, shift, base in `refused`, for strands whose first look-up may refuse columns."""
+    learnt: Ints
+    """(strand, 4): two registers, shift, base in `refused`, where the second look-up may; else -1. Whoever walks such a
+    strand writes down what it refuses. Two threads may write one word at once, and what is lost is learnt again."""
     column_bases: Ints
     numbers: Words
     """(place, permutation): what it adds to the fingerprint; 0 where nobody has asked yet."""
@@ -58,7 +61,7 @@ class Layout(NamedTuple):
     image_columns: Ints
     """(permutation, column)."""
     refused: Words
-    """Guard base + (number << shift) + number -> the strands whose first look-up refuses these values."""
+    """Guard base + (number << shift) + number -> the strands whose opening refuses these values."""
     properties: Words
     """Domain base + number -> the properties of which it is a finding, a bit each."""
     functions: Ints

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from distro_model.search.system import Alternative, Lookup, System
+from distro_model.search.system import NO_GUARD, Alternative, Lookup, System
+
+MOST_OPENED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Strand:
     """(column, register)."""
     alarms: tuple[tuple[int, int], ...]
     """(register, its domain)."""
+    opening: int = 0
+    """Which of its steps opens it: the first that can refuse, if that is one of the first two and hangs on at most two
+    columns. A row whose columns it refuses need not be walked."""
+    opened: tuple[int, ...] = ()
+    """Those columns; none: its opening hangs on more of them, or on none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,17 @@ class _Compiler:
         self.signatures: dict[tuple[Callable[..., Sequence[Alternative]], int, int], int] = {}
         self.steps: list[Step] = []
         self.registers = len(system.columns) + 1
-        self.parts: list[tuple[str, int, int, Mapping[str, str], tuple[str, ...], dict[str, tuple[int, Hashable]]]] = []
+        self.parts: list[
+            tuple[
+                str,
+                int,
+                int,
+                Mapping[str, str],
+                tuple[str, ...],
+                dict[str, tuple[int, Hashable]],
+                tuple[int, tuple[int, ...]],
+            ]
+        ] = []
 
     def program(self) -> Program:
         for chain in self.system.chains:
@@ -99,8 +116,9 @@ class _Compiler:
                 last,
                 tuple((self.system.index[column], known[register][0]) for column, register in result.items()),
                 tuple((known[register][0], domain(known[register][1])) for register in alarms),
+                *opening,
             )
-            for name, first, last, result, alarms, known in self.parts
+            for name, first, last, result, alarms, known, opening in self.parts
         )
         return Program(
             columns, len(numbers), self.registers, functions, tuple(self.steps), strands, len(self.system.chains)
@@ -124,7 +142,18 @@ class _Compiler:
         for column, register in result.items():
             self.merge(("column", column), known[register][1])
         self.registers = max(self.registers, free)
-        self.parts.append((name, first, len(self.steps), result, alarms, known))
+        self.parts.append((name, first, len(self.steps), result, alarms, known, self.opening(lookups)))
+
+    def opening(self, lookups: tuple[Lookup, ...]) -> tuple[int, tuple[int, ...]]:
+        """See `Strand`."""
+        if not lookups:
+            return 0, ()
+        number = 1 if lookups[0].guard == NO_GUARD and len(lookups) > 1 else 0
+        reads = dict.fromkeys(name for lookup in lookups[: number + 1] for name in lookup.reads)
+        columns = tuple(self.system.index[name] for name in reads if name in self.system.index)
+        if len(columns) > MOST_OPENED or (number == 0 and len(columns) < len(lookups[0].reads)):
+            return 0, ()
+        return number, columns
 
     def merge(self, one: Hashable, other: Hashable) -> None:
         self.merged[self.root(one)] = self.root(other)

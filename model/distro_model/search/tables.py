@@ -167,7 +167,7 @@ class Tables:
         column_sizes = [sizes[domain] for domain in program.column_domains]
         column_bases = np.array([0, *accumulate(column_sizes)], np.int32)
         functions, dense_size, hashed_size = self.function_tables()
-        first_guards, guards, guarded, openings, refused_size = self.guard_tables()
+        first_guards, guards, guarded, openings, learnt, refused_size = self.guard_tables()
         alarms = [alarm for strand in program.strands for alarm in strand.alarms]
         results = [result for strand in program.strands for result in strand.results]
         layout = Layout(
@@ -181,6 +181,7 @@ class Tables:
             guards=guards,
             guarded=guarded,
             openings=openings,
+            learnt=learnt,
             column_bases=column_bases,
             numbers=np.zeros((column_bases[-1], self.permutations), np.uint64),
             images=np.zeros((column_bases[-1], self.permutations), np.int32),
@@ -240,35 +241,39 @@ class Tables:
             )
         return rows
 
-    def guard_tables(self) -> tuple[Ints, Indices, Words, Ints, int]:
-        """See `Layout`: first_guards, guards, guarded, openings; and the size of `refused`."""
+    def guard_tables(self) -> tuple[Ints, Indices, Words, Ints, Ints, int]:
+        """See `Layout`: first_guards, guards, guarded, openings, learnt; and the size of `refused`."""
         program = self.program
         nothing = len(self.system.columns)
         words = len(program.strands) // 64 + 1
         guards: list[dict[tuple[int, ...], tuple[int, int]]] = [{} for _ in range(words)]
         guarded: list[dict[tuple[int, ...], int]] = [{} for _ in range(words)]
         openings: list[tuple[int, ...]] = []
+        learnt = np.full((len(program.strands), 4), -1, np.int32)
         size = 0
         for number, strand in enumerate(program.strands):
             if strand.first == strand.last:
                 continue
-            step = program.steps[strand.first]
-            bits = [self.bits[domain] for domain in program.functions[step.function].reads]
-            if len(bits) > 2 or sum(bits) > DENSE_BITS:
+            bits = [self.bits[program.column_domains[column]] for column in strand.opened]
+            if not bits or sum(bits) > DENSE_BITS:
                 continue
-            # A look-up that reads one column is filed with a second number, which is 0.
-            reads, shift = (step.reads, bits[1]) if len(bits) == 2 else ((*step.reads, nothing), 0)
+            # What hangs on one column is filed with a second number, which is 0.
+            reads, shift = (strand.opened, bits[1]) if len(bits) == 2 else ((*strand.opened, nothing), 0)
             word = number // 64
             if reads not in guards[word]:
                 guards[word][reads] = (shift, size)
                 size += 1 << sum(bits)
             guarded[word][reads] = guarded[word].get(reads, 0) | 1 << number % 64
-            openings.append((number, step.function, *guards[word][reads]))
+            if strand.opening:
+                learnt[number] = (*reads, *guards[word][reads])
+            else:
+                openings.append((number, program.steps[strand.first].function, *guards[word][reads]))
         return (
             _starts([len(each) for each in guards]),
             _indices([(*reads, *place) for each in guards for reads, place in each.items()], 4),
             np.array([bits for each in guarded for bits in each.values()], np.uint64),
             np.array(openings, np.int32).reshape(-1, 4),
+            learnt,
             size,
         )
 
