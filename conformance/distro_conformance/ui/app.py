@@ -209,7 +209,6 @@ class Explorer:
             groups=grouped(walk.choices()),
             standings=walk.standings(),
             diagram=Markup(svg(diagram.window(hidden, ITEMS_SHOWN))),
-            hidden=hidden,
             complaint=self.complaint,
             text=self.text,
             profiles=list(PROFILES),
