@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from distro_conformance.drivers import reader
 from distro_conformance.drivers.embedded import EmbeddedCluster
+from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.registry import Resolved, Wishes
 from distro_conformance.event_loop import new_event_loop
@@ -23,7 +25,12 @@ from distro_conformance.language.replay import Replay, replay
 from distro_conformance.language.text import ScenarioError, parse, read
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.walks.lockstep import Lockstep
+from distro_impl.naming.naming_handlers import NamingHandlers
+from distro_impl.remote.errors import SERVER_ERROR, NacosError
+from distro_impl.remote.handlers import Reply
 from distro_model.actions import Connect, Crash, Cut, Register, Restart
+from distro_model.possible import Observation
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson
 
@@ -81,6 +88,56 @@ def test_what_lasts_must_last_and_says_what_came_instead(target: str) -> None:
 def test_the_life_of_a_mixed_cluster_is_that_of_any_other(target: str) -> None:
     played = replay(read(MIXED_LIFE), target=target)
     assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+
+
+REFUSING = """
+nodes a b
+connect c1 a
+register c1 web 10.0.0.1:80
+expect query web at b shows nothing
+"""
+
+
+def test_a_node_that_refuses_to_list_a_service_does_not_show_it_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object) -> Reply:
+        raise NacosError(SERVER_ERROR, "out of order")
+
+    monkeypatch.setattr(NamingHandlers, "query", refuses)
+    played = replay(parse(REFUSING), target="embedded")
+    assert played.verdict is Verdict.VIOLATES
+    assert played.steps[-1].outcome.startswith("b answers a query of web with ErrorResponse: ")
+    with Lockstep(("a", "b"), "strict") as lockstep:
+        lockstep.perform(Connect("c1", "a"))
+        with pytest.raises(DivergedError, match="a answers a query of web with ErrorResponse"):
+            lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
+
+
+def test_who_reads_a_node_connects_anew_when_the_node_has_ended_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def read_twice() -> tuple[Observation, Observation]:
+        cluster = EmbeddedCluster()
+        try:
+            await cluster.start(NODES[:2], "strict")
+            await cluster.perform(Connect("c1", "a"))
+            await cluster.perform(Register("c1", "web", "10.0.0.1:80"))
+            first = await cluster.held_by(["a"])
+            node = cluster.servers["a"].node
+            assert node is not None
+            for connection in node.parts.remote.connections:
+                if not connection.meta.is_sdk:
+                    node.parts.remote.connections.unregister(connection.id)
+            again = await cluster.held_by(["a"])
+            monkeypatch.setattr(reader, "is_unregistered", lambda _: True)
+            with pytest.raises(TargetError, match="does not know the connection"):
+                await cluster.query("a", "web")
+        finally:
+            await cluster.stop()
+        return first, again
+
+    first, again = event_loop().run_until_complete(read_twice())
+    assert first == again
+    assert first["a"]
 
 
 def test_a_run_that_needs_what_a_driver_cannot_do_is_inconclusive_and_says_why() -> None:

@@ -57,14 +57,14 @@ class AttachCluster(RealTimeCluster):
         wrong = [address for address in self.addresses if not re.fullmatch(r"[\w.-]+:\d+", address)]
         if not self.addresses or wrong:
             raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{addresses}'")
-        self.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
+        self.clients.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
         self.only_own = True
 
     def cannot(self, action: Action) -> str | None:
         match action:
             case Crash() | Restart() | Pause() | Resume() | ListMembers():
                 return "the cluster runs for somebody else: its nodes are neither stopped nor changed"
-            case OverHttp() if self.namespace != NAMESPACE:
+            case OverHttp() if self.clients.namespace != NAMESPACE:
                 return "clients of the HTTP API would come to the public namespace; --allow-disruption lets them"
         return super().cannot(action)
 

@@ -153,6 +153,7 @@ class EmbeddedCluster(WiredCluster):
         self._nodes_clock = SystemClock() if real_time else self.virtual
         self._wire = OVER_GRPC if real_time or serves_http else wire
         self._transport = self._wire.transport(self.virtual)
+        self.clients.transport = self.reader.transport = self._transport
         self._asked_at: dict[str, tuple[Node | None, int]] = {}
         self._from_now_on()
 
@@ -218,7 +219,7 @@ class EmbeddedCluster(WiredCluster):
 
     def _reference(self, name: str, port: int, members: tuple[str, ...], profile: Profile) -> NodeServer:
         options = options_for(profile)
-        self._member_headers = headers_of(options)
+        self.reader.headers = headers_of(options)
         config = NodeConfig(port=port, members=members, profile=profile, options=options, serves_http=self._serves_http)
         return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name), self._transport)
 
@@ -242,7 +243,7 @@ class EmbeddedCluster(WiredCluster):
         if recording is None:
             return
         node = self.name_of(event.node)
-        client = self.client_name(event.client) or event.client
+        client = self.clients.name_of(event.client) or event.client
         content = replica_from_sync(event.sync_data).digest if event.sync_data is not None else NOTHING_PUBLISHED
         match event.kind:
             case NodeEventKind.CLIENT_CONNECTED:

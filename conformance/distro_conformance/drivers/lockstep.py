@@ -96,9 +96,12 @@ class LockstepCluster:
         Nodes are asked what they hold when they say that it has changed, and after a long time all of them.
         """
         try:
-            pushed = await self._perform(action)
+            await self._perform_and_compare(action)
         except (WorkFailedError, RefusedError) as error:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {error}") from error
+
+    async def _perform_and_compare(self, action: Action) -> None:
+        pushed = await self._perform(action)
         possible = self._possible.after(action)
         look = self.nodes.news_of if pushed is None else self.nodes.held_by
         seen = {**self._last_seen, **await look(self.names)}
@@ -124,7 +127,7 @@ class LockstepCluster:
         wrong = wrong_lists(seen, await self.nodes.shown(changed), "shows")
         if wrong is None and before is not None:
             calm = {node: seen[node] for node, held in before.items() if same_lists(seen[node], held)}
-            wrong = self.nodes.wrong_push({node: projection(held) for node, held in calm.items()})
+            wrong = self.nodes.clients.wrong_push({node: projection(held) for node, held in calm.items()})
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
         self._last_seen = seen

@@ -77,7 +77,7 @@ class RealTimeCluster(WiredCluster):
     async def _give_signs_of_life(self) -> None:
         while True:
             await asyncio.sleep(_SIGN_OF_LIFE_S)
-            for client in tuple(self._clients.values()):
+            for client in tuple(self.clients.now.values()):
                 if not client.connection.is_mute and client.node not in self._paused:
                     with contextlib.suppress(Exception):  # whoever cannot be reached shows itself elsewhere
                         await client.connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})

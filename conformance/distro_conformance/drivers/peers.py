@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from distro_conformance.drivers.clients import read_instance
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, VirtualTime
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.played import (
@@ -25,7 +26,7 @@ from distro_conformance.drivers.played import (
     published_of,
     said,
 )
-from distro_conformance.drivers.wired import WiredCluster, read_instance
+from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.peer import (
     REPORT_REQUEST,
     Arrival,
@@ -36,6 +37,7 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
+from distro_conformance.wire.connection import TRANSPORT
 from distro_conformance.wire.links import Carried, Link
 from distro_conformance.wire.messages import (
     UNHEARD_TYPE,
@@ -100,7 +102,7 @@ class _Heard(TrafficLog):
     """What travels from the node to its peers, told to the oracle as it happens."""
 
     def __init__(self, cluster: PeersCluster) -> None:
-        super().__init__(cluster.client_name)
+        super().__init__(cluster.clients.name_of)
         self._cluster = cluster
         self._results: dict[str, tuple[CallResult, tuple[Change, ...]]] = {}
 
@@ -144,7 +146,8 @@ class PeersCluster(WiredCluster):
         self.traffic = _Heard(self)
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._wire = wire
-        self._transport = wire.transport(self.virtual) if target is None else self._transport
+        self._transport = wire.transport(self.virtual) if target is None else TRANSPORT
+        self.clients.transport = self.reader.transport = self._transport
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self.outside: NodeOutside
@@ -179,13 +182,13 @@ class PeersCluster(WiredCluster):
             return why_not
         match action:
             case Connect(client):
-                return f"{client} has been connected before" if client in self._client_names.values() else None
-            case Deregister(client, service) if client in self._clients:
+                return f"{client} has been connected before" if client in self.clients.names.values() else None
+            case Deregister(client, service) if client in self.clients.now:
                 held = self.outside.clients[client].views
                 is_there = any(view is not None and service in dict(view.content) for view in held)
                 return None if is_there else f"{client} does not publish {service}"
             case Register(client) | RegisterBatch(client) | Deregister(client) | Disconnect(client):
-                return None if client in self._clients else f"{client} is not connected"
+                return None if client in self.clients.now else f"{client} is not connected"
             case Crash(node):
                 return None if node in self.up else f"{node} is down"
             case Restart(node):
@@ -253,7 +256,7 @@ class PeersCluster(WiredCluster):
     def heard(self, carried: Carried) -> None:
         """The node has sent a Distro request."""
         call = carried.call
-        if not self._is_virtual and call.client is not None and call.client not in self._client_names.values():
+        if not self._is_virtual and call.client is not None and call.client not in self.clients.names.values():
             return  # of a run that is over
         self.last_heard = f"{call.operation} of {call.client} to {carried.target}" if call.client else call.operation
         request = self._request(call.operation, call.client, call.revision or 0, carried)
@@ -264,10 +267,10 @@ class PeersCluster(WiredCluster):
         self._note(lambda: self.outside.ended(call, result, copies, self.clock.now_ms()))
 
     def change_of(self, replica: Replica) -> Change:
-        return Change(self.client_name(replica.client) or "", replica.revision, published_of(replica))
+        return Change(self.clients.name_of(replica.client) or "", replica.revision, published_of(replica))
 
     def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        return {self._client_names.get(r.client, r.client): View(r.revision, published_of(r)) for r in replicas}
+        return {self.clients.names.get(r.client, r.client): View(r.revision, published_of(r)) for r in replicas}
 
     def _request(self, operation: str, client: str | None, revision: int, carried: Carried) -> Request:
         match operation:
@@ -304,7 +307,7 @@ class PeersCluster(WiredCluster):
         for name, peer in self.peers.items():
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
-        held = await self._observe(self.under_test)
+        held = await self.reader.held(self.under_test)
         known = held.keys() if self._is_virtual else self.outside.clients.keys()
         held = {client: view for client, view in held.items() if client in known}
         self.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
@@ -326,7 +329,7 @@ class PeersCluster(WiredCluster):
                 await self._say(action)
             case Answers(peer, operation, result, client):
                 reply = REPORT_FAILURE if (operation, result) == ("REPORT", "fail") else ANSWERS[result]
-                self.peers[peer].answer(operation, reply, client=self._client_id(client), once=True)
+                self.peers[peer].answer(operation, reply, client=self.clients.id_of(client), once=True)
             case Crash(node):
                 await self._dies(node)
             case Restart(node):
@@ -348,21 +351,21 @@ class PeersCluster(WiredCluster):
             case Connect(client, node):
                 key = self._key()
                 self.outside.begin(key, client, ClientConnected(0, client), self.clock.now_ms())
-                await self._connect(client, node)
+                await self.clients.connect(client, node)
                 self.outside.finish(key, client, None, self.clock.now_ms(), f"it takes {client}")
             case Register(client, service, instance):
-                body = instance_request("registerInstance", service, *read_instance(instance), self.namespace)
+                body = instance_request("registerInstance", service, *read_instance(instance), self.clients.namespace)
                 await self._acts(client, InstanceRegistered(0, client, service, instance), "InstanceRequest", body)
             case RegisterBatch(client, service, instances):
-                body = batch_request(service, map(read_instance, instances), self.namespace)
+                body = batch_request(service, map(read_instance, instances), self.clients.namespace)
                 await self._acts(client, BatchRegistered(0, client, service, instances), "BatchInstanceRequest", body)
             case Deregister(client, service):
-                body = instance_request("deregisterInstance", service, "10.0.0.1", 80, {}, self.namespace)
+                body = instance_request("deregisterInstance", service, "10.0.0.1", 80, {}, self.clients.namespace)
                 await self._acts(client, InstanceDeregistered(0, client, service), "InstanceRequest", body)
 
     async def _acts(self, client: str, event: Event, type_name: str, body: Mapping[str, object]) -> None:
         async def ask() -> Answer:
-            reply = await self._clients[client].connection.ask(type_name, body)
+            reply = await self.clients.now[client].connection.ask(type_name, body)
             await self._settle()
             return Answer(CallResult.SUCCESS if reply.succeeded else CallResult.FAIL)
 
@@ -426,19 +429,18 @@ class PeersCluster(WiredCluster):
         """A client that nobody has connected is one of the member that speaks of it first."""
         if action.client is None:
             return ""
-        known = next((key for key, name in self._client_names.items() if name == action.client), None)
+        known = next((key for key, name in self.clients.names.items() if name == action.client), None)
         if known is None:
-            number = len(self._client_names) + 1
+            number = len(self.clients.names) + 1
             known = f"{1_600_000_000_000 + number}_127.0.0.1_{self.peers[action.peer].port}"
-            self._client_names[known] = action.client
+            self.clients.names[known] = action.client
         return known
 
     async def _dies(self, node: str) -> None:
         self._away.add(node)
         self.outside.peer_left(node, self.clock.now_ms())
         self.up = tuple(each for each in self.up if each != node)
-        if node in self._probes:
-            await self._probes.pop(node).close()
+        await self.reader.leave(node)
         self.links[self.under_test, node].target_gone()
         await self.peers[node].stop()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from distro_conformance.drivers.clients import read_instance
 from distro_conformance.drivers.service_lists import instance_text
-from distro_conformance.drivers.wired import read_instance
 from distro_conformance.node.peer import FAILURE, REPORT_RESPONSE, PlayedPeer, Reply
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.wire.messages import (

@@ -1,8 +1,8 @@
 """Clusters whose nodes are spoken to over the wire, wherever they run: what all of them have in common.
 
-Clients are played, faults are put on the links, each node is asked for a SNAPSHOT, or where it gives none yet about
-each client, as any peer may. How a node is started and killed is its `Server`'s matter; how the servers and the links
-between them come about is the subclass's (`embedded.py`, `nacos.py`, `mixed.py`, `process.py`, `attach.py`).
+An action is done where it belongs: by a client (`clients.py`), on a link (`wire/links.py`), on a server (`server.py`);
+what nodes hold and show is read in `reader.py`. How the servers and the links between them come about is the
+subclass's (`embedded.py`, `nacos.py`, `mixed.py`, `process.py`, `attach.py`).
 """
 
 from __future__ import annotations
@@ -11,26 +11,23 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import grpc.aio
 
+from distro_conformance.drivers.clients import ConnectedClients, read_instance
 from distro_conformance.drivers.cluster import CannotError, Ends, Lists
-from distro_conformance.drivers.service_lists import instance_text, read_list
+from distro_conformance.drivers.reader import Reader
+from distro_conformance.drivers.server import Server
+from distro_conformance.drivers.service_lists import instance_text
 from distro_conformance.node.http_player import PlayedHttpClient
-from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
+from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
-from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
-from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, TRANSPORT, Connection
 from distro_conformance.wire.links import Fate, Link
-from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, outcome_of, read_query, read_snapshot
-from distro_impl.transport.transport import Transport
 from distro_model.actions import (
     Action,
     Advance,
@@ -64,52 +61,11 @@ from distro_model.actions import (
 )
 from distro_model.clock import View
 from distro_model.possible import Observation
-from distro_protos import Message, Payload, decode, encode
 from distro_traces.content import Replica
-from distro_traces.event import Outcome
 from distro_traces.ndjson import Recorder
 
 NOTICED_WITHIN_MS = 5_000
 """What a real server may take until it has noticed the end of a client's connection."""
-
-
-class Server(Protocol):
-    """One node. `start` and `stop` may alternate; `address` is the node's name in every message, host:port."""
-
-    @property
-    def address(self) -> str: ...
-
-    @property
-    def pid(self) -> int | None:
-        """Of its process while it runs; None for a node without a process of its own."""
-        ...
-
-    async def start(self, *, until_loaded: bool = True) -> None:
-        """Returns when it serves. Raises TargetError."""
-        ...
-
-    async def stop(self) -> None:
-        """At once, as SIGKILL does: nothing more is said, all memory is gone."""
-        ...
-
-    async def close(self) -> None:
-        """Stop, and leave nothing behind."""
-        ...
-
-    async def change_members(self, addresses: Sequence[str]) -> None: ...
-
-    async def members(self) -> Mapping[str, str]:
-        """Address of a member to its state as this node sees it; empty while it does not answer."""
-        ...
-
-
-@dataclass
-class _Client:
-    """A connected client. It subscribes to every service in which it registers; `pushed` is what it was sent last."""
-
-    node: str
-    connection: Connection
-    pushed: dict[str, tuple[str, ...]]
 
 
 class WiredCluster:
@@ -124,22 +80,17 @@ class WiredCluster:
         self.links: dict[Ends, Link] = {}
         self.up: tuple[str, ...] = ()
         self.clock: Clock = RealClock()
-        self.namespace = NAMESPACE
         self.only_own = False
         """Whether `observe` leaves out clients that this run did not make."""
-        self.traffic = TrafficLog(self.client_name)
+        self.clients = ConnectedClients(lambda node: with_offset(self.servers[node].address, SDK_OFFSET))
+        self.reader = Reader(
+            lambda node: with_offset(self.servers[node].address, CLUSTER_OFFSET), self._by_name, self.clients.names
+        )
+        self.traffic = TrafficLog(self.clients.name_of)
         self.journal: TraceJournal | None = None
         self._recorder = recorder
         self._checkpoints = 0
-        self._clients: dict[str, _Client] = {}
-        self._client_names: dict[str, str] = {}
-        self._probes: dict[str, Connection] = {}
-        self._snapshots: dict[str, tuple[bytes, Mapping[str, View]]] = {}  # the last ones, as read
-        self._services: dict[str, None] = {}  # those in which anybody ever registered, in order
         self._paused: set[str] = set()
-        self._transport: Transport = TRANSPORT
-        self._member_headers: Mapping[str, str] = NO_HEADERS
-        """What whoever asks as a member puts into its requests."""
 
     # The contract
 
@@ -172,14 +123,14 @@ class WiredCluster:
         return [await self.held_by(self.names)]
 
     async def query(self, node: str, service: str) -> Sequence[tuple[str, ...]]:
-        return [await self._list(node, service)]
+        return [await self.reader.listed(node, service, self.clients.namespace)]
 
     async def subscribe(self, client: str, service: str) -> None:
-        await self._subscribe(client, service)
+        await self.clients.subscribe(client, service)
         await self._settle()
 
     async def subscription(self, client: str, service: str) -> Sequence[tuple[str, ...]]:
-        subscriber = self._clients.get(client)
+        subscriber = self.clients.now.get(client)
         if subscriber is None or service not in subscriber.pushed:
             raise CannotError(f"{client} has no subscription of {service}")
         return [subscriber.pushed[service]]
@@ -199,61 +150,46 @@ class WiredCluster:
             self.journal.checkpoint(self._checkpoints, self.up)
 
     async def stop(self) -> None:
-        connections = [*self._probes.values(), *(client.connection for client in self._clients.values())]
-        await asyncio.gather(*(connection.close() for connection in connections))
+        await asyncio.gather(self.reader.close(), self.clients.close())
         for link in self.links.values():
             link.source_gone()
             link.cut()
         await asyncio.gather(*(server.close() for server in self.servers.values()))
-        self._probes, self._clients, self.up = {}, {}, ()
+        self.up = ()
         if self._recorder is not None:
             self._recorder.close()
 
     async def forget_clients(self) -> None:
         """All of them leave, and nobody is called by their names any more: the next run has its own."""
-        await asyncio.gather(*(client.connection.close() for client in self._clients.values()))
-        self._clients, self._client_names, self._snapshots = {}, {}, {}
+        await self.clients.forget()
+        self.reader.forget()
 
     # What lockstep looks at besides
 
     def node_of(self, client: str) -> str:
-        return self._clients[client].node
+        return self.clients.now[client].node
 
     @property
     def subscribed(self) -> tuple[str, ...]:
         """The nodes to which a client with a subscription is connected."""
-        at = {client.node for client in self._clients.values() if client.pushed}
+        at = self.clients.subscribed
         return tuple(name for name in self.names if name in at)
 
     async def held_by(self, nodes: Sequence[str]) -> Observation:
         """What each of these nodes holds, as its SNAPSHOT tells; None for a node that is down."""
         up = [name for name in nodes if name in self.up and name not in self._paused]
-        held = await asyncio.gather(*map(self._observe, up))
+        held = await asyncio.gather(*map(self.reader.held, up))
         return {**dict.fromkeys(nodes), **dict(zip(up, held, strict=True))}
 
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""
         up = [name for name in nodes if name in self.up]
-        return dict(zip(up, await asyncio.gather(*map(self._shown, up)), strict=True))
+        services, namespace = self.clients.services, self.clients.namespace
+        lists = await asyncio.gather(*(self.reader.lists(name, services, namespace) for name in up))
+        return dict(zip(up, lists, strict=True))
 
     def name_of(self, address: str) -> str:
         return next(name for name, server in self.servers.items() if server.address == address)
-
-    def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
-        """Which subscriber at one of these nodes was sent something else last."""
-        for name, client in self._clients.items():
-            lists = expected.get(client.node)
-            for service in client.pushed if lists is not None else ():
-                due = lists.get(service, ()) if lists else ()
-                if client.pushed[service] != due:
-                    told = " and ".join(client.pushed[service]) or "empty"
-                    held = " and ".join(due) or "empty"
-                    return f"{client.node} told {name} last that {service} is {told} and holds {held}"
-        return None
-
-    def client_name(self, client_id: str | None) -> str | None:
-        """The name that the run gave to a connection; an id that it never gave out stays as it is."""
-        return client_id if client_id is None else self._client_names.get(client_id, client_id)
 
     # For subclasses
 
@@ -267,16 +203,16 @@ class WiredCluster:
         """Until the node has noticed that the connection is gone. A real one is asked."""
 
         async def gone() -> bool | None:
-            return None if any(replica.client == client_id for replica in await self._replicas(node)) else True
+            return None if any(replica.client == client_id for replica in await self.reader.replicas(node)) else True
 
         if node in self.up and await eventually(gone, self.clock, NOTICED_WITHIN_MS) is None:
-            name = self.client_name(client_id)
+            name = self.clients.name_of(client_id)
             raise TargetError(f"{node} still holds {name}, {NOTICED_WITHIN_MS} ms after its connection ended")
 
     def _records(self, journal: TraceJournal, profile: str) -> None:
         """From now on what happens is written there, by the names of this run."""
         self.journal = self.traffic.recording = journal
-        journal.client_name = self.client_name
+        journal.client_name = self.clients.name_of
         journal.run_started(self.names[0], profile)
 
     async def _bring_up(self, name: str, *, until_loaded: bool) -> None:
@@ -300,9 +236,9 @@ class WiredCluster:
                 await self._disconnect(client)
             case FallSilent(client) | AnswerAgain(client):
                 ends = isinstance(action, AnswerAgain)
-                self._clients[client].connection.is_mute = not ends
+                self.clients.now[client].connection.is_mute = not ends
                 if self.journal is not None:
-                    self.journal.silence(self._clients[client].node, client, ends=ends)
+                    self.journal.silence(self.clients.now[client].node, client, ends=ends)
             case OverHttp():
                 await self._over_http(action)
             case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():
@@ -324,63 +260,18 @@ class WiredCluster:
     async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
         match action:
             case Connect(client, node):
-                await self._connect(client, node)
-            case Register(client, service, instance):
-                await self._subscribe(client, service)
-                await self._ask(client, "registerInstance", service, instance)
-            case RegisterBatch(client, service, instances):
-                await self._subscribe(client, service)
-                body = batch_request(service, map(read_instance, instances), self.namespace)
-                await self._accepted(self._clients[client], "BatchInstanceRequest", body)
-            case Deregister(client, service):
-                await self._ask(client, "deregisterInstance", service, "10.0.0.1:80")
-
-    async def _connect(self, client: str, name: str) -> None:
-        def remember(client_id: str) -> None:
-            self._client_names[client_id] = client
-
-        pushed: dict[str, tuple[str, ...]] = {}
-
-        def note(message: Message) -> None:
-            if message.type == "NotifySubscriberRequest":
-                pushed[message.body["serviceInfo"]["name"]] = read_list(message)
-
-        address = with_offset(self.servers[name].address, SDK_OFFSET)
-        connection = await Connection.open(
-            address, labels=SDK_LABELS, on_id=remember, on_push=note, transport=self._transport
-        )
-        self._clients[client] = _Client(name, connection, pushed)
-
-    async def _subscribe(self, client: str, service: str) -> None:
-        """Once. The answer is a list as well, and counts as the first that was sent."""
-        self._services[service] = None
-        subscriber = self._clients[client]
-        if service not in subscriber.pushed:
-            body = {**service_request(service, self.namespace), "subscribe": True, "clusters": ""}
-            reply = await self._accepted(subscriber, "SubscribeServiceRequest", body)
-            subscriber.pushed.setdefault(service, read_list(reply))
+                await self.clients.connect(client, node)
+            case _:
+                await self.clients.act(action)
 
     async def _disconnect(self, client: str) -> None:
-        gone = self._clients.pop(client)
-        await gone.connection.close()
+        gone = await self.clients.leave(client)
         await self._left(gone.node, gone.connection.id)
         if self.journal is not None and self.journal.infers_state:
             self.journal.client_disconnected(gone.node, client)
 
-    async def _ask(self, client: str, what: str, service: str, instance: str) -> None:
-        ip, port, metadata = read_instance(instance)
-        body = instance_request(what, service, ip, port, metadata, self.namespace)
-        await self._accepted(self._clients[client], "InstanceRequest", body)
-
-    async def _accepted(self, client: _Client, type_name: str, body: Mapping[str, object]) -> Message:
-        reply = await client.connection.ask(type_name, body)
-        if not reply.succeeded:
-            name = self.client_name(client.connection.id)
-            raise RefusedError(f"{client.node} answers {type_name} of {name} with {reply.type}: {reply.body}")
-        return reply
-
     async def _over_http(self, action: HttpRequest) -> None:
-        self._services[action.service] = None
+        self.clients.services[action.service] = None
         ip, port, metadata = read_instance(action.instance)
         client = PlayedHttpClient(self.servers[action.node].address, ip, port)
         match action:
@@ -411,13 +302,13 @@ class WiredCluster:
             case Throttle(ms=ms):
                 link.throttle(ms)
             case Fault(held=False):
-                link.arm(Fate(action.verb), action.operation, self._client_id(action.client))
+                link.arm(Fate(action.verb), action.operation, self.clients.id_of(action.client))
             case OfRequest():
                 await self._decide(link, action)
 
     async def _decide(self, link: Link, action: OfRequest) -> None:
         """In real time the request may still be on its way to the link."""
-        client = self._client_id(action.client)
+        client = self.clients.id_of(action.client)
 
         async def decided() -> bool | None:
             if isinstance(action, Reply):
@@ -435,13 +326,11 @@ class WiredCluster:
                 link.target_gone()
         if self.journal is not None:
             self.journal.node_stopped(name, "crash")
-        if name in self._probes:
-            await self._probes.pop(name).close()
+        await self.reader.leave(name)
         self._paused.discard(name)
         self.up = tuple(each for each in self.up if each != name)
         await self.servers[name].stop()
-        for client in [client for client, at in self._clients.items() if at.node == name]:
-            await self._clients.pop(client).connection.close()
+        await self.clients.leave_with(name)
 
     def _signal(self, name: str, number: int) -> None:
         pid = self.servers[name].pid
@@ -449,77 +338,21 @@ class WiredCluster:
             raise TargetError(f"{name} has ended")
         os.killpg(pid, number)
 
-    def _client_id(self, name: str | None) -> str | None:
-        return next((client_id for client_id, known in self._client_names.items() if known == name), name)
-
     # Reading
 
-    async def _probe(self, name: str) -> Connection:
-        if name not in self._probes:
-            address = with_offset(self.servers[name].address, CLUSTER_OFFSET)
-            self._probes[name] = await Connection.open(
-                address, labels=CLUSTER_LABELS, transport=self._transport, headers=self._member_headers
-            )
-        return self._probes[name]
-
-    async def _observe(self, name: str) -> Mapping[str, View]:
-        payload = await self._snapshot(name)
-        answered, held = self._snapshots.get(name, (b"", {}))
-        if payload.body.value == answered:
-            return held
-        reply = decode(payload)
-        held = self._by_name(await self._read(name, reply))
-        if outcome_of(reply) is Outcome.FAIL:
-            return held  # what it holds may change while it refuses in the same words
-        self._snapshots[name] = payload.body.value, held
-        return held
-
-    async def _snapshot(self, name: str) -> Payload:
-        asked = encode(DISTRO_REQUEST, distro_request("SNAPSHOT"), headers=self._member_headers, client_ip="127.0.0.1")
-        return await (await self._probe(name)).call(asked)
-
-    async def _replicas(self, name: str) -> tuple[Replica, ...]:
-        """What the node holds, unnamed. Raises TargetError when it cannot be read."""
-        try:
-            return await self._read(name, decode(await self._snapshot(name)))
-        except grpc.aio.AioRpcError as error:
-            raise TargetError(f"{name} cannot be read: {error.details()}; is the node up?") from error
-
-    async def _read(self, name: str, reply: Message) -> tuple[Replica, ...]:
-        """Of its answer to SNAPSHOT; a node that has not loaded yet refuses it, and is asked for each client."""
-        if outcome_of(reply) is Outcome.FAIL:
-            return await self._queried(name)
-        try:
-            return read_snapshot(reply)
-        except ValueError as error:
-            raise TargetError(f"{name} cannot be read: {error}") from error
-
     def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        seen = [each for each in replicas if not self.only_own or each.client in self._client_names]
-        return {self._client_names.get(r.client, r.client): View(r.revision, content_of(r)) for r in seen}
-
-    async def _queried(self, name: str) -> tuple[Replica, ...]:
-        probe = await self._probe(name)
-        requests = [distro_request("QUERY", client_id) for client_id in self._client_names]
-        answers = [read_query(await probe.ask("DistroDataRequest", request)) for request in requests]
-        return tuple(answer for answer in answers if answer is not None)
-
-    async def _shown(self, name: str) -> Lists:
-        lists = await asyncio.gather(*(self._list(name, service) for service in self._services))
-        return dict(zip(self._services, lists, strict=True))
-
-    async def _list(self, name: str, service: str) -> tuple[str, ...]:
-        body = {**service_request(service, self.namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
-        return read_list(await (await self._probe(name)).ask("ServiceQueryRequest", body))
+        names = self.clients.names
+        seen = [each for each in replicas if not self.only_own or each.client in names]
+        return {names.get(r.client, r.client): View(r.revision, content_of(r)) for r in seen}
 
     # Recording of nodes that say nothing themselves
 
     async def _record_client(self, action: Action, client: str) -> None:
         """What the owner holds of its client after an operation; its syncs leave later."""
-        journal, at = self.journal, self._clients[client]
+        journal, at = self.journal, self.clients.now[client]
         if journal is None or not journal.infers_state:
             return
-        held = next((r for r in await self._replicas(at.node) if r.client == at.connection.id), None)
+        held = next((r for r in await self.reader.replicas(at.node) if r.client == at.connection.id), None)
         if held is None:
             raise TargetError(f"{at.node} does not hold its own client {client}")
         write = journal.client_connected if isinstance(action, Connect) else journal.client_changed
@@ -531,14 +364,7 @@ class WiredCluster:
         if journal is None or not journal.infers_state:
             return
         for name in self.up:
-            await journal.probe(name, partial(self._replicas, name), only_news=only_news)
-
-
-def read_instance(text: str) -> tuple[str, int, dict[str, str]]:
-    """`ip:port key=value …` as ip, port and metadata."""
-    address, *words = text.split()
-    ip, _, port = address.rpartition(":")
-    return ip, int(port), dict(word.split("=", 1) for word in words)
+            await journal.probe(name, partial(self.reader.replicas, name), only_news=only_news)
 
 
 def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from distro_conformance.drivers.cluster import Cluster
+from distro_conformance.node.player import RefusedError
 from distro_model.possible import Observation
 
 UP = "UP"
@@ -121,11 +122,15 @@ class QueryShows:
 
     async def unmet(self, cluster: Cluster) -> Sequence[str | None]:
         nodes = [self.node] if self.node else await _up(cluster)
-        return [
-            _wrong_list(f"{node} shows {self.service} as", shown, self.instances)
-            for node in nodes
-            for shown in await cluster.query(node, self.service)
-        ]
+        found: list[str | None] = []
+        for node in nodes:
+            try:
+                lists = await cluster.query(node, self.service)
+            except RefusedError as error:  # it may answer later, as a node does that is starting
+                found.append(str(error))
+            else:
+                found += [_wrong_list(f"{node} shows {self.service} as", shown, self.instances) for shown in lists]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}
 
 OnPush = Callable[[Message], None]
-_UNREGISTERED = 301
+UNREGISTERED = 301
 _STARTING = 300
 
 
@@ -141,7 +141,7 @@ class Connection:
         while True:
             health = await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
             code = health.body.get("errorCode", 0)
-            if code not in (_UNREGISTERED, _STARTING):
+            if code not in (UNREGISTERED, _STARTING):
                 return
             if code == _STARTING:
                 await asyncio.sleep(0.01)

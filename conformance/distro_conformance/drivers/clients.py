@@ -1,0 +1,150 @@
+"""The clients that a run has connected to the nodes, by the names that it gave them: what they ask, what they are sent.
+
+Every client subscribes to each service in which it registers, so that pushes can be held against what its node holds.
+The names of clients that are gone stay known, since nodes go on to speak of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from distro_conformance.drivers.service_lists import Lists, read_list
+from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
+from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
+from distro_impl.transport.transport import Transport
+from distro_model.actions import Deregister, Register, RegisterBatch
+from distro_protos import Message
+
+ANY_INSTANCE = "10.0.0.1:80"
+"""Who deregisters names an instance, and nobody looks at which."""
+
+
+@dataclass
+class ConnectedClient:
+    """`pushed` is what it was sent last of each service that it subscribes to."""
+
+    name: str
+    node: str
+    connection: Connection
+    pushed: dict[str, tuple[str, ...]]
+
+
+class ConnectedClients:
+    """`address_of` gives the SDK port of a node."""
+
+    def __init__(self, address_of: Callable[[str], str]) -> None:
+        self._address_of = address_of
+        self.transport: Transport = TRANSPORT
+        self.namespace = NAMESPACE
+        self.now: dict[str, ConnectedClient] = {}
+        """Those that are connected."""
+        self.names: dict[str, str] = {}
+        """Connection id -> name, of all that ever were."""
+        self.services: dict[str, None] = {}
+        """Those in which anybody ever registered, in order."""
+
+    def name_of(self, client_id: str | None) -> str | None:
+        """An id that the run never gave out stays as it is."""
+        return client_id if client_id is None else self.names.get(client_id, client_id)
+
+    def id_of(self, name: str | None) -> str | None:
+        return next((client_id for client_id, known in self.names.items() if known == name), name)
+
+    @property
+    def subscribed(self) -> set[str]:
+        """The nodes to which one with a subscription is connected."""
+        return {client.node for client in self.now.values() if client.pushed}
+
+    # What they do
+
+    async def connect(self, name: str, node: str) -> None:
+        """Raises TargetError."""
+
+        def remember(client_id: str) -> None:
+            self.names[client_id] = name
+
+        pushed: dict[str, tuple[str, ...]] = {}
+
+        def note(message: Message) -> None:
+            if message.type == "NotifySubscriberRequest":
+                pushed[message.body["serviceInfo"]["name"]] = read_list(message)
+
+        connection = await Connection.open(
+            self._address_of(node), labels=SDK_LABELS, on_id=remember, on_push=note, transport=self.transport
+        )
+        self.now[name] = ConnectedClient(name, node, connection, pushed)
+
+    async def act(self, action: Register | RegisterBatch | Deregister) -> None:
+        """Raises RefusedError."""
+        match action:
+            case Register(client, service, instance):
+                await self.subscribe(client, service)
+                await self._accepted(client, *_about_one("registerInstance", service, instance, self.namespace))
+            case RegisterBatch(client, service, instances):
+                await self.subscribe(client, service)
+                body = batch_request(service, map(read_instance, instances), self.namespace)
+                await self._accepted(client, "BatchInstanceRequest", body)
+            case Deregister(client, service):
+                await self._accepted(client, *_about_one("deregisterInstance", service, ANY_INSTANCE, self.namespace))
+
+    async def subscribe(self, name: str, service: str) -> None:
+        """Once. The answer is a list as well, and counts as the first that was sent. Raises RefusedError."""
+        self.services[service] = None
+        pushed = self.now[name].pushed
+        if service not in pushed:
+            body = {**service_request(service, self.namespace), "subscribe": True, "clusters": ""}
+            reply = await self._accepted(name, "SubscribeServiceRequest", body)
+            pushed.setdefault(service, read_list(reply))
+
+    async def leave(self, name: str) -> ConnectedClient:
+        gone = self.now.pop(name)
+        await gone.connection.close()
+        return gone
+
+    async def leave_with(self, node: str) -> None:
+        """Their node is gone."""
+        for name in [name for name, client in self.now.items() if client.node == node]:
+            await self.leave(name)
+
+    async def close(self) -> None:
+        await asyncio.gather(*map(self.leave, tuple(self.now)))
+
+    async def forget(self) -> None:
+        """All of them leave, and nobody is called by their names any more."""
+        await self.close()
+        self.names.clear()
+
+    async def _accepted(self, name: str, type_name: str, body: Mapping[str, object]) -> Message:
+        client = self.now[name]
+        reply = await client.connection.ask(type_name, body)
+        if not reply.succeeded:
+            raise RefusedError(f"{client.node} answers {type_name} of {name} with {reply.type}: {reply.body}")
+        return reply
+
+    # What they are sent
+
+    def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
+        """Which subscriber at one of these nodes was sent something else last."""
+        for client in self.now.values():
+            lists = expected.get(client.node)
+            for service in client.pushed if lists is not None else ():
+                due = lists.get(service, ()) if lists else ()
+                if client.pushed[service] != due:
+                    sent = " and ".join(client.pushed[service]) or "empty"
+                    held = " and ".join(due) or "empty"
+                    return f"{client.node} told {client.name} last that {service} is {sent} and holds {held}"
+        return None
+
+
+def _about_one(kind: str, service: str, instance: str, namespace: str) -> tuple[str, Mapping[str, object]]:
+    ip, port, metadata = read_instance(instance)
+    return "InstanceRequest", instance_request(kind, service, ip, port, metadata, namespace)
+
+
+def read_instance(text: str) -> tuple[str, int, dict[str, str]]:
+    """`ip:port key=value …` as ip, port and metadata."""
+    address, *words = text.split()
+    ip, _, port = address.rpartition(":")
+    return ip, int(port), dict(word.split("=", 1) for word in words)

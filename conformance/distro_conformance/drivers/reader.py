@@ -1,0 +1,139 @@
+"""What nodes hold and show to whoever asks them as a member: a SNAPSHOT, a QUERY of each client, the list of a service.
+
+Each node is asked on a connection of the kit's own, which is made when it is needed. An error is never read as an
+answer: where the trouble is ours or the wire's nothing is known (TargetError), and a node that refuses what it has to
+answer is said to refuse it (RefusedError).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import grpc.aio
+
+from distro_conformance.drivers.service_lists import Lists, read_list
+from distro_conformance.node.player import RefusedError, service_request
+from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.verdict import TargetError
+from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
+from distro_conformance.wire.messages import (
+    DISTRO_REQUEST,
+    DISTRO_RESPONSE,
+    distro_request,
+    outcome_of,
+    read_query,
+    read_snapshot,
+)
+from distro_impl.transport.transport import Transport
+from distro_model.clock import View
+from distro_protos import Message, Payload, decode, encode
+from distro_traces.content import Replica
+from distro_traces.event import Outcome
+
+Views = Mapping[str, View]
+
+
+class Reader:
+    """`address_of` gives the cluster port of a node; `by_name` calls clients by the names of the run, `known` are the
+    ids of those that it has made."""
+
+    def __init__(
+        self,
+        address_of: Callable[[str], str],
+        by_name: Callable[[Iterable[Replica]], Views],
+        known: Collection[str],
+    ) -> None:
+        self._address_of, self._by_name, self._known = address_of, by_name, known
+        self.transport: Transport = TRANSPORT
+        self.headers: Mapping[str, str] = NO_HEADERS
+        """What whoever asks as a member puts into its requests."""
+        self._connections: dict[str, Connection] = {}
+        self._snapshots: dict[str, tuple[bytes, Views]] = {}  # the last ones, as read
+
+    async def held(self, node: str) -> Views:
+        """What the node holds, by name. The same answer is not read twice. Raises TargetError."""
+        payload = await self._snapshot(node)
+        answered, held = self._snapshots.get(node, (b"", {}))
+        if payload.body.value == answered:
+            return held
+        reply = decode(payload)
+        held = self._by_name(await self._read(node, reply))
+        if outcome_of(reply) is Outcome.FAIL:
+            return held  # what it holds may change while it refuses in the same words
+        self._snapshots[node] = payload.body.value, held
+        return held
+
+    async def replicas(self, node: str) -> tuple[Replica, ...]:
+        """The same, unnamed."""
+        return await self._read(node, decode(await self._snapshot(node)))
+
+    async def listed(self, node: str, service: str, namespace: str) -> tuple[str, ...]:
+        """The list that the node shows. Raises RefusedError, TargetError."""
+        body = {**service_request(service, namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
+        reply = decode(await self._ask(node, "ServiceQueryRequest", body))
+        if not reply.succeeded:
+            raise RefusedError(f"{node} answers a query of {service} with {reply.type}: {reply.body}")
+        return read_list(reply)
+
+    async def lists(self, node: str, services: Iterable[str], namespace: str) -> Lists:
+        return {service: await self.listed(node, service, namespace) for service in services}
+
+    async def leave(self, node: str) -> None:
+        """It is gone, or about to be."""
+        if node in self._connections:
+            await self._connections.pop(node).close()
+
+    async def close(self) -> None:
+        await asyncio.gather(*map(self.leave, tuple(self._connections)))
+
+    def forget(self) -> None:
+        """What was read: other clients have other names."""
+        self._snapshots = {}
+
+    async def _snapshot(self, node: str) -> Payload:
+        return await self._ask(node, DISTRO_REQUEST, distro_request("SNAPSHOT"))
+
+    async def _read(self, node: str, reply: Message) -> tuple[Replica, ...]:
+        """Of its answer to SNAPSHOT; a node that has not loaded yet refuses it, and is asked for each client."""
+        if outcome_of(reply) is Outcome.FAIL:
+            return await self._queried(node)
+        try:
+            return read_snapshot(reply)
+        except ValueError as error:
+            raise TargetError(f"{node} cannot be read: {error}") from error
+
+    async def _queried(self, node: str) -> tuple[Replica, ...]:
+        found = []
+        for client_id in tuple(self._known):
+            reply = decode(await self._ask(node, DISTRO_REQUEST, distro_request("QUERY", client_id)))
+            if reply.type != DISTRO_RESPONSE:
+                raise TargetError(f"{node} cannot be asked for {client_id}: it answers {reply.type} {reply.body}")
+            found.append(read_query(reply))
+        return tuple(replica for replica in found if replica is not None)
+
+    async def _ask(self, node: str, type_name: str, body: Mapping[str, object]) -> Payload:
+        """On a connection that the node knows: it may have ended the one that there was."""
+        asked = encode(type_name, body, headers=self.headers, client_ip="127.0.0.1")
+        try:
+            reply = await (await self._connection(node)).call(asked)
+            if is_unregistered(reply):
+                await self.leave(node)
+                reply = await (await self._connection(node)).call(asked)
+        except grpc.aio.AioRpcError as error:
+            raise TargetError(f"{node} cannot be read: {error.details()}; is the node up?") from error
+        if is_unregistered(reply):
+            raise TargetError(f"{node} does not know the connection on which it is asked, although it took it")
+        return reply
+
+    async def _connection(self, node: str) -> Connection:
+        if node not in self._connections:
+            self._connections[node] = await Connection.open(
+                self._address_of(node), labels=CLUSTER_LABELS, transport=self.transport, headers=self.headers
+            )
+        return self._connections[node]
+
+
+def is_unregistered(reply: Payload) -> bool:
+    """Whether the server says that it knows no connection behind the request."""
+    return reply.metadata.type == "ErrorResponse" and decode(reply).body.get("errorCode") == UNREGISTERED
