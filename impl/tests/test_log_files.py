@@ -49,6 +49,7 @@ VALUES = (
 )
 
 
+TOOK = "[DISTRO-INIT] it took N ms to load snapshot Nacos:Naming:v2:ClientData from ADDRESS and snapshot size is N."
 REGISTERED = "new connection registered successfully, connectionId = CLIENT,connection=CONNECTION"
 JUDGED = "ADDRESS@DEFAULT@web, region: unknown"
 DELAYS, SIZES = "all delay time Nms", "originalSize=N, DataSize=N"
@@ -159,6 +160,9 @@ LINES = {
         ("naming-performance", "INFO DISTRO:|N|N|N|"),
         ("naming-performance", "INFO PERFORMANCE:|N|N|N|N|N|N|N"),
         ("naming-distro", "INFO [Client-Add] Received distro client sync data CLIENT, revision=N"),
+        ("naming-distro", "WARN [DISTRO] Cancel distro verify caused by target server ADDRESS unhealthy, key: KEY"),
+        ("protocol-distro", "WARN [DISTRO] Sync data change failed. key: KEY"),
+        ("protocol-distro", f"INFO {TOOK}"),
     },
     NACOS_2_0_4: {
         ("nacos-cluster", "WARN [serverlist] updated to : MEMBERS"),
@@ -166,6 +170,7 @@ LINES = {
         ("remote-digest", "INFO [CLIENT]Connection unregistered successfully. "),
         ("naming-performance", "INFO DISTRO:|N|N|N|N|N|"),
         ("naming-distro", "INFO [Client-Add] Received distro client sync data CLIENT"),
+        ("protocol-distro", "WARN [DISTRO] Sync data change failed."),
     },
 }
 
@@ -174,6 +179,12 @@ LINES = {
 async def test_lines_that_operators_look_for(lab: Lab, tmp_path: Path, profile: Profile) -> None:
     await played(lab, profile, tmp_path)
     assert LINES[profile] - wordings(tmp_path) == set()
+
+
+async def test_2_0_4_does_not_write_what_came_later(lab: Lab, tmp_path: Path) -> None:
+    await played(lab, NACOS_2_0_4, tmp_path)
+    later = {line for line in LINES[STRICT] if line[0] == "protocol-distro"}
+    assert later & wordings(tmp_path) == set()
 
 
 async def test_the_files_of_each_node_are_its_own(lab: Lab, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Distro:
     def of(cls, core: Core, membership: Membership, naming: Naming) -> Self:
         profile, members, record = core.profile, membership.members, DistroRecord()
         agent = DistroTransportAgent(profile, members, membership.peers)
-        log = DistroLog(core.config.address, shows_revision=profile.revision_sent)
+        log = DistroLog(core.config.address, profile)
         processor = DistroClientDataProcessor(profile, naming.clients, log)
         is_standalone = core.config.is_standalone
         return cls(

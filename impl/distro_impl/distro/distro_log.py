@@ -12,18 +12,22 @@ from typing import Any
 
 from distro_impl.distro.transport_agent import RESOURCE_TYPE, DistroReply
 from distro_impl.logs import NodeLog, logger
+from distro_impl.profiles import Profile
 from distro_impl.remote.payloads import DataOperation
 from distro_protos import write_json
 
 protocol, naming = logger("protocol-distro"), logger("naming-distro")
 
+SYNC_FAILED = "[DISTRO] Sync data change failed. key: %s"
+
 
 class DistroLog(NodeLog):
     """The lines of one node."""
 
-    def __init__(self, node: str, *, shows_revision: bool) -> None:
+    def __init__(self, node: str, profile: Profile) -> None:
         super().__init__(node)
-        self._shows_revision = shows_revision
+        self._shows_revision = profile.revision_sent
+        self._is_old = not profile.sends_only_to_up_members  # up to 2.1.0
 
     # Sending
 
@@ -34,13 +38,11 @@ class DistroLog(NodeLog):
     def sync_ended(self, client: str, peer: str, reply: DistroReply) -> None:
         key = _Key(client, peer)
         if reply is DistroReply.EXCEPTION:
-            self.tell(
-                protocol, logging.WARNING, "[DISTRO] Sync data change failed. key: %s", key, client=client, peer=peer
-            )
+            text, values = ("[DISTRO] Sync data change failed.", ()) if self._is_old else (SYNC_FAILED, (key,))
+            self.tell(protocol, logging.WARNING, text, *values, client=client, peer=peer)
             return
         if reply is DistroReply.NOT_SENT:
-            text = "[DISTRO] Cancel distro sync caused by target server %s unhealthy, key: %s"
-            self.tell(naming, logging.WARNING, text, peer, key, client=client, peer=peer)
+            self._cancelled("sync", peer, key, client)
         result = "true" if reply is DistroReply.SUCCESS else "false"
         self.tell(protocol, logging.INFO, "[DISTRO-END] %s result: %s", key, result, client=client, peer=peer)
 
@@ -58,9 +60,15 @@ class DistroLog(NodeLog):
         else:
             text = "[DISTRO-FAILED] verify data for type %s to %s failed."
         self.tell(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, client=client, peer=peer)
+        if reply is DistroReply.NOT_SENT:
+            self._cancelled("verify", peer, _Key(client, None), client)
         if reply is DistroReply.FAIL:
             text = "Target %s verify client %s failed, sync new client"
             self.tell(naming, logging.INFO, text, peer, client, client=client, peer=peer)
+
+    def _cancelled(self, what: str, peer: str, key: _Key, client: str) -> None:
+        text = f"[DISTRO] Cancel distro {what} caused by target server %s unhealthy, key: %s"
+        self.tell(naming, logging.WARNING, text, peer, key, client=client, peer=peer)
 
     # Receiving
 
@@ -107,7 +115,7 @@ class DistroLog(NodeLog):
         self.tell(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
 
     def load_answered(self, peer: str, elements: Sequence[Mapping[str, Any]], took_ms: int) -> None:
-        if protocol.isEnabledFor(logging.INFO):
+        if not self._is_old and protocol.isEnabledFor(logging.INFO):
             size = len(write_json({"clientSyncDataList": elements}))
             text = "[DISTRO-INIT] it took %s ms to load snapshot %s from %s and snapshot size is %s."
             self.tell(protocol, logging.INFO, text, took_ms, RESOURCE_TYPE, peer, size, peer=peer)
