@@ -258,6 +258,7 @@ def test_test_node_lists_every_requirement(document: Document) -> None:
 
 @pytest.mark.wire
 @pytest.mark.quality
+@pytest.mark.slow  # test_lockstep hunts for the same; here it is the document
 def test_test_cluster_saves_what_it_found(call: Call, document: Document, tmp_path: Path) -> None:
     code, found = document("test", "cluster", "--mutant", "B02", "--seed", "1", "--out", str(tmp_path))
     assert code == 1

@@ -139,6 +139,7 @@ def test_the_model_is_never_the_one_that_is_broken() -> None:
 
 
 @pytest.mark.wire
+@pytest.mark.slow  # it measures; what it drives is tested here
 def test_the_benchmark_prints_what_it_promises() -> None:
     root = Path(__file__).parents[2]
     ran = subprocess.run(

@@ -11,16 +11,18 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets import leash, nacos
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import RELEASES
-from distro_conformance.verdict import TargetError
+from distro_conformance.verdict import TargetError, Verdict
 
 RELEASE = RELEASES["2.2.4"]
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java here")
@@ -107,6 +109,29 @@ def test_a_server_that_is_not_ready_in_time_is_stopped(monkeypatch: pytest.Monke
 
     assert server.pid is None
     shutil.rmtree(server.home)
+
+
+@needs_java
+@pytest.mark.wire
+@pytest.mark.slow
+def test_a_server_laid_out_as_it_is_distributed_is_a_node_under_test(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    try:
+        jars = asyncio.run(jars_of(RELEASE, lambda _: None))
+    except TargetError as error:
+        pytest.skip(f"INCONCLUSIVE: Nacos {RELEASE.version} cannot be fetched: {error}")
+    runnable = tmp_path / "nacos" / "target" / "nacos-server.jar"
+    runnable.parent.mkdir(parents=True)
+    with zipfile.ZipFile(runnable, "w") as archive:
+        for jar in jars.iterdir():
+            archive.write(jar, f"BOOT-INF/lib/{jar.name}")
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
+
+    judged = run_node_conformance(f"nacos:{tmp_path / 'nacos'}", requirement_ids=["DISTRO-SYNC-001"])
+
+    assert judged.verdict is Verdict.CONFORMS, judged.findings
+    assert judged.profile == "nacos-2.2.4"
 
 
 def _server(jars: Path) -> NacosServer:

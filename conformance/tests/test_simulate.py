@@ -296,6 +296,7 @@ def test_the_command_says_how_many_events_and_where(call: Call, tmp_path: Path) 
 
 @pytest.mark.spark
 @pytest.mark.quality
+@pytest.mark.slow  # a mutant in a simulated trace is found in test_mutants too
 def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(call: Call, tmp_path: Path) -> None:
     """One directory: a strict run with every fault, B02 with swallowed changes, B07."""
     made(tmp_path / "strict", duration_s=400, faults="all", seed=1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.nacos_home import server_command, write_home
 from distro_conformance.targets.registry import resolve_target
@@ -23,6 +25,24 @@ def test_a_directory_of_jars_is_a_target_of_the_release_that_it_holds(tmp_path: 
     (tmp_path / "nacos-naming-2.3.2.jar").touch()
 
     assert resolve_target(f"nacos:{tmp_path}").profile == "nacos-2.3.2"
+
+
+def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DISTROCHECK_CACHE", str(tmp_path / "cache"))
+    runnable = tmp_path / "nacos" / "target" / "nacos-server.jar"
+    runnable.parent.mkdir(parents=True)
+    with zipfile.ZipFile(runnable, "w") as archive:
+        archive.writestr("BOOT-INF/lib/nacos-naming-2.3.2.jar", b"the jar")
+        archive.writestr("BOOT-INF/classes/com/alibaba/nacos/Nacos.class", b"the console")
+    assert resolve_target(f"nacos:{tmp_path / 'nacos'}").profile == "nacos-2.3.2"
+    assert resolve_cluster(f"nacos:{tmp_path / 'nacos'}", Wishes()).profile == "nacos-2.3.2"
+    (jars,) = (tmp_path / "cache" / "nacos").iterdir()
+    assert [(jar.name, jar.read_bytes()) for jar in jars.iterdir()] == [("nacos-naming-2.3.2.jar", b"the jar")]
+    runnable.write_bytes(b"no archive")
+    with pytest.raises(UsageError, match=f"the jars of {runnable} cannot be taken out: File is not a zip file"):
+        resolve_target(f"nacos:{tmp_path / 'nacos'}")
 
 
 @pytest.mark.parametrize(

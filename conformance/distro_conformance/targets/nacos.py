@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 
 from distro_conformance.targets import jvm
+from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos_home import HOST, server_command, write_home
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, require_free
@@ -214,13 +215,14 @@ def _read(path: Path) -> str:
 
 def release_and_jars(text: str) -> tuple[Path | None, NacosRelease]:
     """A directory is known by its slash or by being there; its release by the name of the naming jar."""
-    directory = Path(text)
-    if not text or ("/" not in text and not directory.is_dir()):
+    named = Path(text)
+    if not text or ("/" not in text and not named.is_dir()):
         return None, nacos_release(text)
+    directory = jars_in(named)
     found = sorted(directory.glob("nacos-naming-*.jar"))
     if len(found) != 1:
         raise UsageError(
-            f"{directory} is no directory with the jars of one Nacos release (it holds {len(found)} "
-            "nacos-naming-*.jar); name a release, nacos:2.2.4, or a directory that Maven filled"
+            f"{named} is no directory with the jars of one Nacos release (it holds {len(found)} nacos-naming-*.jar); "
+            f"name a release, nacos:2.2.4, a directory that Maven filled, or a distribution with {RUNNABLE}"
         )
     return directory, nacos_release(found[0].stem.removeprefix("nacos-naming-"))

@@ -23,7 +23,8 @@ LEASE_KEY, LEASE_MS = "nacos.naming.client.expired.time", 40_000
 
 
 class NacosTarget:
-    """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` takes the jars that are there.
+    """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` takes the jars that are there, or those of
+    a distribution.
 
     `mutant`: rules that change what the server does (rules.py); `fired` is known once it has stopped."""
 

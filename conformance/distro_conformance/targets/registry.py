@@ -13,7 +13,7 @@ from distro_conformance.verdict import UsageError
 FORMS: Mapping[str, str] = {
     "embedded": "a reference node in this process, under virtual time",
     "nacos:VERSION": "a real server, fetched with Maven on first use: nacos:2.2.4",
-    "nacos:DIRECTORY": "a real server from a directory of jars that Maven resolved",
+    "nacos:DIRECTORY": "a real server: a directory of jars that Maven resolved, or a distribution",
     "process:FILE.toml": "any server that takes a member list, started as the file says",
     "process:COMMAND": "the same by a command that holds {port} and {members}",
 }
