@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import get_args
 
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli.reference import commands_page
@@ -20,6 +21,8 @@ from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
 from distro_impl.settings.ignored import IGNORED
+from distro_model.clock.environment import OF_SEARCHES
+from distro_model.events import Event
 from distro_model.mutants import MUTANTS
 from distro_model.mutants.mutant import CLOCK, SIMULATION
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
@@ -82,6 +85,13 @@ def _modes_page() -> str:
             "| mutant | search | clock | simulation | node |",
             "|---|---|---|---|---|",
             *rows,
+            "",
+            "## Events of searches alone",
+            "",
+            f"Of the {len(get_args(Event))} kinds of events that a node of the model handles, {len(OF_SEARCHES)} never",
+            "happen on a clock:",
+            "",
+            *(f"* `{event}`: {why}" for event, why in OF_SEARCHES.items()),
             "",
         ]
     )

@@ -19,8 +19,9 @@ from distro_model.choices import DECISIONS
 from distro_model.clock.cluster import ClusterState, View, observe, prologue
 from distro_model.explorer import Counterexample
 from distro_model.profiles import Profile
+from distro_model.properties import property_named
 from distro_model.search.results import Run
-from distro_model.search.system import Row, transitions
+from distro_model.search.system import Row, System, findings, transitions
 from distro_model.search.system import Transition as StepTaken
 from distro_model.timing import ConflictError, NoTimesError, Place, Timing, shown_by, whole
 from distro_model.transitions import Fails, TaskRuns
@@ -51,7 +52,7 @@ def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
         raise NoTimesError(f"{property_id}: {UNSEEN[property_id]} does not show in any view")
     timing = Timing(counterexample.bounds, profile)
     try:
-        found = whole(timing.timed(_decided_early(counterexample.run, timing)))
+        found = whole(timing.timed(_as_on_a_clock(counterexample.run, timing)))
         done = _plain(timing, found.actions, lasting=property_id in LASTING)
     except (ConflictError, NoTimesError) as reason:
         raise NoTimesError(f"{property_id}: {reason}") from reason
@@ -59,27 +60,49 @@ def as_timed(counterexample: Counterexample, profile: Profile) -> TimedRun:
     return TimedRun(names, prologue(names, profile), done)
 
 
-def _decided_early(run: Run, timing: Timing) -> Run:
-    """The same run, with tasks and the ends of calls as soon as they lead to the same: both wait for seconds only.
+def _as_on_a_clock(run: Run, timing: Timing) -> Run:
+    """A run that finds the same, in which less has to wait for long: a clock gives calls and tasks seconds.
 
-    The last transition stays the last, since something was found there.
+    Who finds no connection is told at once; then tasks are executed and calls decided as soon as that leads to the
+    same. The last transition stays the last, since something was found there.
     """
-    system = bounded_cluster(timing.bounds, timing.profile, ())
+    system = bounded_cluster(timing.bounds, timing.profile, [property_named(run.finding.property_id)])
+    return _early(_told_at_once(run, system), system)
 
-    def taken(row: Row, label: object) -> StepTaken | None:
-        return next((each for each in transitions(system, row) if each.label == label), None)
 
+def _told_at_once(run: Run, system: System) -> Run:
+    """As it is where that leads elsewhere."""
+    left, steps, row = [each.label for each in run.transitions], list[StepTaken](), run.rows[0]
+    while left:
+        refused = next((each for each in transitions(system, row) if isinstance(each.label, Fails)), None)
+        step = refused or _taken(system, row, left[0])
+        if step is None:
+            return run
+        if step.label in left:
+            left.remove(step.label)
+        steps.append(step)
+        row = step.after
+    found = [each.property_id for each in (*steps[-1].findings, *findings(system, row))]
+    rows = (run.rows[0], *(step.after for step in steps))
+    return replace(run, transitions=tuple(steps), rows=rows) if run.finding.property_id in found else run
+
+
+def _early(run: Run, system: System) -> Run:
     steps, rows = list(run.transitions), list(run.rows)
     for late in range(1, len(steps) - 1):
-        if type(steps[late].label) not in (Fails, TaskRuns, *DECISIONS):
+        if type(steps[late].label) not in (TaskRuns, *DECISIONS):
             continue
         for at in range(late, 0, -1):
-            sooner = taken(rows[at - 1], steps[at].label)
-            then = None if sooner is None else taken(sooner.after, steps[at - 1].label)
+            sooner = _taken(system, rows[at - 1], steps[at].label)
+            then = None if sooner is None else _taken(system, sooner.after, steps[at - 1].label)
             if sooner is None or then is None or then.after != rows[at + 1]:
                 break
             steps[at - 1 : at + 1], rows[at] = [sooner, then], sooner.after
     return replace(run, transitions=tuple(steps), rows=tuple(rows))
+
+
+def _taken(system: System, row: Row, label: object) -> StepTaken | None:
+    return next((each for each in transitions(system, row) if each.label == label), None)
 
 
 def _plain(timing: Timing, done: tuple[Action, ...], *, lasting: bool) -> tuple[Action, ...]:

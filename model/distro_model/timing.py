@@ -261,6 +261,9 @@ class _Search:
     def difference(self, place: Place) -> str:
         if len({shown_by(state) for state in place.states}) > 1:
             return "in more than one way"
+        for (source, target), link in self.rows[place.position + 1].links.items():
+            if any(call.phase is Phase.REFUSED for call in link.calls):
+                return f"{source} is told at once that there is no connection to {target},"
         here, there = shown_by(place.states[0]), self.expected(place.position + 1)
         places = (*self.timing.bounds.node_names, *(f"{source}->{target}" for source, target in self.timing.links))
         mine, its = (*here[0], *here[1]), (*there[0], *there[1])

@@ -37,6 +37,7 @@ from distro_model.actions import (
 )
 from distro_model.clock import board as boards
 from distro_model.clock import prologue
+from distro_model.clock.environment import OF_SEARCHES
 from distro_model.events import Event
 from distro_model.node import MemberState
 from distro_model.profiles import PROFILES, STRICT
@@ -221,23 +222,6 @@ class TestPartsOfWhatANodeDoes:
         assert cluster.state.node("a").local.index == (("web", "c1"),)
 
 
-OF_CHOOSERS = {
-    "SetupStarted": "between the halves of a set-up nothing outside the node can decide",
-    "SetupFinished": "between the halves of a set-up nothing outside the node can decide",
-    "RequestStarted": "between the halves of a request nothing outside the node can decide",
-    "RequestFinished": "between the halves of a request nothing outside the node can decide",
-    "HttpEntered": "between the halves of a request nothing outside the node can decide",
-    "HttpFinished": "between the halves of a request nothing outside the node can decide",
-    "HandlingRaised": "no driver makes a node's own code raise",
-    "LoadInterrupted": "no driver makes a node's own code raise",
-    "OperatorSet": "no action says it yet",
-    "MetadataDeleted": "no action says it yet",
-    "DetectionAnswered": "a living client is never idle on a clock, so it is never asked",
-    "DetectionHandled": "a living client is never idle on a clock, so it is never asked",
-}
-"""Events of searches alone, each with the reason."""
-
-
 def test_every_other_event_happens_on_a_clock(monkeypatch):
     told = set()
 
@@ -259,7 +243,7 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
     assert cluster.shown("c1", "b") == {None}  # its lease has ended
     assert cluster.state.node("a").member("b").state is MemberState.DOWN
     cluster.do(Heal("a", "b"), Deregister("c1", "web"), Disconnect("c1"))
-    assert {each.__name__ for each in typing.get_args(Event)} - told == set(OF_CHOOSERS)
+    assert {each.__name__ for each in typing.get_args(Event)} - told == set(OF_SEARCHES)
 
 
 def test_a_round_that_asks_one_member_asks_one():

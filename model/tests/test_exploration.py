@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from distro_model import (
+    MUTANTS,
     PROFILES,
     PROPERTIES,
     Bounds,
@@ -24,7 +25,7 @@ from distro_model import (
     start,
     with_mutant,
 )
-from distro_model.actions import LoseReply, Swallow
+from distro_model.actions import Crash, LoseReply, Swallow
 from distro_model.profiles import STRICT, beside_nodes
 
 SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
@@ -143,6 +144,17 @@ class TestCounterexample:
         profile = beside_nodes(PROFILES["nacos-2.2.4"])
         run = explore(Bounds(drops=0, lost_replies=1), profile).result("INV-DELETE").counterexample
         assert [action for action in as_timed(run, profile).actions if isinstance(action, LoseReply)]
+
+    def test_who_waits_for_a_node_that_crashes_is_told_at_once(self):
+        """In the search it may wait; what is found without that has times, and the rest has a reason."""
+        mutant = with_mutant(STRICT, "B33")
+        run = explore(MUTANTS["B33"].bounds, mutant, [property_named("INV-INIT")]).results[0].counterexample
+        assert "finds no connection" not in str(run)
+        assert Crash("b") in as_timed(run, mutant).actions
+        release, bounds = PROFILES["nacos-2.0.4"], Bounds(crashes=1, changes=1)
+        run = explore(bounds, release, [property_named("INV-DELETE")]).results[0].counterexample
+        with pytest.raises(NoTimesError, match="a is told at once that there is no connection to b, after `crash b`"):
+            as_timed(run, release)
 
     def test_who_owns_a_client_is_not_seen_from_outside(self):
         mutant = with_mutant(STRICT, "B07")

@@ -5,6 +5,7 @@ An action is a transition whose choices somebody else has made: a scenario, a ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from distro_model.actions import (
@@ -45,6 +46,22 @@ from distro_model.cluster import calls, clients, connections, crashes, http_clie
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived
 from distro_model.messages import Operation
+
+OF_SEARCHES: Mapping[str, str] = {
+    "SetupStarted": "between the halves of a set-up nothing outside the node can decide",
+    "SetupFinished": "between the halves of a set-up nothing outside the node can decide",
+    "RequestStarted": "between the halves of a request nothing outside the node can decide",
+    "RequestFinished": "between the halves of a request nothing outside the node can decide",
+    "HttpEntered": "between the halves of a request nothing outside the node can decide",
+    "HttpFinished": "between the halves of a request nothing outside the node can decide",
+    "HandlingRaised": "no driver makes a node's own code raise",
+    "LoadInterrupted": "no driver makes a node's own code raise",
+    "OperatorSet": "no action says it yet",
+    "MetadataDeleted": "no action says it yet",
+    "DetectionAnswered": "a living client is never idle on a clock, so it is never asked",
+    "DetectionHandled": "a living client is never idle on a clock, so it is never asked",
+}
+"""Events that no action and no timer brings about, each with the reason."""
 
 
 def guard_of(board: Board, action: Action) -> str | None:
