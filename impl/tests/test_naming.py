@@ -9,6 +9,7 @@ import pytest
 from impl_lab import NACOS_2_0_4, NACOS_2_2_4, PUSHED_WITHIN_MS, SERVICE, STRICT, Lab
 
 from distro_impl import PROFILES, Profile, VirtualClock
+from distro_impl.naming import service_storage
 from distro_impl.naming.client import Service
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.remote.payloads import Instance
@@ -93,6 +94,27 @@ async def test_times_do_not_run_ahead_however_often_somebody_asks(lab: Lab) -> N
         assert storage.info(known)["lastRefTime"] - run.clock.now_ms() <= 2
         assert storage.info(unknown)["lastRefTime"] == run.clock.now_ms()
     assert run.clock.unique_ms() - run.clock.now_ms() < 10
+
+
+async def test_of_lists_that_were_written_only_so_many_bytes_are_kept(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_storage, "MAX_WRITTEN_BYTES", 1_000)  # three lists of one instance
+    run = await lab.cluster(size=1)
+    client = await lab.naming(run.cluster.nodes[0])
+    storage = run.cluster.nodes[0].parts.naming.storage
+    services = [Service("public", "DEFAULT_GROUP", f"web{number}") for number in range(10)]
+    for number, service in enumerate(services):
+        await client.register(service.name, 80 + number)
+    for _ in range(2):
+        for number, service in enumerate(services):
+            (host,) = read_json(write_json(storage.written_info(service)))["hosts"]
+            assert host["port"] == 80 + number
+            assert 0 < storage._written._bytes <= 1_000
+    assert list(storage._written._texts) == services[-len(storage._written._texts) :]
+    for service in services:
+        await client.deregister(service.name)
+    assert (storage._written._bytes, storage._written._texts) == (0, {})
 
 
 async def test_what_is_written_once_for_everybody_is_what_the_view_holds(lab: Lab) -> None:

@@ -4,7 +4,8 @@ A view is made when it is first asked for. In real releases only a push makes it
 a query may lag behind what was acknowledged (docs/real-servers.md#a-played-member); where the profile says
 otherwise, each change
 drops it. What nearly everybody asks for, all that is enabled, is written once for each view, and read from there by
-whoever is answered over gRPC. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests,
+whoever is answered over gRPC; so much of that is kept as a busy node is asked for again and again, and not every list
+that somebody asked for once. Nothing in Distro depends on it. Source: docs/protocol #index-entries, #naming-requests,
 class ServiceStorage.
 """
 
@@ -21,27 +22,39 @@ from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_protos import Json, without_nulls, write_json
 
+MAX_WRITTEN_BYTES = 4 * 2**20
+"""Of lists that are kept as they were written: some ten thousand instances."""
 
-class _View:
-    """A service as it was. Instances are shared with the clients that published them."""
 
-    __slots__ = ("_written", "published")
+class _Written:
+    """The lists that were written last, as JSON, up to a number of bytes."""
 
-    def __init__(self, published: tuple[PublishedInstance, ...]) -> None:
-        self.published = published
-        self._written: Raw | None = None
+    def __init__(self) -> None:
+        self._texts: dict[Service, bytes] = {}  # the one that was written first comes first
+        self._bytes = 0
 
-    def written(self, service: Service) -> Raw:
-        """The enabled ones, as JSON."""
-        if self._written is None:
-            self._written = Raw(write_json(without_nulls(hosts_of(service, shown(self.published)))))
-        return self._written
+    def of(self, service: Service, published: tuple[PublishedInstance, ...]) -> Raw:
+        """The enabled ones."""
+        text = self._texts.get(service)
+        if text is None:
+            text = self._texts[service] = write_json(without_nulls(hosts_of(service, shown(published))))
+            self._bytes += len(text)
+            while self._bytes > MAX_WRITTEN_BYTES:
+                self.drop(next(iter(self._texts)))
+        return Raw(text)
+
+    def drop(self, service: Service) -> None:
+        text = self._texts.pop(service, None)
+        if text is not None:
+            self._bytes -= len(text)
 
 
 class ServiceStorage:
     def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, notify_center: NotifyCenter) -> None:
         self._clock, self._clients = clock, clients
-        self._views: dict[Service, _View] = {}
+        self._views: dict[Service, tuple[PublishedInstance, ...]] = {}
+        """A service as it was. Instances are shared with the clients that published them."""
+        self._written = _Written()
         self._stamps_ms: dict[Service, int] = {}
         notify_center.subscribe(ServiceRemoved, self._drop)
         if not profile.queries_read_pushed_view:
@@ -56,7 +69,11 @@ class ServiceStorage:
         """The same for whoever only writes it: its hosts may be written already."""
         if clusters or healthy_only:
             return self.info(service, clusters=clusters, healthy_only=healthy_only)
-        hosts = self._view(service).written(service)
+        published = self._view(service)
+        if service in self._views:
+            hosts: Raw | list[Json] = self._written.of(service, published)
+        else:
+            hosts = hosts_of(service, shown(published))
         return service_info(service, hosts, clusters=clusters, last_ref_time=self._last_ref_time(service))
 
     def count(self, service: Service, *, clusters: str | None = "") -> int:
@@ -65,20 +82,22 @@ class ServiceStorage:
 
     def hosts(self, service: Service) -> list[Json]:
         """Every `Instance` of the view, disabled ones too."""
-        return hosts_of(service, self._view(service).published)
+        return hosts_of(service, self._view(service))
 
     def refresh(self, service: Service) -> None:
         """See the service as it is now."""
         self._see(service)
 
     def _shown(self, service: Service, clusters: str | None, *, healthy_only: bool = False) -> list[PublishedInstance]:
-        return shown(self._view(service).published, clusters=clusters, healthy_only=healthy_only)
+        return shown(self._view(service), clusters=clusters, healthy_only=healthy_only)
 
-    def _view(self, service: Service) -> _View:
-        return self._views.get(service) or self._see(service)
+    def _view(self, service: Service) -> tuple[PublishedInstance, ...]:
+        view = self._views.get(service)
+        return self._see(service) if view is None else view
 
-    def _see(self, service: Service) -> _View:
-        view = _View(merged(self._clients.publishers_of(service)))
+    def _see(self, service: Service) -> tuple[PublishedInstance, ...]:
+        view = merged(self._clients.publishers_of(service))
+        self._written.drop(service)
         if self._clients.is_known(service):
             self._views[service] = view
             self._stamps_ms[service] = max(self._clock.now_ms(), self._stamps_ms.get(service, 0) + 1)
@@ -89,9 +108,10 @@ class ServiceStorage:
         list that is not newer than theirs, which may be from another member."""
         return max(self._clock.now_ms(), self._stamps_ms.get(service, 0))
 
-    def _drop_view(self, event: ServiceChanged) -> None:
+    def _drop_view(self, event: ServiceChanged | ServiceRemoved) -> None:
         self._views.pop(event.service, None)
+        self._written.drop(event.service)
 
     def _drop(self, event: ServiceRemoved) -> None:
-        self._views.pop(event.service, None)
+        self._drop_view(event)
         self._stamps_ms.pop(event.service, None)
