@@ -29,7 +29,8 @@ _HOW = {
     "real": (
         "A real server into which rules of Byteman are read (`conformance/distro_conformance/targets/rules`), held\n"
         "against the requirements; those that start a server of their own only where no other one fails. Rules that\n"
-        "never fired leave the question open."
+        "never fired leave the question open. A row names all that failed: on a machine that is too busy these are\n"
+        "also requirements that were only late."
     ),
 }
 
