@@ -144,7 +144,7 @@ _GATE = fields(
     requirements=FINDINGS,
     invariants=many(fields(name=TEXT, by=TEXT, verdict=one_of(Judgement), violations=COUNT, known=COUNT, message=TEXT)),
     findings=FINDINGS,
-    failures=many(fields(title=TEXT, scenario=TEXT, replay=TEXT, pytest=TEXT)),
+    failures=many(fields(title=TEXT, scenario=TEXT, replay=TEXT, pytest=TEXT, recording=TEXT, shrunk=TEXT)),
     convergence=by_name(maybe(NUMBER)),
     changes=many(fields(node=TEXT, what=TEXT, ms=maybe(COUNT), last=TEXT)),
     coverage=by_name(by_name(COUNT)),
