@@ -1,7 +1,7 @@
-"""What `strict` repairs, in the model and in the reference node: each rule that a release replaces, and where it is.
+"""What `strict` repairs, in the model and in the reference node: each rule and parameter of a release, and where it is.
 
-The two read one protocol and name things apart, so nothing but this table says which switch is which. A rule without a
-switch in the node has the reason here; tests hold both columns against the profiles.
+The two read one protocol and name things apart, so nothing but these tables says which switch is which. What has no
+counterpart on the other side has the reason here; tests hold all of it against the profiles of both.
 """
 
 from __future__ import annotations
@@ -55,3 +55,44 @@ WITHOUT: Mapping[str, str] = {
     "list-a-member": "the node takes a new member for UP in strict too: B36 is repaired in the model alone",
 }
 """Rule of the model -> why the node's `strict` has no such switch."""
+
+PARAMETERS: Mapping[str, str] = {
+    "lease_ms": "client_expired_ms",
+    "load_retry_ms": "load_retry_delay_ms",
+    "load_timeout_ms": "load_timeout_ms",
+    "reports_to_members_not_up": "reports_to_members_not_up",
+    "retry_delay_ms": "sync_retry_delay_ms",
+    "revisions_travel": "revision_sent",
+    "sync_delay_ms": "sync_delay_ms",
+}
+"""Parameter of the model's profile -> field of the node's, with the same value in every release that both have."""
+
+PARAMETERS_WITHOUT: Mapping[str, str] = {
+    "largest_revision": "the node counts without a limit, whatever the release",
+    "sending_counts_as_activity": "the node tests a connection however much is sent on it, whatever the release",
+}
+"""Parameter of the model in which `strict` differs from a release -> why the node has no such field."""
+
+_REPORTS = "in the model a report arrives or does not, and both ends know at once who runs which release"
+_CONNECTIONS = "what a server says and checks about connections, ports and rights; in the model there is none of it"
+_LISTS = "what is answered, listed or pushed to clients; the model ends at what a node holds of each"
+_ENTRY = "what a request of a client may look like; the model begins with what was accepted"
+
+NODE_ALONE: Mapping[str, str] = {
+    "verify_tests_revision": "in the model a part of revision_matches, whose counterpart is zero_is_a_revision",
+    "unhandled_visible": "members of the model send nothing that a node does not handle",
+    "equality_sees_cluster": "an instance is one text in the model, and whatever differs in it is a difference",
+    **dict.fromkeys(("http_report_answers_member", "waits_for_upgraded_members", "member_shows_grpc_report"), _REPORTS),
+    **dict.fromkeys(("version", "gray_model_told", "ability_negotiation"), _REPORTS),
+    "member_starts_down": "the model's timed runs begin when all members have heard of each other",
+    **dict.fromkeys(("distro_on_sdk_port", "cluster_client_says_tls", "identity_sent", "inner_auth"), _CONNECTIONS),
+    **dict.fromkeys(("http_cluster_needs_auth", "reload_counts_members", "refusal_is_told"), _CONNECTIONS),
+    **dict.fromkeys(("reset_names_connection", "connection_shows_app", "load_tells_limits"), _CONNECTIONS),
+    **dict.fromkeys(("ejector_expels", "exception_code_in_result"), _CONNECTIONS),
+    **dict.fromkeys(("push_timeout_ms", "push_blocked_ms", "queries_read_pushed_view"), _LISTS),
+    **dict.fromkeys(("instance_id_generated", "instance_response_has_type", "publishers_show_cluster"), _LISTS),
+    "client_queries_repaired": _LISTS,
+    **dict.fromkeys(("batch_registration", "persistent_over_grpc", "instances_checked", "parameters_checked"), _ENTRY),
+    **dict.fromkeys(("http_v1_distro", "http_v2_api", "http_v3_api", "every_write_forwarded"), _ENTRY),
+}
+"""Field in which the node's `strict` differs from a release -> why the model has none."""

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
-from distro_conformance.counterparts import SWITCHES, WITHOUT
+from distro_conformance.counterparts import NODE_ALONE, PARAMETERS, PARAMETERS_WITHOUT, SWITCHES, WITHOUT
 from distro_impl import PROFILES as NODE_PROFILES
-from distro_model.profiles import PROFILES, RELEASES
+from distro_model.profiles import PROFILES, RELEASES, STRICT, beside_nodes
 
 REPAIRED = sorted({name for release in RELEASES for name, _ in PROFILES[release.name].rules})
+BOTH = [each.name for each in RELEASES if each.name in NODE_PROFILES]
+
+
+def differing(strict, releases):
+    """The fields in which some release is not like strict, but for names and rules."""
+    names = {each.name for each in fields(strict)} - {"name", "rules", "replaced"}
+    return {name for name in names if any(getattr(each, name) != getattr(strict, name) for each in releases)}
+
+
+def test_every_parameter_of_the_model_has_a_counterpart_or_a_reason():
+    assert differing(STRICT, PROFILES.values()) == {*PARAMETERS, *PARAMETERS_WITHOUT}
+    assert not PARAMETERS.keys() & PARAMETERS_WITHOUT.keys()
+
+
+@pytest.mark.parametrize("release", ["strict", *BOTH])
+def test_parameters_have_the_same_values_on_both_sides(release):
+    model, node = beside_nodes(PROFILES[release]), NODE_PROFILES[release]
+    assert {each: getattr(model, each) for each in PARAMETERS} == {
+        each: getattr(node, field) for each, field in PARAMETERS.items()
+    }
+
+
+def test_every_switch_of_the_node_has_a_counterpart_or_a_reason():
+    mapped = {*SWITCHES.values(), *PARAMETERS.values()}
+    assert differing(NODE_PROFILES["strict"], NODE_PROFILES.values()) == mapped | NODE_ALONE.keys()
+    assert not mapped & NODE_ALONE.keys()
 
 
 @pytest.mark.parametrize("rule", REPAIRED)
@@ -26,7 +54,7 @@ def test_the_counterpart_tells_strict_from_a_release_in_the_node_too(switch):
     assert values - {getattr(NODE_PROFILES["strict"], switch)}
 
 
-@pytest.mark.parametrize("release", [each.name for each in RELEASES if each.name in NODE_PROFILES])
+@pytest.mark.parametrize("release", BOTH)
 def test_where_the_model_differs_from_strict_the_node_does_too(release):
     strict, node = NODE_PROFILES["strict"], NODE_PROFILES[release]
     replaced = PROFILES[release].replaced.keys() & SWITCHES.keys()
