@@ -103,9 +103,19 @@ def _not_renewed_by_sync(_: Story, told: Told) -> bool:
     return told.evidence["signature"] == "sync does not renew"
 
 
-def _half_a_minute(_: Story, told: Told) -> bool:
-    """B31. The copy was removed when 30 s and up to one check of 5 s had passed since it was renewed."""
-    lasted_ms = told.last.at_ms - told.first.at_ms
+def _half_a_minute(story: Story, told: Told) -> bool:
+    """B31. The copy was removed when 30 s and up to one check of 5 s had passed since a verify renewed it, or since it
+    was created: in these releases a CHANGE renews nothing."""
+    (*_, life) = _lives(story, told.node, told.last.seq - 1)
+    created = [row.at_ms for row in life if row.kind == Kind.REPLICA_APPLIED]
+    confirmed = [
+        row.at_ms
+        for row in story.by_node[told.node]
+        if row.seq < told.last.seq
+        and row.kind == Kind.REPLY_SENT
+        and (row.operation, row.outcome) == ("VERIFY", Outcome.SUCCESS)
+    ]
+    lasted_ms = told.last.at_ms - max((*created[:1], *confirmed), default=told.first.at_ms)
     return told.evidence["signature"] == "short lease" and 30_000 <= lasted_ms <= 35_000 + _CLOCK_SLACK_MS
 
 

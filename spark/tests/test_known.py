@@ -251,6 +251,16 @@ def a_copy_that_expires_after_half_a_minute(run: Told) -> None:
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
+@case("nacos-2.0.2", INV_LIVE=["B31"])
+def a_copy_that_expires_half_a_minute_after_a_verify_though_a_change_came(run: Told) -> None:
+    run.registered()
+    run.send("b", "VERIFY")
+    run.after(10_000)
+    run.apply("b", 2, "B")
+    run.after(20_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
 @case("nacos-2.0.2", INV_LIVE=[None])
 def a_copy_that_expires_after_a_second(run: Told) -> None:
     run.registered()

@@ -19,10 +19,11 @@ from distro_traces import parquet
 from distro_traces.errors import TraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import LINE_BYTES_MAX
+from distro_traces.ndjson import LINE_BYTES_MAX, SUFFIX, TOO_LONG, Rejected, stream_ndjson
 from distro_traces.reading import headers_at
 
 VIOLATIONS = "violations"
+VIEWS = "views: events, runs, violations"
 
 
 class QueryError(TraceError):
@@ -43,7 +44,7 @@ def query(sql: str, path: Path) -> Table:
             answer = database.execute(sql)
             return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
         except duckdb.Error as error:
-            raise QueryError(f"{str(error).splitlines()[0]}; views: events, runs, violations") from None
+            raise QueryError(_too_long(path) or f"{str(error).splitlines()[0]}; {VIEWS}") from None
 
 
 @contextmanager
@@ -64,6 +65,16 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         if violations:
             database.execute(f"CREATE VIEW violations AS SELECT * FROM read_parquet({_texts(violations)})")
         yield database
+
+
+def _too_long(path: Path) -> str | None:
+    """Where a line is that no reader takes: the engine names the file alone. Looked for when it has complained."""
+    for _, files in headers_at(path):
+        for file in files if files[0].suffix == SUFFIX else ():
+            for row in stream_ndjson(file):
+                if isinstance(row, Rejected) and row.reason == TOO_LONG:
+                    return f"{file}: line {row.line} is {TOO_LONG}, and no event is; take it out of the file"
+    return None
 
 
 def _run_row(header: Header, files: Sequence[Path]) -> tuple[object, ...]:
