@@ -1,11 +1,12 @@
 """How fast the explorer is, beside two independent checkers that search the same bounded cluster in the same run.
 
-    python bench/explore.py --json [--quick] [--large]
+    python bench/explore.py --json [--quick] [--large | --huge]
 
 `bench/stateright` is the cluster once more in Rust (built by cargo on first use, two threads), `bench/spin` in Promela
 (two nodes and one client only; built by spin and gcc). Distinct states and transitions must be identical, or the
 bench ends with exit code 1. A checker that cannot be built here is reported as absent, with the reason.
-`--large` adds one search of more than a hundred million states, by our engine alone.
+`--large` adds one search of more than a hundred million states, by our engine alone. `--huge` does nothing but search a
+billion, with what does not have to be in memory in files (20 GB of memory and 30 GB of disk in the temporary folder).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
+from typing import BinaryIO, cast
 
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -43,6 +45,7 @@ LONG_CONFIGURATIONS: Mapping[str, Bounds] = {
     "3 nodes 1 client 2 changes 1 crash 1 drop": Bounds(nodes=3, changes=2, crashes=1, swallows=0),
 }
 LARGE = Bounds(clients=2, changes=3, crashes=1, drops=1, swallows=1, max_states=200_000_000)
+HUGE = Bounds(clients=2, changes=4, crashes=1, drops=1, swallows=1, max_states=1_000_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,23 @@ def ours(bounds: Bounds) -> Count:
     seconds = time.perf_counter() - began
     assert not found.stopped, found.stopped
     return Count(found.distinct_states, found.transitions, seconds)
+
+
+def huge() -> dict[str, object]:
+    """A billion states, spilling to the temporary folder. `stopped` says why the search ended before its last state."""
+
+    def spill() -> BinaryIO:
+        return cast(BinaryIO, tempfile.TemporaryFile())
+
+    began = time.perf_counter()
+    limits = Limits(HUGE.max_states, max_memory_bytes=20 * 10**9)
+    found = search(bounded_cluster(HUGE, STRICT), limits, threads=THREADS, spill=spill)
+    count = Count(found.distinct_states, found.transitions, time.perf_counter() - began)
+    return {**count.figures(), "stopped": found.stopped, "violated": sorted(found.runs), **memory()}
+
+
+def memory() -> dict[str, float]:
+    return {"max_rss_gib": round(getrusage(RUSAGE_SELF).ru_maxrss / 2**20, 2)}
 
 
 def stateright() -> Checker:
@@ -166,8 +186,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--quick", action="store_true", help="only what ends within a minute")
     parser.add_argument("--large", action="store_true", help="also more than a hundred million states")
+    parser.add_argument("--huge", action="store_true", help="nothing but a billion states")
     options = parser.parse_args()
     ours(Bounds())  # load the kernels
+    if options.huge:
+        document = {"bench": "explore", "figures": {"threads": THREADS, "huge": huge()}, "ratios": {}}
+        print(json.dumps(document, indent=2) if options.json else document)
+        return 0
     checkers: dict[str, Checker] = {"ours": ours}
     absent = {}
     for name, build in (("stateright", stateright), ("spin", spin)):
@@ -178,10 +203,7 @@ def main() -> int:
     configurations = CONFIGURATIONS if options.quick else {**CONFIGURATIONS, **LONG_CONFIGURATIONS}
     figures, same = compare(configurations, checkers)
     if options.large:
-        figures["large"] = {
-            "ours": ours(LARGE).figures(),
-            "max_rss_gib": round(getrusage(RUSAGE_SELF).ru_maxrss / 2**20, 2),
-        }
+        figures["large"] = {"ours": ours(LARGE).figures(), **memory()}
     document = {
         "bench": "explore",
         "figures": {"threads": THREADS, "identical_counts": same, "absent": absent, **figures},

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from io import SEEK_END
 from itertools import islice
 from typing import Any
 
@@ -26,7 +27,7 @@ from distro_model.search.kernels import PARTS, settle
 from distro_model.search.known import KnownStates, OutOfRoomError
 from distro_model.search.layout import Ints, Longs
 from distro_model.search.program import compiled
-from distro_model.search.results import Limits, Progress, Run, Search, Stopped, Watch, never_stop
+from distro_model.search.results import Limits, Progress, Run, Search, Spill, Stopped, Watch, never_stop
 from distro_model.search.system import Finding, Row, System, Transition, findings, transitions
 from distro_model.search.tables import Tables
 
@@ -38,32 +39,42 @@ Block = npt.NDArray[np.integer[Any]]
 
 
 def search(
-    system: System, limits: Limits = Limits(), watch: Watch = never_stop, *, exact: bool = False, threads: int = 2
+    system: System,
+    limits: Limits = Limits(),
+    watch: Watch = never_stop,
+    *,
+    exact: bool = False,
+    threads: int = 2,
+    spill: Spill | None = None,
 ) -> Search:
     """Search every row that is reachable, or as many as the limits allow (it may go beyond `max_states` by a chunk).
 
-    Raises ContradictionError where a look-up does not write what it says.
+    With `spill` only the set of known states is kept in memory: rows that wait to be expanded, and from where each
+    state came, go to files. Raises ContradictionError where a look-up does not write what it says.
     """
     if threads not in range(1, PARTS + 1):
         raise ValueError(f"a search runs on 1 to {PARTS} threads, not {threads}")
-    engine = _Engine(system, limits, watch, exact, threads)
+    engine = _Engine(system, limits, watch, exact, threads, spill)
     try:
         return engine.run()
     finally:
-        engine.expander.close()
+        engine.close()
 
 
 class _Engine:
-    def __init__(self, system: System, limits: Limits, watch: Watch, exact: bool, threads: int) -> None:
+    def __init__(
+        self, system: System, limits: Limits, watch: Watch, exact: bool, threads: int, spill: Spill | None
+    ) -> None:
         self.system = system
         self.limits = limits
         self.watch = watch
         self.tables = Tables(system, compiled(system))
         self.program = self.tables.program
-        self.known = KnownStates(len(system.columns), exact)
+        self.known = KnownStates(len(system.columns), exact, spill)
         self.expander = Expander(self.tables, threads, exact, self.reserve)
-        self.level = _Level()
-        self.next_level = _Level()
+        self.spill = spill
+        self.level = self.empty_level()
+        self.next_level = self.empty_level()
         self.levels = [1]
         self.expanded = 0
         self.taken = np.zeros(len(self.program.strands), np.int64)
@@ -76,6 +87,14 @@ class _Engine:
         parts = (self.tables, self.known, self.expander, self.level, self.next_level)
         return sum(part.memory_bytes for part in parts)
 
+    def close(self) -> None:
+        self.expander.close()
+        for part in (self.level, self.next_level, self.known):
+            part.close()
+
+    def empty_level(self) -> _Level:
+        return _Level() if self.spill is None else _SpilledLevel(self.spill)
+
     def reserve(self, more: int) -> None:
         limit = self.limits.max_memory_bytes
         if limit is not None and self.memory_bytes + more > limit:
@@ -85,7 +104,8 @@ class _Engine:
         self.begin()
         stopped = None
         while self.next_level.size and stopped is None:
-            self.level, self.next_level = self.next_level, _Level()
+            self.level.close()
+            self.level, self.next_level = self.next_level, self.empty_level()
             while self.level.size and stopped is None:
                 stopped = self.expand(self.level.take(self.chunk_size()))
         return self.result(stopped)
@@ -229,9 +249,14 @@ class _Level:
         self.memory_bytes = 0
 
     def append(self, rows: Ints) -> None:
-        block = rows.astype(np.min_scalar_type(int(rows.max())))
+        self.count(self.stored(rows.astype(np.min_scalar_type(int(rows.max())))), 1)
+
+    def stored(self, block: Block) -> Block:
         self.blocks.append(block)
-        self.count(block, 1)
+        return block
+
+    def next_block(self) -> Block | None:
+        return self.blocks.popleft() if self.blocks else None
 
     def count(self, block: Block, sign: int) -> None:
         self.size += sign * len(block)
@@ -240,8 +265,7 @@ class _Level:
     def take(self, wanted: int) -> Ints:
         """Up to `wanted` rows from the front."""
         taken: list[Ints] = []
-        while self.blocks and wanted:
-            block = self.blocks.popleft()
+        while wanted and (block := self.next_block()) is not None:
             self.count(block, -1)
             if len(block) > wanted:
                 self.put_back(block[wanted:])
@@ -252,3 +276,33 @@ class _Level:
     def put_back(self, block: Block) -> None:
         self.blocks.appendleft(block)
         self.count(block, 1)
+
+    def close(self) -> None:
+        self.blocks.clear()
+
+
+class _SpilledLevel(_Level):
+    """The same in a file; only what was put back is in memory."""
+
+    def __init__(self, spill: Spill) -> None:
+        super().__init__()
+        self.file = spill()
+        self.spilled: deque[tuple[int, np.dtype[Any], tuple[int, ...]]] = deque()
+
+    def count(self, block: Block, sign: int) -> None:
+        self.size += sign * len(block)
+
+    def stored(self, block: Block) -> Block:
+        self.spilled.append((self.file.seek(0, SEEK_END), block.dtype, block.shape))
+        self.file.write(block.tobytes())
+        return block
+
+    def next_block(self) -> Block | None:
+        if self.blocks or not self.spilled:
+            return super().next_block()
+        at, kind, shape = self.spilled.popleft()
+        self.file.seek(at)
+        return np.frombuffer(self.file.read(kind.itemsize * shape[0] * shape[1]), kind).reshape(shape)
+
+    def close(self) -> None:
+        self.file.close()

@@ -1,7 +1,8 @@
 """The states that a search knows: their fingerprints in a set, and from which state, by which transition, each came.
 
 That is 8 bytes a slot and 6 bytes a state; with exact comparison the rows themselves are added. A set is three
-quarters full at most, grows in place, and falls into 64 parts that threads fill side by side.
+quarters full at most, grows in place, and falls into 64 parts that threads fill side by side. From where states came
+is read only for runs, so a search of a billion keeps it in a file (`Spill`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from distro_model.search.kernels import split
 from distro_model.search.layout import Ints, Known, Longs
+from distro_model.search.results import Spill
 
 FIRST_SLOTS = 1 << 16
 """A part has 1024 slots at least: random fingerprints never fill one while the set has room (5 standard deviations)."""
@@ -28,20 +30,82 @@ Reserve = Callable[[int], None]
 """Told how many bytes more are wanted; raises `OutOfRoomError`."""
 
 
-class KnownStates:
-    def __init__(self, columns: int, exact: bool) -> None:
-        self.exact = exact
-        self.size = 0
-        self.prints = np.zeros(FIRST_SLOTS, np.uint64)
-        self.where = np.zeros(FIRST_SLOTS if exact else 0, np.uint32)
-        self.rows = np.zeros((FIRST_SLOTS if exact else 0, columns), np.int32)
+class Trail:
+    """State -> the state and the transition that it came from, in memory."""
+
+    def __init__(self) -> None:
         self.parents = np.zeros(FIRST_SLOTS, np.uint32)
         self.ordinals = np.zeros(FIRST_SLOTS, np.uint16)
 
     @property
     def memory_bytes(self) -> int:
-        arrays = (self.prints, self.where, self.rows, self.parents, self.ordinals)
-        return sum(each.nbytes for each in arrays)
+        return self.parents.nbytes + self.ordinals.nbytes
+
+    @property
+    def bytes_per_state(self) -> int:
+        return self.parents.itemsize + self.ordinals.itemsize
+
+    def resize(self, size: int) -> None:
+        self.parents.resize(size, refcheck=False)
+        self.ordinals.resize(size, refcheck=False)
+
+    def write(self, first: int, parents: Longs, ordinals: Ints) -> None:
+        if len(ordinals) and ordinals.max() > np.iinfo(self.ordinals.dtype).max:
+            self.ordinals = self.ordinals.astype(np.uint32)
+        end = first + len(parents)
+        self.parents[first:end] = parents
+        self.ordinals[first:end] = ordinals
+
+    def read(self, state: int) -> tuple[int, int]:
+        return int(self.parents[state]), int(self.ordinals[state])
+
+    def close(self) -> None:
+        """Give back what is not memory."""
+
+
+class SpilledTrail(Trail):
+    """The same in a file, 8 bytes a state."""
+
+    def __init__(self, spill: Spill) -> None:
+        self.file = spill()
+
+    @property
+    def memory_bytes(self) -> int:
+        return 0
+
+    @property
+    def bytes_per_state(self) -> int:
+        return 0
+
+    def resize(self, size: int) -> None:
+        pass
+
+    def write(self, first: int, parents: Longs, ordinals: Ints) -> None:
+        self.file.seek(8 * first)
+        self.file.write(np.stack([parents, ordinals], axis=1).astype(np.uint32).tobytes())
+
+    def read(self, state: int) -> tuple[int, int]:
+        self.file.seek(8 * state)
+        parent, ordinal = np.frombuffer(self.file.read(8), np.uint32)
+        return int(parent), int(ordinal)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class KnownStates:
+    def __init__(self, columns: int, exact: bool, spill: Spill | None = None) -> None:
+        self.exact = exact
+        self.size = 0
+        self.room = FIRST_SLOTS
+        self.prints = np.zeros(FIRST_SLOTS, np.uint64)
+        self.where = np.zeros(FIRST_SLOTS if exact else 0, np.uint32)
+        self.rows = np.zeros((FIRST_SLOTS if exact else 0, columns), np.int32)
+        self.trail = Trail() if spill is None else SpilledTrail(spill)
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(each.nbytes for each in (self.prints, self.where, self.rows)) + self.trail.memory_bytes
 
     def arrays(self) -> Known:
         return Known(self.prints, self.where, self.rows)
@@ -60,37 +124,30 @@ class KnownStates:
             self.prints.resize(2 * self.prints.size, refcheck=False)
             self.where.resize(2 * self.where.size, refcheck=False)
             split(self.prints, self.where)
-        if wanted > self.parents.size:
-            longer = max(wanted, self.parents.size + self.parents.size // 4)
-            added = longer - self.parents.size
-            reserve(
-                added
-                * (
-                    self.parents.itemsize
-                    + self.ordinals.itemsize
-                    + (self.rows.itemsize * self.rows.shape[1] if self.exact else 0)
-                )
-            )
-            self.parents.resize(longer, refcheck=False)
-            self.ordinals.resize(longer, refcheck=False)
+        if wanted > self.room:
+            longer = max(wanted, self.room + self.room // 4)
+            of_rows = self.rows.itemsize * self.rows.shape[1] if self.exact else 0
+            reserve((longer - self.room) * (self.trail.bytes_per_state + of_rows))
+            self.room = longer
+            self.trail.resize(longer)
             if self.exact:
                 self.rows.resize((longer, self.rows.shape[1]), refcheck=False)
 
     def append(self, rows: Ints, parents: Longs, ordinals: Ints) -> None:
         """Number the new states; they are in the set already."""
         end = self.size + len(rows)
-        if len(ordinals) and ordinals.max() > np.iinfo(self.ordinals.dtype).max:
-            self.ordinals = self.ordinals.astype(np.uint32)
-        self.parents[self.size : end] = parents
-        self.ordinals[self.size : end] = ordinals
+        self.trail.write(self.size, parents, ordinals)
         if self.exact:
             self.rows[self.size : end] = rows
         self.size = end
+
+    def close(self) -> None:
+        self.trail.close()
 
     def ordinals_to(self, state: int) -> list[int]:
         """The run to a state: which transition to take, from the initial row on."""
         ordinals = []
         while state != NO_ROOT:
-            ordinals.append(int(self.ordinals[state]))
-            state = int(self.parents[state])
+            state, ordinal = self.trail.read(state)
+            ordinals.append(ordinal)
         return ordinals[::-1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import BinaryIO
 
 from distro_model.search.system import Finding, Row, Transition
 
@@ -37,6 +38,10 @@ Watch = Callable[[Progress], bool]
 
 def never_stop(_: Progress) -> bool:
     return False
+
+
+Spill = Callable[[], BinaryIO]
+"""Gives an empty file that can be read and written, for what a large search reads in the order in which it wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
