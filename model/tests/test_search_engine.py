@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.cluster import bounded_cluster
+from distro_model.profiles import STRICT
 from distro_model.search import engine, known
 from distro_model.search.engine import search
 from distro_model.search.readable import search_readably
-from distro_model.search.results import Limits, Progress, Search, Stopped
+from distro_model.search.results import Limits, Progress, Search, Stopped, never_stop
 from distro_model.search.system import (
     NO_GUARD,
     Chain,
@@ -503,3 +507,17 @@ def test_a_lookup_that_writes_what_it_did_not_promise_is_named():
 def test_threads_are_counted_from_one():
     with pytest.raises(ValueError, match="1 to 64 threads, not 0"):
         search(token_ring(2), threads=0)
+
+
+def test_what_a_search_takes_is_counted_with_the_values_in_its_tables():
+    system = bounded_cluster(Bounds(changes=3, crashes=1), STRICT)
+    search(system)  # what is made once for all searches is not meant
+    tracemalloc.start()
+    try:
+        running = engine._Engine(system, Limits(), never_stop, exact=False, threads=1, spill=None)
+        running.run()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert running.memory_bytes == pytest.approx(taken, rel=0.03)
+    running.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
+from sys import getsizeof
 
 import numpy as np
 
@@ -22,6 +23,8 @@ DENSE_BITS = 20
 LEAST_BITS = 1
 MOST_PROPERTIES = 64
 """A bit each, of what one value finds."""
+
+SAMPLED_EVERY = 16
 
 Miss = tuple[int, int, int, int]
 
@@ -47,6 +50,9 @@ class Tables:
         self.program = program
         self.values: list[list[Value]] = [[] for _ in range(program.domains)]
         self.numbers: list[dict[Value, int]] = [{} for _ in range(program.domains)]
+        self.value_bytes = 0
+        self.measured: set[int] = set()
+        """The ids of what was measured; none of it is ever dropped."""
         self.bits = [LEAST_BITS] * program.domains
         self.properties: dict[str, int] = {}
         self.findings: list[tuple[int, int, int]] = []
@@ -76,9 +82,10 @@ class Tables:
 
     @property
     def memory_bytes(self) -> int:
-        """Of the arrays; the values themselves are not counted."""
+        """Of the arrays, and of the values, by the size of every sixteenth."""
         arrays = [each for each in self.layout if isinstance(each, np.ndarray)]
-        return sum(each.nbytes for each in [*arrays, self.entries.rows, self.placed.rows])
+        numbers = sum(map(getsizeof, self.numbers)) + sum(map(getsizeof, self.values))
+        return sum(each.nbytes for each in [*arrays, self.entries.rows, self.placed.rows]) + numbers + self.value_bytes
 
     def numbered(self, row: Row) -> list[int]:
         return [self.number(domain, value) for domain, value in zip(self.program.column_domains, row, strict=True)]
@@ -89,6 +96,8 @@ class Tables:
             return known
         number = self.numbers[domain][value] = len(self.values[domain])
         self.values[domain].append(value)
+        if number % SAMPLED_EVERY == 0:
+            self.value_bytes += SAMPLED_EVERY * size_of(value, self.measured)
         for finding in findings_in(value):
             place = self.properties.setdefault(finding.property_id, len(self.properties))
             if place >= MOST_PROPERTIES:
@@ -290,6 +299,15 @@ class Tables:
         layout.images[places] = images
         targets = self.image_columns[:, columns].T
         layout.numbers[places] = fingerprints_of(targets, images)
+
+
+def size_of(value: object, measured: set[int]) -> int:
+    """Bytes of a value and of all that it is made of, but for what was measured before."""
+    if id(value) in measured:
+        return 0
+    measured.add(id(value))
+    parts = value if isinstance(value, tuple) else (getattr(value, name) for name in getattr(value, "__slots__", ()))
+    return getsizeof(value) + sum(size_of(part, measured) for part in parts)
 
 
 def _starts(sizes: list[int]) -> Ints:
