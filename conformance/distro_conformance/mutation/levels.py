@@ -83,25 +83,33 @@ def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:
 
 def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) -> Finding:  # noqa: ARG001
     """Hold a real server into which the mutant's rules were read against the requirements: what is known of the release
-    is no kill. Only where none of them fails are those asked that start a server of their own. Rules that never fired
-    leave the question open. The checks take what time they take. Raises UsageError for other targets."""
+    is no kill. Only where none of them fails are those asked that start a server of their own.
+
+    Rules that never fired leave the question open, and so do requirements that nobody could judge. The checks take what
+    time they take. Raises UsageError for other targets.
+    """
     began = time.monotonic()
     kind, _, release = spec.partition(":")
     if kind != NacosTarget.kind:
         raise UsageError(f"the target {spec} reads no rules; a real server does, {REAL} for instance")
     target = NacosTarget(release, None, mutant_id)
     failed: tuple[Finding, ...] = ()
+    open_questions: list[str] = []
     for own_node in (False, True):
         ids = [each.id for each in all_requirements() if each.own_node is own_node]
         if not failed:
             findings = asyncio.run(run_requirements(target.fresh() if own_node else target, ids))
             failed = tuple(finding for finding in findings if finding.violates)
+            open_questions += [each.about for each in findings if each.judgement is Judgement.NOT_JUDGED]
     fired, seconds = target.fired, time.monotonic() - began
     found = _kill_by(
         mutant_id, "real", failed, seconds, f"no requirement fails, and its rules fired {fired.times} times"
     )
     if not fired.times:
         why = f"its rules never fired{': ' if fired.complaint else ''}{fired.complaint}"
+        found = replace(found, judgement=Judgement.NOT_JUDGED, message=why)
+    elif open_questions and not failed:
+        why = f"no requirement fails, and these were not judged: {', '.join(open_questions)}"
         found = replace(found, judgement=Judgement.NOT_JUDGED, message=why)
     return replace(found, details={"fired": fired.times})
 
