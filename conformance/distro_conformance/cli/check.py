@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import HtmlOption, JsonOption
+from distro_conformance.cli.options import HtmlOption, JsonOption, only
 from distro_conformance.cli.output import Progress, Told, print_json, progress, say, summary
 from distro_conformance.cli.paths import readable, writable_file
 from distro_conformance.verdict import Verdict
@@ -39,7 +39,7 @@ def check(
     master: Annotated[
         str | None, typer.Option(help="The Spark master; default: that of spark-submit, else this machine.")
     ] = None,
-    invariant: Annotated[list[str] | None, typer.Option(help="Only this one; may be given several times.")] = None,
+    invariant: Annotated[list[str] | None, only("--invariant")] = None,
     allow_quarantined: Annotated[
         bool,
         typer.Option("--allow-quarantined", help="Rows that do not fit are counted, and do not spoil the verdict."),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import test
-from distro_conformance.cli.options import JsonOption, MutantOption
+from distro_conformance.cli.options import JsonOption, MutantOption, only
 from distro_conformance.cli.output import Told, print_judged, progress, say, summary
 from distro_conformance.findings import Judgement
 
@@ -16,7 +16,7 @@ from distro_conformance.findings import Judgement
 def differential(
     target: Annotated[str, typer.Option(help="nacos:VERSION, nacos:DIRECTORY, or embedded (itself).")],
     profile: Annotated[str | None, typer.Option(help="Of the reference node; default: the target's own.")] = None,
-    script: Annotated[list[str] | None, typer.Option(help="Only this one; may be given several times.")] = None,
+    script: Annotated[list[str] | None, only("--script")] = None,
     mutant: MutantOption = None,
     accept: Annotated[
         str | None, typer.Option(help="List what differs under this deviation; the listed rows are then rewritten.")

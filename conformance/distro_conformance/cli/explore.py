@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption
+from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, only
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding
@@ -42,9 +42,7 @@ def explore(
         list[str] | None,
         typer.Option(metavar="NAME=N", help="Any other bound, for example late_replies=1; may be given several times."),
     ] = None,
-    property_: Annotated[
-        list[str] | None, typer.Option("--property", help="Only this one; may be given several times.")
-    ] = None,
+    property_: Annotated[list[str] | None, only("--property")] = None,
     engine: Annotated[str, typer.Option(help=f"One of {', '.join((*ENGINES, SPARK))}.")] = next(iter(ENGINES)),
     master: Annotated[str, typer.Option(help="Where Spark runs, with --engine spark.")] = "local[*]",
     checkpoint: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
-from distro_conformance.cli.options import HtmlOption, JsonOption
+from distro_conformance.cli.options import HtmlOption, JsonOption, only
 from distro_conformance.cli.output import Told, print_judged, progress, row, say, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding, Judgement
@@ -29,9 +29,7 @@ def list_mutants(context: typer.Context, json: JsonOption = False) -> None:
 @mutants.command()
 def run(
     level: Annotated[str, typer.Option(help="Where they are put to the test: model, node, trace or real.")] = "model",
-    mutant: Annotated[
-        list[str] | None, typer.Option("--mutant", help="Only this one; may be given several times.")
-    ] = None,
+    mutant: Annotated[list[str] | None, only("--mutant")] = None,
     target: Annotated[
         str | None, typer.Option(help="At the level real: nacos:VERSION or nacos:DIRECTORY.  [default: nacos:2.2.4]")
     ] = None,

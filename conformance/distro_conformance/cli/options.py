@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from distro_conformance.wire.transports import Carrier
+
+
+def only(flag: str) -> Any:
+    """Of what there is, what is named."""
+    return typer.Option(flag, help="Only this one; may be given several times.")
+
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else.")]
 ProfileOption = Annotated[str, typer.Option(help="Whose behaviour is expected: nacos-2.2.4, for instance, or strict.")]
@@ -38,7 +44,4 @@ def chosen_seed(seed: int | None) -> int:
 
 
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
-
-RequirementOption = Annotated[
-    list[str] | None, typer.Option("--requirement", help="Only this one; may be given several times.")
-]
+RequirementOption = Annotated[list[str] | None, only("--requirement")]
