@@ -4,8 +4,11 @@
 
 The floor is `repartition(run, client)` with a sort by node and sequence number, written to nowhere: what any program
 that must see each client's rows together has to spend. The check is run once for the first time (`first_s`), then both
-in turn; a ratio is of the two medians. Four kinds of data: `simulated` (many runs with every fault), `giant` (the same
-rows as one run), `states` (every row carries state, 3,000 clients) and `hot` (the same rows, one client).
+in turn; a ratio is of the two medians. Of the last of each there is also what does not depend on who else is busy:
+seconds of processors in the JVM and in Python, how many stages wrote a shuffle, and the bytes of these.
+
+Four kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
+carries state, 3,000 clients) and `hot` (the same rows, one client).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -23,6 +27,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -155,6 +160,36 @@ def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
     together.write.format("noop").mode("overwrite").save()
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What a session has spent so far."""
+
+    jvm_cpu_s: float
+    python_cpu_s: float
+    shuffles: int
+    shuffle_bytes: int
+
+    def since(self, before: Spent) -> Spent:
+        return Spent(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(Spent)))
+
+
+def spent(session: SparkSession) -> Spent:
+    gateway: Any = session.sparkContext._gateway
+    context: Any = session._jsc
+    nothing = gateway.jvm.java.util.ArrayList()
+    stages = context.sc().statusStore().stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), nothing)
+    every = [stages.apply(i) for i in range(stages.size())]
+    written = [stage.shuffleWriteBytes() for stage in every]
+    workers = [each for each in psutil.Process().children(recursive=True) if "python" in each.name()]
+    times = [each.cpu_times() for each in workers]
+    return Spent(
+        jvm_cpu_s=sum(stage.executorCpuTime() for stage in every) / 1e9,
+        python_cpu_s=sum(t.user + t.system + t.children_user + t.children_system for t in times),
+        shuffles=sum(size > 0 for size in written),
+        shuffle_bytes=sum(written),
+    )
+
+
 def timed(work: Callable[[], T]) -> tuple[float, T]:
     began = time.perf_counter()
     result = work()
@@ -183,8 +218,13 @@ def main() -> None:
             first_s, result = timed(partial(check, session, out))
             floors, checks = [], []
             for _ in range(arguments.rounds):
+                before = spent(session)
                 floors.append(timed(partial(shuffled_and_sorted, session, out))[0])
+                between = spent(session)
                 checks.append(timed(partial(check, session, out))[0])
+                of_floor, of_check = between.since(before), spent(session).since(between)
+            figures |= {f"{name}_floor_{what}": round(value, 2) for what, value in asdict(of_floor).items()}
+            figures |= {f"{name}_check_{what}": round(value, 2) for what, value in asdict(of_check).items()}
             figures |= {
                 f"{name}_events": result.events,
                 f"{name}_violations": sum(each.violations for each in result.invariants),
@@ -192,6 +232,8 @@ def main() -> None:
                 f"{name}_check_s": round(median(checks), 2),
                 f"{name}_first_s": round(first_s, 2),
             }
+            cpu_s = [each.jvm_cpu_s + each.python_cpu_s for each in (of_check, of_floor)]
+            ratios[f"{name}_check_per_floor_cpu"] = round(cpu_s[0] / cpu_s[1], 2)
             ratios[f"{name}_check_per_floor"] = round(median(checks) / median(floors), 2)
     session.stop()
     figures["session_s"] = round(started_s, 2)
