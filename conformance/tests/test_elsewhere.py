@@ -12,7 +12,7 @@ from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import UsageError, Verdict
-from distro_conformance.walks import elsewhere
+from distro_conformance.walks import stage
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import Profile
 
@@ -38,9 +38,9 @@ def test_processes_agree_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Resolved(Silent(real_time=True), "strict")
-    monkeypatch.setattr(elsewhere, "resolve_cluster", lambda *_: silent)
-    monkeypatch.setattr(elsewhere, "AGREE_WITHIN_MS", 500)
-    monkeypatch.setattr(elsewhere, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: silent)
+    monkeypatch.setattr(stage, "AGREE_WITHIN_MS", 500)
+    monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
     found = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1)).failure
     assert found is not None
     assert "the nodes differ: c" in found.message
