@@ -1,8 +1,12 @@
-"""What holds for tests of every folder: which of them must run in one process."""
+"""What holds for tests of every folder: which of them must run in one process, and that a busy machine fails none."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("no hurry", parent=settings.default, deadline=None)
+settings.load_profile("no hurry")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups

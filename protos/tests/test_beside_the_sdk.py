@@ -24,5 +24,5 @@ assert ours.DESCRIPTOR.full_name != theirs.DESCRIPTOR.full_name
 @pytest.mark.parametrize("imports", [(OURS, THEIRS), (THEIRS, OURS)], ids=["ours first", "theirs first"])
 def test_both_payloads_exist_and_understand_each_other(imports: tuple[str, str]) -> None:
     program = "\n".join([*imports, COMPARE])
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False)
     assert run.returncode == 0, run.stderr
