@@ -166,7 +166,7 @@ def test_the_report_says_how_many_steps_went_over_which(
         "--seconds",
         "60",
         "--examples",
-        "12",
+        "24",
         "--steps",
         "10",
         "--seed",
