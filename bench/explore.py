@@ -96,7 +96,7 @@ def huge() -> dict[str, object]:
     limits = Limits(HUGE.max_states, max_memory_bytes=20 * 10**9)
     found = search(bounded_cluster(HUGE, STRICT), limits, threads=THREADS, spill=spill)
     count = Count(found.distinct_states, found.transitions, time.perf_counter() - began)
-    return {**count.figures(), "stopped": found.stopped, "violated": sorted(found.runs), **memory()}
+    return {**count.figures(), "stopped": found.stopped, "found": sorted(found.runs), **memory()}
 
 
 def memory() -> dict[str, float]:
