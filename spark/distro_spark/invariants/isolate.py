@@ -21,13 +21,15 @@ from distro_spark.rows import (
     DELETE,
     DISCONNECTED,
     ENDED,
-    SENT,
     SUCCESS,
     Facts,
     Flags,
     Integers,
     Past,
     Rows,
+    called,
+    is_new_life,
+    members,
     replicas,
 )
 from distro_spark.story import Finding, Story, Told
@@ -38,7 +40,7 @@ def held_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
     found = 0
     for start, end in replicas(rows, decides):
         node = rows.node[start]
-        peers = facts.nodes_of[facts.nodes_from[facts.run[node]] : facts.nodes_from[facts.run[node] + 1]]
+        peers = members(facts, node)
         waits = np.zeros(len(peers), np.bool_)  # has the peer to be sent what has happened?
         failed = np.zeros(len(peers), np.bool_)
         lead = -1  # the row that sent it to the first of them
@@ -46,15 +48,15 @@ def held_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
         for i in range(start, end):
             if rows.flags[i] & HASHED:
                 break
-            if i > start and past.reset[i] != past.reset[i - 1]:
+            if is_new_life(past, start, i):
                 waits[:] = False
                 failed[:] = False
             if rows.kind[i] in (CHANGED, DISCONNECTED):
                 waits[:] = ~failed
                 lead = -1
-            if rows.peer[i] < 0 or rows.operation[i] not in (CHANGE, DELETE) or rows.kind[i] not in (SENT, ENDED):
+            peer = called(rows, peers, i)
+            if peer < 0 or rows.operation[i] not in (CHANGE, DELETE):
                 continue
-            peer = np.searchsorted(peers, rows.peer[i])
             if rows.kind[i] == ENDED:
                 failed[peer] = rows.outcome[i] != SUCCESS
                 waits[peer] = waits[peer] and not failed[peer]
