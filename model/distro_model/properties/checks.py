@@ -68,20 +68,14 @@ def sliced(layout: Layout, client: str) -> dict[str, Lookup]:
     }
 
 
-def of_slices(
-    layout: Layout, client: str, column: str, function_of_node: Callable[[str], Function]
-) -> Iterator[tuple[Lookup, ...]]:
-    """Each node's slice of this client beside a column."""
-    for node, part in sliced(layout, client).items():
-        yield (part, Lookup("as it should be", function_of_node(node), (*part.writes, column), ("found",)))
-
-
 def of_copies(function_of_node: Callable[[str], Function]) -> Looks:
     """What one node holds of one client, in every state. The function gets the slice of it and the client's life."""
 
     def looks(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
-            yield from of_slices(layout, client, client_column(client), function_of_node)
+            for node, part in sliced(layout, client).items():
+                reads = (*part.writes, client_column(client))
+                yield (part, Lookup("as it should be", function_of_node(node), reads, ("found",)))
 
     return looks
 
