@@ -181,6 +181,11 @@ def ratios(figures: Mapping[str, object]) -> dict[str, float]:
     }
 
 
+def say(figures: Mapping[str, object], as_json: bool) -> None:
+    document = {"bench": "explore", "figures": {"threads": THREADS, **figures}, "ratios": ratios(figures)}
+    print(json.dumps(document, indent=2) if as_json else document)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -190,8 +195,7 @@ def main() -> int:
     options = parser.parse_args()
     ours(Bounds())  # load the kernels
     if options.huge:
-        document = {"bench": "explore", "figures": {"threads": THREADS, "huge": huge()}, "ratios": {}}
-        print(json.dumps(document, indent=2) if options.json else document)
+        say({"huge": huge()}, options.json)
         return 0
     checkers: dict[str, Checker] = {"ours": ours}
     absent = {}
@@ -204,12 +208,7 @@ def main() -> int:
     figures, same = compare(configurations, checkers)
     if options.large:
         figures["large"] = {"ours": ours(LARGE).figures(), **memory()}
-    document = {
-        "bench": "explore",
-        "figures": {"threads": THREADS, "identical_counts": same, "absent": absent, **figures},
-        "ratios": ratios(figures),
-    }
-    print(json.dumps(document, indent=2) if options.json else document)
+    say({"identical_counts": same, "absent": absent, **figures}, options.json)
     return 0 if same else 1
 
 
