@@ -58,7 +58,14 @@ def pictures() -> Generated:
         yield ROOT / "docs" / "explanation" / name, text
 
 
-GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, schemas, pictures)
+def results() -> Generated:
+    """docs: the tables of long jobs, from what docs/results has of them."""
+    nightly, matrix = importlib.import_module("nightly"), importlib.import_module("matrix")
+    for name, text in [("nightly.md", nightly.page(nightly.kept())), *matrix.pages()]:
+        yield ROOT / "docs" / name, text
+
+
+GENERATORS: tuple[Callable[[], Generated], ...] = (protobuf, reference_pages, schemas, pictures, results)
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""The kill matrix of one level, mutant by mutant, and its page: `docs/matrix-node.md`, `docs/matrix-real.md`.
+"""The kill matrix of one level, mutant by mutant: docs/results, and `docs/matrix-node.md`, `docs/matrix-real.md` of it.
 
 A mutant that was judged on this commit is not judged again, so an interrupted run is gone on with; `--kept` takes what
-other commits found too. Each is judged by a `distrocheck` of its own, `--jobs` at a time. Rows are kept in
-distrocheck-out/matrix, and the page, which is committed, says of each when and on which commit it was made.
+other commits found too. Each is judged by a `distrocheck` of its own, `--jobs` at a time. The page says of each when
+and on which commit it was made.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+import results
+
 from distro_conformance.mutation.matrix import mutants_of
 
-ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "distrocheck-out" / "matrix"
 RELEASES = {"node": ("",), "real": ("nacos:2.2.4", "nacos:2.3.2")}
 """Of each level the targets that its page has a table for."""
 _HOW = {
@@ -41,7 +40,7 @@ class Row:
 
     id: str
     killed: bool
-    killed_by: tuple[str, ...]
+    killed_by: Sequence[str]
     seconds: float
     steps: int | None
     fired: int | None
@@ -63,29 +62,32 @@ def judge(level: str, target: str, mutant: str, commit: str) -> Row:
         *(("--target", target) if target else ()),
     ]
     command = [str(Path(sys.executable).with_name("distrocheck")), *words]
-    ran = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=results.ROOT, check=False, capture_output=True, text=True)
     try:
         (found,) = json.loads(ran.stdout)["mutants"]
     except (ValueError, KeyError):
         raise RuntimeError(f"{mutant}: {(ran.stdout or ran.stderr).strip()[-300:]}") from None
-    date = datetime.now(UTC).strftime("%Y-%m-%d")
-    names = ("killed", "seconds", "steps", "fired", "reason")
-    return Row(mutant, killed_by=tuple(found["killed_by"]), date=date, commit=commit, **{n: found[n] for n in names})
+    names = ("killed", "killed_by", "seconds", "steps", "fired", "reason")
+    return Row(mutant, date=results.today(), commit=commit, **{name: found[name] for name in names})
 
 
-def directory(level: str, target: str) -> Path:
-    return KEPT / f"{level}{'-' if target else ''}{target.removeprefix('nacos:')}"
+def table(level: str, target: str) -> str:
+    """The name of its results."""
+    return f"matrix-{level}{'-' if target else ''}{target.removeprefix('nacos:')}"
 
 
 def kept(level: str, target: str) -> dict[str, Row]:
-    rows = (json.loads(path.read_text("utf-8")) for path in sorted(directory(level, target).glob("*.json")))
-    return {row["id"]: Row(**{**row, "killed_by": tuple(row["killed_by"])}) for row in rows}
+    return {name: Row(name, **row) for name, row in results.kept(table(level, target)).items()}
 
 
 def keep(level: str, target: str, row: Row) -> None:
-    place = directory(level, target)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"{row.id}.json").write_text(json.dumps(asdict(row), indent=2) + "\n", encoding="utf-8")
+    results.keep(table(level, target), row.id, {name: value for name, value in asdict(row).items() if name != "id"})
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and text, from what is kept."""
+    for level, targets in RELEASES.items():
+        yield f"matrix-{level}.md", page(level, {each: kept(level, each) for each in targets}, mutants_of(level))
 
 
 def page(level: str, tables: Mapping[str, Mapping[str, Row]], mutants: Sequence[str]) -> str:
@@ -125,18 +127,16 @@ def main() -> int:
     parser.add_argument("--mutant", action="append", help="only this one; may be given several times")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--kept", action="store_true", help="take what other commits found, too")
-    parser.add_argument("--page", action="store_true", help="judge nothing, only write the page")
     options = parser.parse_args()
     level, target = options.level, options.target or RELEASES[options.level][0]
     if target not in RELEASES[level]:
         parser.error(f"--target is one of {', '.join(RELEASES[level])}")
-    git = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    commit = results.commit()
     rows, failures = kept(level, target), 0
     chosen = [name for name in mutants_of(level) if name in (options.mutant or mutants_of(level))]
     due = [name for name in chosen if name not in rows or not (options.kept or rows[name].commit == commit)]
     with ThreadPoolExecutor(options.jobs) as pool:
-        for ended in [pool.submit(judge, level, target, name, commit) for name in (() if options.page else due)]:
+        for ended in [pool.submit(judge, level, target, name, commit) for name in due]:
             try:
                 row = ended.result()
             except RuntimeError as error:
@@ -145,10 +145,10 @@ def main() -> int:
                 continue
             keep(level, target, row)
             print(f"{row.id}: {', '.join(row.killed_by) or row.reason}", file=sys.stderr, flush=True)
-    tables = {each: kept(level, each) for each in RELEASES[level]}
-    text = page(level, tables, mutants_of(level))
-    (ROOT / "docs" / f"matrix-{level}.md").write_text(text, encoding="utf-8")
-    judged = [tables[target][name] for name in chosen if name in tables[target]]
+    for file, text in pages():
+        (results.ROOT / "docs" / file).write_text(text, encoding="utf-8")
+    rows = kept(level, target)
+    judged = [rows[name] for name in chosen if name in rows]
     killed = sum(row.killed for row in judged)
     print(json.dumps({"score": killed / len(chosen), "mutants": [asdict(row) for row in judged]}))
     return int(killed < len(chosen) or failures > 0)

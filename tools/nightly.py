@@ -1,8 +1,8 @@
 """What is longer than CI allows, one job after the other, resumable: `make nightly`.
 
-A job that has ended on this commit is not run again (`--again NAME` does so all the same); what it came to is kept in
-distrocheck-out/nightly. Each job has a budget; one that runs over it is ended and counts as not judged. The table of
-results with its date is written to docs/nightly.md, which is committed with whatever it found.
+A job that has ended on this commit is not run again (`--again NAME` does so all the same). Each job has a budget; one
+that runs over it is ended and counts as not judged. What it came to is kept in docs/results, of which docs/nightly.md
+is the table: both are committed, whatever was found.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "distrocheck-out" / "nightly"
-PAGE = ROOT / "docs" / "nightly.md"
+import results
+
+TABLE = "nightly"
+PAGE = results.ROOT / "docs" / "nightly.md"
 _VERDICTS = {0: "conforms", 1: "violates", 3: "inconclusive", 4: "not reached"}
 _OVER = -1
 
@@ -104,13 +104,12 @@ def run(job: Job, commit: str) -> Result:
     began = time.monotonic()
     try:
         ran = subprocess.run(
-            job.command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=job.minutes * 60
+            job.command, cwd=results.ROOT, check=False, capture_output=True, text=True, timeout=job.minutes * 60
         )
         code, text = ran.returncode, headline_of(ran.stdout) or (ran.stderr.strip().splitlines() or ["nothing"])[-1]
     except subprocess.TimeoutExpired:
         code, text = _OVER, f"not done after {job.minutes:.0f} min"
-    date = datetime.now(UTC).strftime("%Y-%m-%d")
-    return Result(job.name, commit, date, code, round(time.monotonic() - began, 1), text)
+    return Result(job.name, commit, results.today(), code, round(time.monotonic() - began, 1), text)
 
 
 def headline_of(output: str) -> str:
@@ -130,9 +129,9 @@ def headline_of(output: str) -> str:
     return str(document.get("headline") or document.get("error") or f"{document.get('steps')} steps")
 
 
-def page(results: Mapping[str, Result]) -> str:
+def page(found: Mapping[str, Result]) -> str:
     """The last table: a row for each job, those that never ran too."""
-    rows = [_row(job, results.get(job.name)) for job in JOBS]
+    rows = [_row(job, found.get(job.name)) for job in JOBS]
     return "\n".join([*_HEAD, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
@@ -155,19 +154,17 @@ _HEAD = (
 
 
 def kept() -> dict[str, Result]:
-    found = (Result(**json.loads(path.read_text("utf-8"))) for path in sorted(KEPT.glob("*.result.json")))
-    return {each.name: each for each in found}
+    return {name: Result(name, **row) for name, row in results.kept(TABLE).items()}
 
 
 def keep(result: Result) -> None:
-    KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{result.name.replace(' ', '-').replace(':', '-')}.result.json"
-    path.write_text(json.dumps(asdict(result), indent=2) + "\n", encoding="utf-8")
+    results.keep(TABLE, result.name, {name: value for name, value in asdict(result).items() if name != "name"})
+    PAGE.write_text(page(kept()), encoding="utf-8")
 
 
-def due(jobs: Sequence[Job], results: Mapping[str, Result], commit: str, again: Sequence[str]) -> list[Job]:
+def due(jobs: Sequence[Job], found: Mapping[str, Result], commit: str, again: Sequence[str]) -> list[Job]:
     """Those that have not ended on this commit, and those that are wanted again."""
-    return [job for job in jobs if job.name in again or job.name not in results or results[job.name].commit != commit]
+    return [job for job in jobs if job.name in again or job.name not in found or found[job.name].commit != commit]
 
 
 def main() -> int:
@@ -177,19 +174,14 @@ def main() -> int:
     )
     parser.add_argument("--again", action="append", default=[], choices=[job.name for job in JOBS])
     options = parser.parse_args()
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    results = kept()
+    commit, found = results.commit(), kept()
     jobs = [job for job in JOBS if options.only is None or job.name in options.only]
-    for job in due(jobs, results, commit, options.again):
+    for job in due(jobs, found, commit, options.again):
         print(f"{job.name}: {job.text}, at most {job.minutes:.0f} min", flush=True)
-        results[job.name] = run(job, commit)
-        keep(results[job.name])
-        PAGE.write_text(page(results), encoding="utf-8")
-        print(f"  {results[job.name].verdict}: {results[job.name].headline}", flush=True)
-    PAGE.write_text(page(results), encoding="utf-8")
-    return int(any(results[job.name].code for job in jobs if job.name in results))
+        found[job.name] = run(job, commit)
+        keep(found[job.name])
+        print(f"  {found[job.name].verdict}: {found[job.name].headline}", flush=True)
+    return int(any(found[job.name].code for job in jobs if job.name in found))
 
 
 if __name__ == "__main__":

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
+import searches as program
 
 from distro_model import Bounds
 from distro_model.bounded.pairs import BUDGETS, pairs
 
-PROGRAM = Path(__file__).parents[2] / "tools" / "searches.py"
 SIZES = {"nodes", "clients", "ip_clients", "changes", "services", "in_flight", "max_states", "lease_periods"}
 UNPAIRED = {
     "suspicions": "how many failures it takes is no event",
@@ -50,9 +47,6 @@ def test_a_pair_that_contradicts_itself_says_why():
 @pytest.fixture
 def searches(tmp_path, capsys):
     """The program: options -> exit code, what it prints, what it tells on the way. One ledger for all calls."""
-    spec = importlib.util.spec_from_file_location("searches", PROGRAM)
-    program = sys.modules["searches"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
 
     def run(*options):
         code = program.main(["--ledger", str(tmp_path / "searches.ndjson"), *options])
