@@ -1,4 +1,4 @@
-"""The connection that everything played uses, seen from below: TCP."""
+"""The connection that everything played uses, seen from below: TCP; and how an answer is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
 from distro_conformance.wire.connection import SDK_LABELS, Connection
+from distro_conformance.wire.messages import ACKNOWLEDGED, DISTRO_RESPONSE, read_query
+from distro_protos import Message
 
 pytestmark = pytest.mark.wire
 
@@ -43,6 +45,21 @@ def test_close_ends_the_transport_at_once_although_the_connection_is_still_held(
             await peer.stop()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Message("ErrorResponse", {"resultCode": 500, "errorCode": 301, "message": "Connection is unregistered."}),
+        Message(DISTRO_RESPONSE, {"resultCode": 500, "errorCode": 500, "message": "not now"}),
+        Message(DISTRO_RESPONSE, {**ACKNOWLEDGED, "distroData": {"content": "%%%"}}),
+    ],
+    ids=["of a stranger", "refused", "no Base64"],
+)
+def test_only_a_success_without_content_says_that_a_client_is_unknown(reply: Message) -> None:
+    assert read_query(Message(DISTRO_RESPONSE, ACKNOWLEDGED)) is None
+    with pytest.raises(ValueError, match="no answer to QUERY"):
+        read_query(reply)
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -395,8 +395,10 @@ class PeersCluster(WiredCluster):
         body, request = said(action, client_id, self.servers[self.under_test].address)
         if request is None:
             asked_ms = self.clock.now_ms()
-            reply = await peer.say(body)
-            found = read_query(reply)
+            try:
+                found = read_query(await peer.say(body))
+            except ValueError as error:
+                raise TargetError(f"{self.under_test} cannot be asked for {action.client}: {error}") from error
             held = {} if found is None else {action.client or "": self._by_name((found,))[action.client or ""]}
             self._shown_one(action.client or "", held, asked_ms)
             return

@@ -19,7 +19,6 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
 from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
-    DISTRO_RESPONSE,
     distro_request,
     outcome_of,
     read_query,
@@ -107,9 +106,10 @@ class Reader:
         found = []
         for client_id in tuple(self._known):
             reply = decode(await self._ask(node, DISTRO_REQUEST, distro_request("QUERY", client_id)))
-            if reply.type != DISTRO_RESPONSE:
-                raise TargetError(f"{node} cannot be asked for {client_id}: it answers {reply.type} {reply.body}")
-            found.append(read_query(reply))
+            try:
+                found.append(read_query(reply))
+            except ValueError as error:
+                raise TargetError(f"{node} cannot be asked for {client_id}: {error}") from error
         return tuple(replica for replica in found if replica is not None)
 
     async def _ask(self, node: str, type_name: str, body: Mapping[str, object]) -> Payload:

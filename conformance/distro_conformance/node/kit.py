@@ -19,11 +19,11 @@ from distro_conformance.node.http_player import PlayedHttpClient, address_owned_
 from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient
 from distro_conformance.release import release_of
-from distro_conformance.targets.ports import SDK_OFFSET, with_offset
+from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import STEP_MS, Look, eventually, never
-from distro_conformance.wire.connection import Connection, OnPush
+from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
 from distro_traces.content import Replica
 
 T = TypeVar("T")
@@ -139,13 +139,14 @@ class Kit:
         self.note(f"it registers {service} at 10.0.0.1:80")
         return client, service
 
-    async def connection(
-        self, labels: Mapping[str, str], *, offset: int = SDK_OFFSET, on_push: OnPush | None = None
-    ) -> Connection:
-        """A connection with other labels, or to the port of members (CLUSTER_OFFSET)."""
+    async def connection(self, labels: Mapping[str, str], *, on_push: OnPush | None = None) -> Connection:
+        """A connection with other labels; with those of a member it goes where members go, and shows what they show."""
+        offset, headers = SDK_OFFSET, None
+        if labels == CLUSTER_LABELS:
+            offset, headers = CLUSTER_OFFSET, self.target.member_headers
         address = with_offset(self.target.address, offset)
         async with _a_few_at_a_time():
-            connection = await Connection.open(address, labels=labels, on_push=on_push)
+            connection = await Connection.open(address, labels=labels, on_push=on_push, headers=headers)
         self._connections.append(connection)
         self._own.add(connection.id)
         self.note(f"{connection.id} connects to {address} with the labels {dict(labels)}")

@@ -279,7 +279,7 @@ class PlayedPeer:
         return read_snapshot(await self._say("SNAPSHOT"))
 
     async def query(self, client: str) -> Replica | None:
-        """What the node holds of one client; None when it does not know it."""
+        """What the node holds of one client; None when it does not know it. Raises ValueError when it says neither."""
         return read_query(await self._say("QUERY", client))
 
     async def report(self) -> Message:

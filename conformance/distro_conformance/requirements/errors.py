@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.targets.ports import CLUSTER_OFFSET
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection
 from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request, sync_data
 from distro_protos import Json, Message
@@ -45,7 +44,7 @@ async def unreadable_body_is_bad_gateway(kit: Kit) -> None:
     text="A Distro request with an unknown operation is answered with ErrorResponse 502, and its connection survives.",
 )
 async def unknown_operation_is_unreadable(kit: Kit) -> None:
-    connection = await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)
+    connection = await kit.connection(CLUSTER_LABELS)
     body = {**distro_request("SNAPSHOT"), "dataOperation": "EXPLODE"}
     _require_error(kit, await connection.ask(DISTRO_REQUEST, body), 502, "the operation EXPLODE")
     await _require_alive(kit, connection)

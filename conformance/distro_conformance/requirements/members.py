@@ -8,7 +8,6 @@ from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import REPORT_REQUEST, AnswerRule, Arrival, PlayedPeer, Reply
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.targets.ports import CLUSTER_OFFSET
 from distro_conformance.waiting import Look
 from distro_conformance.wire.connection import CLUSTER_LABELS
 from distro_protos import Json
@@ -44,7 +43,7 @@ async def node_reports_itself(kit: Kit) -> None:
     text="A report is answered with success and the node itself, without which its sender learns nothing.",
 )
 async def report_is_answered_with_the_node(kit: Kit) -> None:
-    connection = await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)
+    connection = await kit.connection(CLUSTER_LABELS)
     reply = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
     kit.note(f"{kit.peer.address} reports itself: {reply.type} {reply.body}")
     kit.require(reply.type == "MemberReportResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
@@ -60,7 +59,7 @@ async def report_is_answered_with_the_node(kit: Kit) -> None:
     text="A report without an address is refused, and the connection survives.",
 )
 async def report_without_address_is_refused(kit: Kit) -> None:
-    connection = await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)
+    connection = await kit.connection(CLUSTER_LABELS)
     body = _report_of(kit.peer)
     del body["node"]["address"]
     reply = await connection.ask(REPORT_REQUEST, body)
@@ -122,9 +121,7 @@ async def ownership_follows_the_living(kit: Kit) -> None:
     passed_on = len(kit.other.http.requests) > before
     kit.require(not passed_on, f"nothing passed on to {kit.other.address}, which is DOWN", reply)
     kit.require(reply.text in ("ok", ANSWER), f"that the node or {kit.peer.address} serves it", reply)
-    report = await (await kit.connection(CLUSTER_LABELS, offset=CLUSTER_OFFSET)).ask(
-        REPORT_REQUEST, _report_of(kit.other)
-    )
+    report = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, _report_of(kit.other))
     kit.other.forget(refusal)
     kit.presuppose(report.succeeded, "a report that is taken", report.body)
     await kit.sleep(500)

@@ -63,8 +63,12 @@ def read_snapshot(reply: Message) -> tuple[Replica, ...]:
 
 
 def read_query(reply: Message) -> Replica | None:
-    """The client in a QUERY reply; None when the node does not know it. Raises ValueError when it is none."""
-    content = content_of(reply.body.get("distroData") or {})
+    """The client in a QUERY reply; None when the node says that it does not know it. Raises ValueError when it says
+    neither: it refuses, or sends what cannot be read."""
+    data = reply.body.get("distroData") or {}
+    content = content_of(data)
+    if outcome_of(reply) is not Outcome.SUCCESS or (content is None and data.get("content")):
+        raise ValueError(f"no answer to QUERY: {reply.type} {reply.body}")
     return None if content is None else replica_from_sync(content)
 
 
