@@ -75,6 +75,19 @@ class Told:
             self.row("a", Kind.REPLY_RECEIVED, peer=peer, **call, outcome=outcome)
         return message
 
+    def arrives(self, operation: str, **content: object) -> str:
+        """A request of a to b, which does not answer it yet."""
+        message = self.send("b", operation, None, **content)
+        call = {"message": message, "operation": operation, "client": "c1"}
+        self.row("b", Kind.REQUEST_RECEIVED, peer="a", **call, **content)
+        return message
+
+    def answers(self, operation: str, message: str) -> None:
+        """With SUCCESS, of b to a."""
+        call = {"message": message, "operation": operation, "client": "c1", "outcome": Outcome.SUCCESS}
+        self.row("b", Kind.REPLY_SENT, peer="a", **call)
+        self.row("a", Kind.REPLY_RECEIVED, peer="b", **call)
+
     def fails(self, message: str, peer: str, operation: str = "CHANGE") -> None:
         self.row(
             "a",
@@ -167,6 +180,90 @@ def the_stamp_of_creation_where_it_was_repaired(run: Told) -> None:
     run.registered()
     run.change(2, "B")
     run.apply("bc", 1, "B")
+
+
+# B05: a CHANGE that is applied in steps
+
+
+def two_changes(run: Told, *, at_once: bool) -> None:
+    """The second one leaves what the first one carried, under its own revision."""
+    run.registered()
+    run.change(2, "B")
+    first = run.arrives("CHANGE", revision=2, digest="B")
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+    if at_once:
+        second = run.arrives("CHANGE", revision=3, digest="C")
+    run.apply("b", 2, "B", first)
+    run.answers("CHANGE", first)
+    if not at_once:
+        second = run.arrives("CHANGE", revision=3, digest="C")
+    run.apply("b", 3, "B", second)
+    run.answers("CHANGE", second)
+
+
+@case("nacos-2.5.1", INV_REV=["B05"], INV_CONV=["B05"])
+def two_changes_that_are_applied_at_once(run: Told) -> None:
+    two_changes(run, at_once=True)
+
+
+@case("nacos-2.5.1", INV_REV=[None], INV_CONV=[None])
+def two_changes_that_are_applied_one_after_the_other(run: Told) -> None:
+    two_changes(run, at_once=False)
+
+
+@case("nacos-2.5.1", INV_CONV=[None])
+def a_change_that_is_lost_after_two_that_were_applied_at_once(run: Told) -> None:
+    """What b holds is what the later one of them carried, so its steps were not mixed with those of the other."""
+    run.registered()
+    run.change(2, "B")
+    first = run.arrives("CHANGE", revision=2, digest="B")
+    second = run.arrives("CHANGE", revision=2, digest="B")
+    run.apply("bc", 2, "B", second)
+    run.answers("CHANGE", first)
+    run.answers("CHANGE", second)
+    run.change(3, "C")
+    run.apply("c", 3, "C")
+
+
+def a_change_and(operation: str, run: Told, *, at_once: bool, **content: object) -> None:
+    """The CHANGE is not applied, and another call about the client comes before it is answered, or afterwards."""
+    run.connect()
+    run.change(1, "A")
+    run.apply("c", 1, "A")
+    change = run.arrives("CHANGE", revision=1, digest="A")
+    if at_once:
+        other = run.arrives(operation, **content)
+        run.answers(operation, other)
+    run.answers("CHANGE", change)
+    if not at_once:
+        other = run.arrives(operation, **content)
+        run.answers(operation, other)
+
+
+@case("nacos-2.5.1", INV_ACK=["B05"])
+def a_delete_between_two_steps_of_a_change(run: Told) -> None:
+    a_change_and("DELETE", run, at_once=True)
+
+
+@case("nacos-2.5.1", INV_ACK=[None])
+def a_delete_after_a_change_that_was_not_applied(run: Told) -> None:
+    a_change_and("DELETE", run, at_once=False)
+
+
+@case("nacos-2.5.1", INV_VERIFY=["B05"])
+def a_verify_between_two_steps_of_a_change(run: Told) -> None:
+    a_change_and("VERIFY", run, at_once=True, revision=1)
+
+
+@case("nacos-2.5.1", INV_VERIFY=[None])
+def a_verify_after_a_change_that_was_not_applied(run: Told) -> None:
+    a_change_and("VERIFY", run, at_once=False, revision=1)
+
+
+@case("nacos-2.5.1", INV_VERIFY=[None])
+def a_verify_of_a_revision_that_the_change_between_does_not_bring(run: Told) -> None:
+    a_change_and("VERIFY", run, at_once=True, revision=2)
 
 
 # B24: a DELETE that the retry of a CHANGE replaced

@@ -1,0 +1,193 @@
+"""What a known bug looks like in the rows of a client: by what was stamped, sent, answered and when.
+
+Each is a look at the violation (`Told`) and the client's whole history (`Story`). `known` says which of them excuses
+what, in which releases.
+
+| bug | what has to be seen |
+|---|---|
+| B10 | the copy has the stamp that it was created with, and by then its owner had published the content later |
+| B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
+| B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
+| B17 | no verify had renewed the copy that expired, but a CHANGE had less than a lease ago |
+| B31 | the copy was removed half a minute after its renewal, and one check |
+| B33 | the node answered another one's load before it was loaded |
+| B03 | whoever played the client says that it fell silent |
+| B01 | before it, somebody's message was applied to the client on the node that holds its connection |
+| B05 | while the node handled the call in question, another one about the client was being handled there too |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
+from distro_traces.event import STATE_KINDS, Kind, Outcome
+
+_CLOCK_SLACK_MS = 400
+"""Real servers' ticks and threads run late, and rows are stamped on their way."""
+
+_END = 2**62
+"""Later than every sequence number."""
+
+
+def creation_stamp(story: Story, told: Told) -> bool:
+    """B10. The first revision that the node's copy had in this life of it is the only one, and the content is that of
+    a later one: it came with a message that carries a later revision, or its owner had published it by then."""
+    stamp, offence = int(str(told.evidence["revision"])), told.last
+    if offence.kind not in STATE_KINDS:
+        return False
+    lives = list(_lives(story, offence.node, offence.seq))
+    if {row.revision for row in lives[-1] if row.revision is not None} != {stamp}:
+        return False
+    sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT]
+    carried = [row.revision for row in sent if row.message is not None and row.message == offence.message]
+    if any(revision is not None and revision <= stamp for revision in carried):
+        return False
+    return any(
+        row.digest == told.evidence["actual"]
+        and row.revision is not None
+        and row.revision > stamp
+        and row.at_ms <= offence.at_ms
+        for row in story.rows
+        if row.owned or row.kind == Kind.REQUEST_SENT
+    )
+
+
+def swallowed_delete(story: Story, told: Told) -> bool:
+    """B24. The DELETE is due one sync delay and a tick of the engine after the client left; that the owner sends any
+    is seen of whatever client and peer in the run."""
+    due_ms = (2100 if re.match(r"nacos-2\.[01]\.", story.profile) else 1100) + _CLOCK_SLACK_MS
+    owner = str(told.evidence["owner"])
+    rows = story.by_node.get(owner, [])
+    left = [row for row in rows if row.kind == Kind.CLIENT_DISCONNECTED]
+    if not left or owner not in story.deleters or told.evidence.get("expected", "nothing") != "nothing":
+        return False
+    since = [row for row in rows if row.peer == told.node and row.seq > left[-1].seq]
+    failed = any(
+        row.kind == Kind.REPLY_RECEIVED
+        and row.operation in ("ADD", "CHANGE")
+        and row.outcome != Outcome.SUCCESS
+        and row.at_ms - left[-1].at_ms <= due_ms
+        for row in since
+    )
+    return failed and not any(row.kind == Kind.REQUEST_SENT and row.operation == "DELETE" for row in since)
+
+
+def not_renewed_by_sync(_: Story, told: Told) -> bool:
+    """B17. What the invariant's own signature says."""
+    return told.evidence["signature"] == "sync does not renew"
+
+
+def half_a_minute(story: Story, told: Told) -> bool:
+    """B31. The copy was removed when 30 s and up to one check of 5 s had passed since a verify renewed it, or since it
+    was created: in these releases a CHANGE renews nothing."""
+    (*_, life) = _lives(story, told.node, told.last.seq - 1)
+    created = [row.at_ms for row in life if row.kind == Kind.REPLICA_APPLIED]
+    confirmed = [
+        row.at_ms
+        for row in story.by_node[told.node]
+        if row.seq < told.last.seq
+        and row.kind == Kind.REPLY_SENT
+        and (row.operation, row.outcome) == ("VERIFY", Outcome.SUCCESS)
+    ]
+    lasted_ms = told.last.at_ms - max((*created[:1], *confirmed), default=told.first.at_ms)
+    return told.evidence["signature"] == "short lease" and 30_000 <= lasted_ms <= 35_000 + _CLOCK_SLACK_MS
+
+
+def gave_a_snapshot(_: Story, told: Told) -> bool:
+    """B33. It is the node's answer to another one's load; that it verifies before it is loaded is no known failure."""
+    return told.last.kind == Kind.REPLY_SENT and told.last.operation == "SNAPSHOT"
+
+
+def confirmed_unread(_: Story, told: Told) -> bool:
+    """B02. Something is missing or old although what carried it was acknowledged, and a verify confirmed the copy."""
+    seen = told.evidence
+    return (
+        seen["expected"] != "nothing"
+        and seen["last_operation"] in ("ADD", "CHANGE")
+        and seen["last_outcome"] == Outcome.SUCCESS
+        and seen["last_verify"] == Outcome.SUCCESS
+    )
+
+
+def native_overwritten(story: Story, told: Told) -> bool:
+    """B01. A node holds the client's connection, and between two starts applied to it what was sent for a copy."""
+    for node in story.by_node:
+        for life in _lives(story, node, None):
+            connected = False
+            for row in life:
+                connected = connected or row.kind in OWN_CONNECTION
+                if connected and row.kind == Kind.REPLICA_APPLIED and row.at_ms <= told.last.at_ms:
+                    return True
+    return False
+
+
+def _lives(story: Story, node: str, until: int | None) -> Iterator[list[Row]]:
+    """The rows about what a node holds, anew from each row on with which it holds nothing of before."""
+    states = [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+    rows = sorted([*states, *story.resets.get(node, ())], key=lambda row: row.seq)
+    life: list[Row] = []
+    for row in rows:
+        if until is not None and row.seq > until:
+            break
+        if row.kind in (*RESETS, *GONE) or row.digest is None:
+            yield life
+            life = []
+        life.append(row)
+    yield life
+
+
+def fell_silent(_: Story, told: Told) -> bool:
+    """B03. What the invariant itself goes by: no connection is ever asked for a sign of life."""
+    return told.first.kind == Kind.LINK_FAULT
+
+
+def applied_among_others(story: Story, told: Told) -> bool:
+    """B05. Another sync of the client was being applied at the same time as the one that the violation goes by, and
+    what came of it is not what that one carried: the two were put together service by service."""
+    message = told.last.message or told.after
+    arrived = next((row for row, _, _ in _handled(story, told.node) if row.message == message), None)
+    is_mixed = arrived is not None and arrived.digest != told.evidence["actual"]
+    return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
+
+
+def removed_while_applied(story: Story, told: Told) -> bool:
+    """B05. A DELETE came between two steps of the CHANGE, whose further ones went into a client that was gone."""
+    return told.first.operation in _CHANGES and any(
+        row.operation == "DELETE" for row in _meanwhile(story, told.node, told.after)
+    )
+
+
+def verified_while_applied(story: Story, told: Told) -> bool:
+    """B05. A CHANGE with the revision that the verify asked for was being applied: its revision stood before its end,
+    or the verify read a copy that was just being made."""
+    return any(
+        row.operation in _CHANGES and row.revision == told.evidence["asked_revision"]
+        for row in _meanwhile(story, told.node, told.after)
+    )
+
+
+_CHANGES = ("ADD", "CHANGE")
+
+
+def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
+    """The other requests about the client that the node was handling while it handled this one."""
+    handled = _handled(story, node)
+    own = next(((begin, end) for row, begin, end in handled if row.message == message), None)
+    if message is None or own is None:
+        return []
+    return [row for row, begin, end in handled if row.message != message and begin < own[1] and own[0] < end]
+
+
+def _handled(story: Story, node: str) -> list[tuple[Row, int, int]]:
+    """The requests about the client that arrived at a node, with when (`seq`), and when they were answered, or the node
+    stopped or started."""
+    rows = story.by_node.get(node, [])
+    answered = {row.message: row.seq for row in rows if row.kind == Kind.REPLY_SENT}
+    resets = [row.seq for row in story.resets.get(node, ())]
+    return [
+        (row, row.seq, min((seq for seq in (answered.get(row.message, _END), *resets) if seq > row.seq), default=_END))
+        for row in rows
+        if row.kind == Kind.REQUEST_RECEIVED
+    ]
