@@ -32,6 +32,7 @@ from distro_spark.replay import replay as held_against_the_model
 from distro_spark.result import CheckResult, CutFile, InvariantResult, Judgement, Misfit, Verdict, Violation, violation
 from distro_traces.errors import TraceError
 from distro_traces.header import Header
+from distro_traces.ndjson import LINE_BYTES_MAX
 
 VIOLATIONS_MAX = 200
 """Listed per invariant; further ones are only counted."""
@@ -45,20 +46,23 @@ def check(
     allow_quarantined: bool = False,
     convergence: bool = False,
     replay: bool = False,
+    line_bytes_max: int = LINE_BYTES_MAX,
 ) -> CheckResult:
     """Evaluate `invariants` (all that are registered, unless named) over the traces at `paths`.
 
     `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
     measure how long changes took to be everywhere, which costs a second look at every row. `replay`: hold every row
-    against the model too, some 30,000 a second and core. Raises the TraceError
-    family when a trace cannot be used at all, UnknownInvariantError.
+    against the model too, some 30,000 a second and core. `line_bytes_max`: a line that is longer is no event of any
+    trace, and nothing of it is kept in memory. Raises the TraceError family when a trace cannot be used at all,
+    UnknownInvariantError.
     """
     began = time.perf_counter()
     chosen = _chosen(invariants)
-    loaded = load(session, [paths] if isinstance(paths, Path | str) else paths)
+    loaded = load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max)
     headers = {source.header.run: source.header for source in loaded.sources}
     with _one_line_errors():
         seen = overview(loaded.rows, headers)
+        loaded.refuse_too_long(seen.text_bytes)
         quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))
         judged, listed = _judged(session, loaded.events, seen, headers, chosen)
         times, changes = measured(session, loaded.events, seen) if convergence else (None, ())

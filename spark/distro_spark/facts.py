@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -54,6 +54,7 @@ class Overview:
     runs: tuple[str, ...]  # as they are numbered in `facts`
     marks: Mapping[str, Mapping[str, Sequence[Row]]]
     misfits: int
+    text_bytes: int  # of the lines that were read
 
     @property
     def events(self) -> int:
@@ -105,16 +106,16 @@ class Overview:
 
 def overview(rows: DataFrame, headers: Mapping[str, Header]) -> Overview:
     """Two jobs over few columns of `Loaded.rows`; `headers` by run."""
-    nodes, misfits = _nodes(rows)
+    nodes, misfits, text_bytes = _nodes(rows)
     marks = _marks(rows)
-    return Overview(nodes, _facts(nodes, marks, headers), _runs(nodes), marks, misfits)
+    return Overview(nodes, _facts(nodes, marks, headers), _runs(nodes), marks, misfits, text_bytes)
 
 
 def _runs(nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(sorted({node.run for node in nodes}))
 
 
-def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int]:
+def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int, int]:
     fits = F.col("reason").isNull()
     is_delete = (F.col("kind") == Kind.REQUEST_SENT.value) & (F.col("operation") == "DELETE")
     found = (
@@ -130,6 +131,7 @@ def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int]:
             F.max("at_ms").alias("last_at_ms"),
             F.count("client").alias("client_rows"),
             F.count_if(is_delete).alias("deletes"),
+            F.sum("bytes").alias("bytes"),
         )
         .groupBy("run", "node")
         .agg(
@@ -139,14 +141,15 @@ def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int]:
             F.max("last_at_ms").alias("last_at_ms"),
             F.sum("client_rows").alias("client_rows"),
             F.sum("deletes").alias("deletes"),
+            F.sum("bytes").alias("bytes"),
         )
         .withColumn("hash", node_hash("node"))
         .withColumnRenamed("node", "name")
         .collect()
     )
-    nodes = [Node(**row.asDict()) for row in found if row["run"] is not None]
+    nodes = [Node(*(row[f.name] for f in fields(Node))) for row in found if row["run"] is not None]
     misfits = sum(row["rows"] for row in found if row["run"] is None)
-    return tuple(sorted(nodes, key=lambda node: node.hash)), misfits
+    return tuple(sorted(nodes, key=lambda node: node.hash)), misfits, sum(row["bytes"] for row in found)
 
 
 BREAKS = ("cut", "held")

@@ -89,6 +89,16 @@ def name_of(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
 
 
+@contextmanager
+def opened(session: SparkSession, name: str) -> Iterator[BinaryIO | None]:
+    """The bytes of a file that only the JVM can open; None: it lies on this machine's disk."""
+    if is_local(name):
+        yield None
+    else:
+        with Files(session).open(name) as file:
+            yield file
+
+
 def literal(name: str) -> str:
     """Spark takes paths for patterns; ours are names."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", name)

@@ -6,6 +6,8 @@ event of the first. The reasons are word for word those of `distro_traces.ndjson
 readers. The last line of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed,
 and by itself it leaves the verdict alone, for everything before it is whole and a run that was cut before its
 checkpoint cannot be judged conforming anyway.
+Of a line that is too long for any event Spark's reader keeps nothing in memory, and drops it without a word, all but
+the pieces that begin where a block of the file does. The bytes that were not read tell; such a file is refused.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType
 
-from distro_spark.files import literal
+from distro_spark.files import literal, name_of, opened
 from distro_spark.sources import Source, discover
+from distro_traces.errors import TooLongLineError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS
-from distro_traces.ndjson import KINDS, NOT_JSON, OUTCOMES
+from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, first_too_long
 
 CUT = "cut in mid-line"
+_LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
 
 
@@ -42,14 +46,16 @@ EVENT_SCHEMA = StructType([StructField(name, _column_type(name)) for name in COL
 class Loaded:
     """Rows of one or many runs.
 
-    `rows` has the columns of `Event`, `profile`, and `reason`, which is null for an event. `events` and `quarantine`
-    are its two parts; quarantine has file, line (null in Parquet), reason, text. The first line of each NDJSON file,
-    its header, counts among the rows with a reason and is not in quarantine.
+    `rows` has the columns of `Event`, `profile`, `bytes` (of the line with its end; 0 in Parquet) and `reason`, which
+    is null for an event. `events` and `quarantine` are its two parts; quarantine has file, line (null in Parquet),
+    reason, text. The first line of each NDJSON file, its header, counts among the rows with a reason and is not in
+    quarantine. A line of more than `line_bytes_max` is nowhere.
     """
 
     sources: tuple[Source, ...]
     rows: DataFrame
     quarantine: DataFrame
+    line_bytes_max: int = LINE_BYTES_MAX
 
     @property
     def events(self) -> DataFrame:
@@ -59,8 +65,24 @@ class Loaded:
     def headers(self) -> int:
         return sum(source.is_ndjson for source in self.sources)
 
+    def refuse_too_long(self, text_bytes: int) -> None:
+        """Raise TooLongLineError where more than a line's worth of the recordings is not in the bytes that were read.
 
-def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
+        A second look at the recordings, then.
+        """
+        if sum(source.size_bytes for source in self.sources) - text_bytes < self.line_bytes_max:
+            return
+        of_files = self.rows.groupBy("file").agg(F.sum("bytes").alias("bytes")).collect()
+        read = {name_of(row["file"]): row["bytes"] for row in of_files if row["file"]}
+        for source in self.sources:
+            if source.size_bytes - read.get(source.path, 0) >= self.line_bytes_max:
+                with opened(self.rows.sparkSession, source.path) as file:
+                    line = first_too_long(source.path, file, self.line_bytes_max)
+                if line is not None:
+                    raise TooLongLineError(source.path, line, self.line_bytes_max)
+
+
+def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX) -> Loaded:
     """Load the traces at `paths` (files or directories). Lazy; raises the TraceError family before any job runs."""
     sources = discover(session, paths)
     profiles = {source.header.run: source.header.profile for source in sources}
@@ -68,7 +90,7 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
     runs = session.createDataFrame(pa.table({"run": list(profiles), "profile": list(profiles.values())}))
     recordings = [literal(source.path) for source in sources if source.is_ndjson]
     at_rest = [literal(source.path) for source in sources if not source.is_ndjson]
-    lines = _lines(session, recordings)
+    lines = _lines(session, recordings, line_bytes_max)
     parts = [_from_ndjson(lines)] if recordings else []
     parts += [_from_parquet(session, at_rest)] if at_rest else []
     rows = reduce(DataFrame.unionByName, parts).join(F.broadcast(runs), "run", "left")
@@ -76,18 +98,20 @@ def load(session: SparkSession, paths: Iterable[Path | str]) -> Loaded:
         "reason", _misfit(), F.when(F.col("profile").isNull(), F.format_string("run %s has no header", "run"))
     )
     rows = rows.withColumn("reason", reason)
-    return Loaded(sources, rows, _quarantine(rows, lines))
+    return Loaded(sources, rows, _quarantine(rows, lines), line_bytes_max)
 
 
-def _lines(session: SparkSession, files: list[str]) -> DataFrame:
+def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame:
     """text, file, and where in the file: `position` counts up within a `block`, from anywhere."""
     if not files:
-        return session.createDataFrame([], "text string, file string, block long, position long")
+        return session.createDataFrame([], "text string, bytes long, file string, block long, position long")
     return (
         session.read.option("lineSep", "\n")
+        .option(_LONGEST_LINE, bytes_max + 2)  # the first length, with its line feed, that is dropped
         .text(files)
         .select(
             F.col("value").alias("text"),
+            (F.octet_length("value") + 1).alias("bytes"),
             F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             F.monotonically_increasing_id().alias("position"),
@@ -121,7 +145,7 @@ def _from_ndjson(lines: DataFrame) -> DataFrame:
         F.try_variant_get("json", f"$[0].{field.name}", field.dataType.simpleString()).alias(field.name)
         for field in EVENT_SCHEMA
     ]
-    return lines.select(*values, reason.alias("reason"), "text", "file", "block", "position")
+    return lines.select(*values, reason.alias("reason"), "text", "bytes", "file", "block", "position")
 
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
@@ -133,6 +157,7 @@ def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
             *COLUMNS,
             F.lit(None).cast("string").alias("reason"),
             F.to_json(F.struct(*COLUMNS)).alias("text"),
+            F.lit(0).alias("bytes"),
             F.col("_metadata.file_path").alias("file"),
             F.lit(None).cast("long").alias("block"),
             F.lit(None).cast("long").alias("position"),

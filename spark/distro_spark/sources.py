@@ -8,6 +8,7 @@ file system that only the JVM can reach are opened by it, several at once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Source:
     path: str
     header: Header
     cut: ndjson.Cut | None = None  # of a recording that was compacted; NDJSON shows its cut when the rows are read
+    size_bytes: int = 0  # of NDJSON
 
     @property
     def is_ndjson(self) -> bool:
@@ -103,5 +105,6 @@ def _local_source(name: str) -> Source | None:
 
 def _headed(name: str, file: BinaryIO | None = None) -> Source:
     if name.endswith(ndjson.SUFFIX):
-        return Source(name, ndjson.read_header(name, file))
+        header = ndjson.read_header(name, file)
+        return Source(name, header, size_bytes=file.seek(0, os.SEEK_END) if file else os.path.getsize(name))
     return Source(name, *parquet.read_footer(name, file))

@@ -12,6 +12,7 @@ from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CutFile, Misfit
 from distro_traces.compact import compact
 from distro_traces.content import digest
+from distro_traces.errors import TooLongLineError
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 
@@ -173,3 +174,24 @@ def test_a_recording_without_events_shows_nothing(spark: SparkSession, tmp_path:
 def test_an_unknown_invariant_is_refused_with_the_known_ones(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UnknownInvariantError, match="no invariant INV-NONE; there are INV-CONV, INV-OWNER, "):
         check(spark, tmp_path, invariants=["INV-NONE"])
+
+
+def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: SparkSession, tmp_path: Path) -> None:
+    limit = 1 << 15
+    path = record(tmp_path)
+    row = {"run": "r1", "node": "d", "seq": 1, "at_ms": 0, "kind": "checkpoint", "detail": ""}
+    row["detail"] = "x" * (limit - len(json.dumps(row)))
+    append(path, json.dumps(row) + "\n" + "\n" * limit)
+    assert check(spark, path, line_bytes_max=limit).events == 16
+    append(path, json.dumps({**row, "detail": "x" * 10 * limit}) + "\n" + json.dumps({**row, "seq": 2, "detail": "1"}))
+    for block_bytes in ("60000", "10000000"):  # the line lies in several blocks, or in one
+        spark.conf.set("spark.sql.files.maxPartitionBytes", block_bytes)
+        try:
+            with pytest.raises(TooLongLineError) as raised:
+                check(spark, path, line_bytes_max=limit)
+        finally:
+            spark.conf.unset("spark.sql.files.maxPartitionBytes")
+        line = 18 + limit
+        assert str(raised.value) == (
+            f"{path}: line {line} is longer than 0.03125 MiB, and no event is; take it out of the file"
+        )

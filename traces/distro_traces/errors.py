@@ -46,5 +46,14 @@ class MisfitError(TraceError):
     """A recording has lines that are no events of the schema, where only whole recordings can be taken."""
 
 
+class TooLongLineError(TraceError):
+    """A line that is too long for any event, where a reader cannot set it aside."""
+
+    def __init__(self, path: Path | str, line: int, bytes_max: int) -> None:
+        super().__init__(
+            f"{path}: line {line} is longer than {bytes_max / 2**20:g} MiB, and no event is; take it out of the file"
+        )
+
+
 class TooLargeError(TraceError):
     """The run has more rows than what it shall be written as can show."""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import duckdb
 
 from distro_traces import parquet
-from distro_traces.errors import TraceError
+from distro_traces.errors import TooLongLineError, TraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import LINE_BYTES_MAX, SUFFIX, TOO_LONG, Rejected, stream_ndjson
+from distro_traces.ndjson import LINE_BYTES_MAX, SUFFIX, first_too_long
 from distro_traces.reading import headers_at
 
 VIOLATIONS = "violations"
@@ -44,7 +44,8 @@ def query(sql: str, path: Path) -> Table:
             answer = database.execute(sql)
             return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
         except duckdb.Error as error:
-            raise QueryError(_too_long(path) or f"{str(error).splitlines()[0]}; {VIEWS}") from None
+            _refuse_too_long(path)
+            raise QueryError(f"{str(error).splitlines()[0]}; {VIEWS}") from None
 
 
 @contextmanager
@@ -67,14 +68,13 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _too_long(path: Path) -> str | None:
+def _refuse_too_long(path: Path) -> None:
     """Where a line is that no reader takes: the engine names the file alone. Looked for when it has complained."""
     for _, files in headers_at(path):
         for file in files if files[0].suffix == SUFFIX else ():
-            for row in stream_ndjson(file):
-                if isinstance(row, Rejected) and row.reason == TOO_LONG:
-                    return f"{file}: line {row.line} is {TOO_LONG}, and no event is; take it out of the file"
-    return None
+            line = first_too_long(file)
+            if line is not None:
+                raise TooLongLineError(file, line, LINE_BYTES_MAX)
 
 
 def _run_row(header: Header, files: Sequence[Path]) -> tuple[object, ...]:
