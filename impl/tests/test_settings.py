@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from distro_impl import PROFILES, Profile, SettingError
-from distro_impl.settings import SETTINGS, configured, read_properties, with_settings
+from distro_impl.settings import SETTINGS, configured, with_settings
 from distro_impl.settings.ignored import IGNORED
+from distro_impl.settings.properties import read_properties
 
 STRICT, NACOS_2_0_4, NACOS_2_2_4 = PROFILES["strict"], PROFILES["nacos-2.0.4"], PROFILES["nacos-2.2.4"]
 TLS = "nacos.remote.server.rpc.tls"

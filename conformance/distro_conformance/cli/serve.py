@@ -22,7 +22,8 @@ from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
 from distro_impl.logs import LogFormat, log_to, log_to_directory
 from distro_impl.ports import MAX_PORT
-from distro_impl.settings import Configured, configured, read_properties
+from distro_impl.settings import Configured, configured
+from distro_impl.settings.properties import read_properties
 
 DEFAULT_PORT = 8848
 MEMBER_LIST_VARIABLES = ("nacos.member.list", "NACOS_MEMBER_LIST")

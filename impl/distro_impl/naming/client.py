@@ -20,6 +20,9 @@ from distro_protos import Json
 
 DEFAULT_NAMESPACE, DEFAULT_GROUP, DEFAULT_CLUSTER = "public", "DEFAULT_GROUP", "DEFAULT"
 
+INSTANCE_ID = "customInstanceId"
+"""The key in `extend_datum` for the id of an instance, given or generated."""
+
 MAX_ID_LENGTH = 1_024
 """Of an address that somebody registers, and of the id of a client. No release says one; what is longer is a mistake or
 an attack, and would be kept, hashed and replicated."""
@@ -56,8 +59,11 @@ class PublishedInstance:
 
     @classmethod
     def kept(cls, ip: str, port: int, cluster: str, datum: Mapping[str, Any], *, healthy: bool) -> PublishedInstance:
-        """With texts that are kept once, however many instances have them."""
-        shared = {intern(key): intern(value) if type(value) is str else value for key, value in datum.items()}
+        """With texts that are kept once, however many instances have them. An id no other instance has."""
+        shared = {
+            intern(key): intern(value) if type(value) is str and key != INSTANCE_ID else value
+            for key, value in datum.items()
+        }
         return cls(intern(ip), port, healthy, intern(cluster), shared)
 
     @property

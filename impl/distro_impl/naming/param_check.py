@@ -29,7 +29,7 @@ MAX_REMEMBERED = 64
 """Length of a text that is remembered to be good: the same names come again and again."""
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 11)
 def _is_good(pattern: re.Pattern[str], value: str) -> bool:
     return pattern.fullmatch(value) is not None
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from msgspec import Raw
 
-from distro_impl.naming.client import DEFAULT_CLUSTER, MAX_ID_LENGTH, PublishedInstance, Service
+from distro_impl.naming.client import DEFAULT_CLUSTER, INSTANCE_ID, MAX_ID_LENGTH, PublishedInstance, Service
 from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
 from distro_impl.remote.payloads import Instance
 from distro_protos import Json
 
-INSTANCE_ID, WEIGHT, ENABLED = "customInstanceId", "publishInstanceWeight", "publishInstanceEnable"
+WEIGHT, ENABLED = "publishInstanceWeight", "publishInstanceEnable"
 RESERVED_KEYS = frozenset({INSTANCE_ID, WEIGHT, ENABLED})
 
 NOT_PERSISTENT = "persistent instances are not supported by this node, only ephemeral ones"
