@@ -30,7 +30,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median, quantiles
 
 import distro_conformance  # noqa: F401
@@ -50,14 +49,12 @@ from node_load import (
     registration,
     until_shown,
 )
-
-SERVER = Path(__file__).with_name("node_server.py")
-MIB = 1024
-"""`ps` counts in KiB."""
+from processes import Server, cpu_s, resident_mib
 
 NODES = 3
 CONNECTIONS = 8
 ROUNDS = 3
+TURN_S = 0.5
 CHANGING_CLIENTS = 250
 CHANGES_PER_S = 500
 PATIENCE_S = 60.0
@@ -79,52 +76,6 @@ class Effort:
 
 FULL = Effort(seconds=6.0, held_clients=500, instances_per_client=100, lag_s=20.0)
 QUICK = Effort(seconds=1.0, held_clients=100, instances_per_client=100, lag_s=5.0)
-
-
-class Server:
-    """A process of `node_server.py`."""
-
-    def __init__(self, process: asyncio.subprocess.Process, ready_s: float, told: dict[str, float]) -> None:
-        self._process = process
-        self.ready_s, self.told = ready_s, told
-        self._watched: list[list[object]] | None = None
-
-    @classmethod
-    async def start(cls, *arguments: str) -> Server:
-        began_s = time.perf_counter()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(SERVER), *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, limit=2**28
-        )
-        assert process.stdout is not None
-        line = await process.stdout.readline()
-        if not line:
-            raise SystemExit(f"node_server.py {' '.join(arguments)} ended at its start; its message is above")
-        return cls(process, time.perf_counter() - began_s, json.loads(line))
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def mib(self) -> float:
-        return resident_mib([self._process.pid])
-
-    async def end(self) -> list[list[object]]:
-        """What it watched. A second end gives the same again."""
-        if self._watched is None:
-            out, _ = await self._process.communicate(b"")  # the end of its input is what it waits for
-            self._watched = json.loads(out or b"[]")
-        return self._watched
-
-
-def resident_mib(pids: Sequence[int]) -> float:
-    """Resident memory of these processes and all that they started."""
-    rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout
-    processes = {int(pid): (int(parent), int(rss)) for pid, parent, rss in map(str.split, rows.splitlines())}
-    wanted = set(pids)
-    while more := {pid for pid, (parent, _) in processes.items() if parent in wanted} - wanted:
-        wanted |= more
-    return sum(processes[pid][1] for pid in wanted if pid in processes) / MIB
 
 
 @asynccontextmanager
@@ -164,8 +115,11 @@ async def measure_ready() -> Figures:
     }
 
 
-async def measure_calls(target: str, seconds: float) -> Figures:
-    """Registrations and queries of one server; `echo_…` is the echo of the same requests, in turns with it."""
+async def measure_calls(target: str, pid: int | None, seconds: float) -> Figures:
+    """Registrations and queries of one server; `echo_…` is the echo of the same requests, in turns with it.
+
+    The processor time is that of the server's process, so it is the same however busy the machine is.
+    """
     echo = await Server.start("echo")
     registrations = [registration(number, number, number) for number in range(100)]
     queries = [query(number) for number in range(100)]
@@ -176,10 +130,15 @@ async def measure_calls(target: str, seconds: float) -> Figures:
             connected(target, numbers) as clients,
             connected(f"127.0.0.1:{int(echo.told['port'])}", numbers, is_server=False) as echoed,
         ):
-            for _ in range(ROUNDS):
+            for _ in range(round(seconds / TURN_S)):
                 for name, requests in {"registrations": registrations, "queries": queries}.items():
-                    counted[f"echo_{name}_per_s"].append(await calls_per_s(echoed, requests, seconds / ROUNDS))
-                    counted[f"{name}_per_s"].append(await calls_per_s(clients, requests, seconds / ROUNDS))
+                    for whose, server, asked in (("echo_", echo.pid, echoed), ("", pid, clients)):
+                        spent_s = cpu_s([server]) if server else 0.0
+                        per_s = await calls_per_s(asked, requests, TURN_S)
+                        counted[f"{whose}{name}_per_s"].append(per_s)
+                        if server:
+                            spent_us = (cpu_s([server]) - spent_s) * 1e6
+                            counted[f"{whose}{name}_cpu_us"].append(spent_us / (per_s * TURN_S))
     finally:
         await echo.end()
     return {name: round(median(values)) for name, values in counted.items()}
@@ -288,7 +247,7 @@ async def measure_rnacos(program: str, seconds: float) -> Figures:
 
 
 async def _as_other(name: str, ready_s: float, mib: float, target: str, seconds: float) -> Figures:
-    calls = await measure_calls(target, seconds)  # with the echo of that moment: on a busy machine it tells
+    calls = await measure_calls(target, None, seconds)  # with the echo of that moment: on a busy machine it tells
     figures = {"ready_s": round(ready_s, 3), "ready_mib": round(mib, 1), **calls}
     return {f"{name}.{key}": value for key, value in figures.items()}
 
@@ -312,7 +271,7 @@ async def measure(effort: Effort, nacos: str | None, rnacos: str | None) -> Figu
     async with three_processes() as (servers, ports):
         figures["processes_ready_mib"] = round(sum(server.mib for server in servers), 1)
         figures["processes_ready_s"] = round(max(server.ready_s for server in servers), 3)
-        figures |= await measure_calls(sdk_target(ports[0]), effort.seconds)
+        figures |= await measure_calls(sdk_target(ports[0]), servers[0].pid, effort.seconds)
         beats = await beats_per_s(f"127.0.0.1:{ports[0]}", CONNECTIONS, effort.seconds / ROUNDS)
         figures["beats_per_s"] = beats and round(beats)
     figures |= await measure_held(effort)
@@ -328,6 +287,8 @@ def ratios(figures: Figures) -> dict[str, float]:
     pairs = {
         "registrations_to_echo": ("registrations_per_s", "echo_registrations_per_s"),
         "queries_to_echo": ("queries_per_s", "echo_queries_per_s"),
+        "registrations_to_echo_cpu": ("echo_registrations_cpu_us", "registrations_cpu_us"),
+        "queries_to_echo_cpu": ("echo_queries_cpu_us", "queries_cpu_us"),
     }
     for other in ("nacos", "rnacos"):
         pairs |= {f"{key}_to_{other}": (key, f"{other}.{key}") for key in ("registrations_per_s", "queries_per_s")}

@@ -1,7 +1,7 @@
 """What `bench/node.py` measures, in a process of its own: reference nodes, or a bare echo.
 
     python bench/node_server.py echo
-    python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--watch] [--hold CLIENTS]
+    python bench/node_server.py nodes PORT[,PORT…] [--member PORT …] [--profile NAME] [--watch] [--hold CLIENTS]
 
 Prints one JSON line when it is ready: how long the imports and how long the start took. It ends when its input ends;
 with `--watch` it then prints what its nodes did to their clients, [kind, client, revision, ms] each, by the node's own
@@ -51,10 +51,10 @@ async def echo(ready: Callable[..., None]) -> Watched:
 
 
 async def nodes(
-    ready: Callable[..., None], ports: list[int], others: list[int], *, is_watched: bool, held: int
+    ready: Callable[..., None], ports: list[int], others: list[int], *, profile: str, is_watched: bool, held: int
 ) -> Watched:
     """A cluster, or some members of one whose others run in other processes."""
-    from distro_impl import Cluster, NodeEvent  # noqa: PLC0415 - not part of what the echo costs
+    from distro_impl import Cluster, NodeEvent, profile_named  # noqa: PLC0415 - not part of what the echo costs
     from distro_impl.naming.client import PublishedInstance, Service  # noqa: PLC0415
 
     watched: Watched = []
@@ -64,6 +64,7 @@ async def nodes(
 
     cluster = Cluster(
         len(ports),
+        profile=profile_named(profile),
         ports=ports,
         further_members=[f"127.0.0.1:{port}" for port in others],
         observer=observe if is_watched else None,
@@ -90,6 +91,7 @@ def main() -> None:
     parser.add_argument("what", choices=["echo", "nodes"])
     parser.add_argument("ports", nargs="?", default="", help="main ports of the nodes, with commas between them")
     parser.add_argument("--member", type=int, action="append", default=[], help="main port of a further member")
+    parser.add_argument("--profile", default="strict", help="the release that the nodes behave like")
     parser.add_argument("--watch", action="store_true", help="print at the end what the nodes did to their clients")
     parser.add_argument("--hold", type=int, default=0, help="clients that the first node owns from the start")
     arguments = parser.parse_args()
@@ -105,7 +107,8 @@ def main() -> None:
         watched = uvloop.run(echo(ready))
     else:
         ports = [int(port) for port in arguments.ports.split(",")]
-        watched = uvloop.run(nodes(ready, ports, arguments.member, is_watched=arguments.watch, held=arguments.hold))
+        options = {"profile": arguments.profile, "is_watched": arguments.watch, "held": arguments.hold}
+        watched = uvloop.run(nodes(ready, ports, arguments.member, **options))
     print(json.dumps(watched), flush=True)
 
 

@@ -1,10 +1,11 @@
-"""What verifying costs a node that owns many clients: three nodes, each in a process of its own, one owns them all.
+"""What verifying costs a node that owns many clients: three members, each in a process of its own, one owns them all.
 
-    python bench/strain.py --json [--quick | --clients N …]
+    python bench/strain.py --json [--quick | --clients N …] [--nacos VERSION]
 
-The clients have no connections of their own (`bench/node.py` measures those); everything between the nodes is real. A
-window begins when the other two nodes hold every client. In it nothing may fail: where there are more clients than can
-be verified in a period, rounds are late instead, and are counted as such.
+The clients have no connections of their own (`bench/node.py` measures those); everything between the members is real.
+The owner is a reference node. So are the other two, or they are real servers, and then the owner is of their release. A
+window begins when the other two hold every client. In it nothing may fail: where there are more clients than can be
+verified in a period, rounds are late instead, and are counted as such.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
-from pathlib import Path
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
-from node import Server
+from processes import Server, cpu_s
 from prometheus_client.parser import text_string_to_metric_families
 
-from distro_impl import free_main_ports
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.nacos import NacosServer
+from distro_conformance.targets.nacos_home import HOST
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.releases import nacos_release
 
 CLIENTS, QUICK_CLIENTS = (500, 5_000, 20_000), (200, 1_000)
 WINDOW_S, QUICK_WINDOW_S = 30.0, 11.0
@@ -29,6 +36,47 @@ HELD_WITHIN_S = 600.0
 PEERS = 2
 
 Samples = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    owner: int
+    peers: tuple[int, ...]
+    """Main ports."""
+    pids: tuple[int, ...]
+    """The owner's first."""
+
+
+@asynccontextmanager
+async def members(clients: int, nacos: str | None) -> AsyncIterator[Members]:
+    """All of them run; `nacos` is the release of the peers, None when they are reference nodes."""
+    ports = sorted(free_base_ports(1 + PEERS))
+    owner, *peers = ports
+
+    def node(port: int, *more: str) -> Coroutine[Any, Any, Server]:
+        others = [word for other in ports if other != port for word in ("--member", str(other))]
+        return Server.start("nodes", str(port), *others, "--profile", f"nacos-{nacos}" if nacos else "strict", *more)
+
+    async with AsyncExitStack() as stack:
+        real = await real_servers(nacos, ports, peers) if nacos else []
+        for server in real:
+            stack.push_async_callback(server.close)
+        nodes = await asyncio.gather(*(node(port) for port in peers if not nacos))
+        for each in nodes:
+            stack.push_async_callback(each.end)
+        # Who is real is loaded only once the owner has answered, and the owner is ready before anybody has.
+        started, *_ = await asyncio.gather(node(owner, "--hold", str(clients)), *(server.start() for server in real))
+        stack.push_async_callback(started.end)
+        pids = [started.pid, *(each.pid for each in nodes), *(each.pid for each in real)]
+        yield Members(owner, tuple(peers), tuple(pid for pid in pids if pid is not None))
+
+
+async def real_servers(release: str, ports: Sequence[int], own: Sequence[int]) -> list[NacosServer]:
+    """Members of all these ports, at their own ones; not started."""
+    found = nacos_release(release)
+    jars = await jars_of(found, lambda text: print(text, file=sys.stderr))
+    addresses = [f"{HOST}:{port}" for port in ports]
+    return [NacosServer(found, jars, port=port, members=addresses, jvm_properties={}) for port in own]
 
 
 async def scraped(port: int) -> Samples:
@@ -44,29 +92,15 @@ async def scraped(port: int) -> Samples:
     return found
 
 
-def cpu_s(pid: int) -> float:
-    """That a process has spent so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-async def measure(clients: int, window_s: float) -> dict[str, float]:
-    owner, *peers = free_main_ports(1 + PEERS)
-    servers = []
-    try:
-        for port in (*peers, owner):
-            members = [word for other in (owner, *peers) if other != port for word in ("--member", str(other))]
-            held = ["--hold", str(clients)] if port == owner else []
-            servers.append(await Server.start("nodes", str(port), *members, *held))
-        await asyncio.gather(*(until_held(port, clients) for port in peers))
-        before, began_s = await scraped(owner), time.monotonic()
-        spent_s = [cpu_s(server.pid) for server in servers]
+async def measure(clients: int, window_s: float, nacos: str | None) -> dict[str, float]:
+    async with members(clients, nacos) as run:
+        await asyncio.gather(*(until_held(port, clients) for port in run.peers))
+        before, began_s = await scraped(run.owner), time.monotonic()
+        owner, peers = run.pids[:1], run.pids[1:]
+        owner_s, peers_s = cpu_s(owner), cpu_s(peers)
         await asyncio.sleep(window_s)
-        spent_s = [cpu_s(server.pid) - spent for server, spent in zip(servers, spent_s, strict=True)]
-        after, seconds = await scraped(owner), time.monotonic() - began_s
-    finally:
-        for server in servers:
-            await server.end()
+        owner_s, peers_s = cpu_s(owner) - owner_s, cpu_s(peers) - peers_s
+        after, seconds = await scraped(run.owner), time.monotonic() - began_s
 
     def counted(name: str) -> float:
         return after.get(name, 0.0) - before.get(name, 0.0)
@@ -78,21 +112,26 @@ async def measure(clients: int, window_s: float) -> dict[str, float]:
         "sync_failures": counted("distrocheck_distro_syncs_total failure"),
         "rounds_late": counted("distrocheck_distro_verify_rounds_late_total"),
         "verifies_per_s": round(verifies / seconds, 1),
-        "owner_cpu_us_per_verify": round(spent_s[-1] / max(1.0, verifies) * 1e6, 1),
+        "owner_cpu_us_per_verify": round(owner_s / max(1.0, verifies) * 1e6, 1),
+        "peers_cpu_us_per_verify": round(peers_s / max(1.0, verifies) * 1e6, 1),
     }
 
 
 async def until_held(port: int, clients: int) -> None:
     """However they came there: as a CHANGE, or with a snapshot. Raises TimeoutError."""
-    async with asyncio.timeout(HELD_WITHIN_S):
-        while (await scraped(port)).get("nacos_monitor naming_ipCount", 0) < clients:  # noqa: ASYNC110
+    url = f"http://127.0.0.1:{port}/nacos/v1/ns/operator/metrics?onlyStatus=false"
+    async with asyncio.timeout(HELD_WITHIN_S), aiohttp.ClientSession() as session:
+        held = 0
+        while held < clients:
+            async with session.get(url) as reply:
+                held = (await reply.json(content_type=None))["clientCount"]
             await asyncio.sleep(1.0)
 
 
-async def run(numbers: list[int], window_s: float) -> dict[str, float]:
+async def run(numbers: list[int], window_s: float, nacos: str | None) -> dict[str, float]:
     figures: dict[str, float] = {}
     for clients in numbers:
-        for name, value in (await measure(clients, window_s)).items():
+        for name, value in (await measure(clients, window_s, nacos)).items():
             figures[f"{name}_{clients}"] = value
     return figures
 
@@ -102,9 +141,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
     parser.add_argument("--quick", action="store_true", help="end within a minute")
     parser.add_argument("--clients", type=int, nargs="+", help="how many; several are measured one after the other")
+    parser.add_argument("--nacos", metavar="VERSION", help="the other two members are real servers of this release")
     arguments = parser.parse_args()
     numbers = arguments.clients or list(QUICK_CLIENTS if arguments.quick else CLIENTS)
-    figures = asyncio.run(run(numbers, QUICK_WINDOW_S if arguments.quick else WINDOW_S))
+    figures = asyncio.run(run(numbers, QUICK_WINDOW_S if arguments.quick else WINDOW_S, arguments.nacos))
     cost = "owner_cpu_us_per_verify"
     most, least = figures[f"{cost}_{numbers[-1]}"], figures[f"{cost}_{numbers[0]}"]
     ratios = {"cpu_per_verify_most_to_least": round(most / least, 2) if least else 0.0}
