@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.encoding import KINDS, NODE_KINDS, node_hash
 from distro_spark.invariants import INVARIANTS
-from distro_spark.known import WITHOUT_REVISIONS
 from distro_spark.rows import Facts, Integers
 from distro_spark.story import RESETS, Row
 from distro_traces.event import Kind, Outcome
@@ -229,7 +228,7 @@ def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -
         live_from=live_from,
         live=flat_live,
         changes=np.cumsum(changed).astype(np.int64),
-        has_revisions=np.array([not WITHOUT_REVISIONS.search(headers[run].profile) for run in number], np.bool_),
+        has_revisions=np.array([headers[run].has_revisions for run in number], np.bool_),
         sync_delay_ms=np.array([_sync_delay_ms(headers[run].profile) for run in number], np.int64),
         decides=decides,
     )

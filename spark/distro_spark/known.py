@@ -8,15 +8,11 @@ counted apart, and does not make the verdict `violates`. In `strict` nothing is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from distro_spark import symptoms
 from distro_spark.story import Story, Told
-
-WITHOUT_REVISIONS = re.compile(r"^nacos-2\.(0\.|1\.[01]$)")
-"""Profiles of the releases before 2.1.2: the field is always 0 (docs/protocol #releases-matrix)."""
 
 Symptom = Callable[[Story, Told], bool]
 
@@ -91,6 +87,24 @@ KNOWN: tuple[KnownFailure, ...] = (
         "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
     ),
     KnownFailure(
+        "B10",
+        "2.1.2",
+        "2.2.4",
+        "INV-CONV",
+        symptoms.stamp_over_a_snapshot,
+        "A late snapshot replaces the content of a newer copy, which keeps the revision that it was created with.",
+        "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
+    ),
+    KnownFailure(
+        "B10",
+        "2.1.2",
+        "2.2.4",
+        "INV-REV",
+        symptoms.stamp_over_a_snapshot,
+        "A late snapshot replaces the content of a newer copy, which keeps the revision that it was created with.",
+        "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
+    ),
+    KnownFailure(
         "B24",
         None,
         _LAST_READ,
@@ -143,6 +157,24 @@ KNOWN: tuple[KnownFailure, ...] = (
         symptoms.fell_silent,
         "No connection is asked for a sign of life: one that died in silence is kept.",
         "alibaba/nacos #10909; repaired in 2.3.0 by #10509; docs/protocol #ejector-check",
+    ),
+    KnownFailure(
+        "B18",
+        "2.1.2",
+        "2.2.4",
+        "INV-CONV",
+        symptoms.not_counted,
+        "A batch leaves the revision as it was, so a verify confirms the copy that missed it.",
+        "alibaba/nacos #11192; repaired in 2.3.0 by #11232; docs/protocol #revision-connection",
+    ),
+    KnownFailure(
+        "B18",
+        "2.1.2",
+        "2.2.4",
+        "INV-REV",
+        symptoms.not_counted,
+        "A batch leaves the revision as it was: one revision stands for two contents.",
+        "alibaba/nacos #11192; repaired in 2.3.0 by #11232; docs/protocol #revision-connection",
     ),
     KnownFailure(
         "B02",

@@ -6,6 +6,7 @@ what, in which releases.
 | bug | what has to be seen |
 |---|---|
 | B10 | the copy has the stamp that it was created with, and by then its owner had published the content later |
+| B10 | or it has that stamp over the older content of a snapshot that came late |
 | B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
 | B17 | no verify had renewed the copy that expired, but a CHANGE had less than a lease ago |
@@ -13,12 +14,14 @@ what, in which releases.
 | B33 | the node answered another one's load before it was loaded |
 | B03 | whoever played the client says that it fell silent |
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
+| B18 | the owner itself published both contents under one revision |
 | B05 | while the node handled the call in question, another one about the client was being handled there too |
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
@@ -51,6 +54,23 @@ def creation_stamp(story: Story, told: Told) -> bool:
         and row.at_ms <= offence.at_ms
         for row in story.rows
         if row.owned or row.kind == Kind.REQUEST_SENT
+    )
+
+
+def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
+    """B10. Content of an earlier revision came by a message that is none about this client alone, a snapshot; the copy
+    was newer already, and its stamp is the one that it was created with."""
+    actual = told.evidence["actual"]
+    *_, life = _lives(story, told.node, told.last.seq)
+    stamps = {row.revision for row in life if row.revision is not None}
+    calls = {row.message for row in story.rows if row.operation is not None}
+    loaded = [row for row in life[1:] if row.digest == actual and row.message not in (None, *calls)]
+    if len(stamps) != 1 or not loaded:
+        return False
+    (stamp,) = stamps
+    return any(
+        row.kind in OWN_CONNECTION and row.digest == actual and row.revision is not None and row.revision < stamp
+        for row in story.rows
     )
 
 
@@ -141,6 +161,20 @@ def _lives(story: Story, node: str, until: int | None) -> Iterator[list[Row]]:
 def fell_silent(_: Story, told: Told) -> bool:
     """B03. What the invariant itself goes by: no connection is ever asked for a sign of life."""
     return told.first.kind == Kind.LINK_FAULT
+
+
+def not_counted(story: Story, told: Told) -> bool:
+    """B18. A batch does not move the revision on: the client's own connection published two contents under one. Of a
+    copy that differs it has to be these two."""
+    wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
+    published: defaultdict[tuple[str, int | None], set[str | None]] = defaultdict(set)
+    for row in story.rows:
+        if row.kind in OWN_CONNECTION:
+            published[row.node, row.revision].add(row.digest)
+    return any(
+        len(contents) > 1 and wanted <= contents and told.evidence.get("revision", revision) == revision
+        for (_, revision), contents in published.items()
+    )
 
 
 def applied_among_others(story: Story, told: Told) -> bool:

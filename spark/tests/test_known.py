@@ -182,6 +182,45 @@ def the_stamp_of_creation_where_it_was_repaired(run: Told) -> None:
     run.apply("bc", 1, "B")
 
 
+def an_old_copy_over_a_new_one(run: Told, message: str | None = None) -> None:
+    """b was told of C before the content of B came."""
+    run.connect()
+    run.change(1, "B")
+    run.apply("c", 1, "B")
+    run.change(2, "C")
+    run.apply("bc", 2, "C")
+    run.apply("b", 2, "B", message)
+
+
+@case("nacos-2.2.4", INV_REV=["B10"], INV_CONV=["B10"])
+def a_late_snapshot_under_the_stamp_of_a_newer_copy(run: Told) -> None:
+    an_old_copy_over_a_new_one(run, "m-snapshot")
+
+
+@case("nacos-2.2.4", INV_REV=[None], INV_CONV=[None])
+def a_late_change_under_the_stamp_of_a_newer_copy(run: Told) -> None:
+    run.connect()
+    run.change(1, "B")
+    message = run.send("b", "CHANGE", revision=1, digest="B")
+    an_old_copy_over_a_new_one(run, message)
+
+
+@case("nacos-2.2.4", INV_REV=[None], INV_CONV=[None])
+def a_late_snapshot_on_a_copy_that_moves_on(run: Told) -> None:
+    """Its stamp is not the one that it was created with: it takes over revisions."""
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    run.change(3, "C")
+    run.apply("bc", 3, "C")
+    run.apply("b", 3, "B", "m-snapshot")
+
+
+@case("nacos-2.3.2", INV_REV=[None], INV_CONV=[None])
+def a_late_snapshot_under_a_newer_stamp_where_it_was_repaired(run: Told) -> None:
+    an_old_copy_over_a_new_one(run, "m-snapshot")
+
+
 # B05: a CHANGE that is applied in steps
 
 
@@ -420,6 +459,41 @@ def a_lost_change_that_a_verify_of_its_revision_confirms(run: Told) -> None:
     run.send("b", "CHANGE", revision=2, digest="B")
     run.apply("c", 2, "B")
     run.send("b", "VERIFY", revision=2)
+
+
+# B18: a batch that is not counted
+
+
+def a_batch_that_one_member_misses(run: Told, revision: int = 1) -> None:
+    run.registered()
+    run.change(revision, "B")
+    run.send("b", "CHANGE", revision=revision, digest="B")
+    run.apply("c", revision, "B")
+    run.send("b", "VERIFY", revision=revision)
+
+
+@case("nacos-2.2.4", INV_CONV=["B18"], INV_REV=["B18", "B18", "B18"])
+def a_batch_under_the_revision_of_what_it_replaced(run: Told) -> None:
+    a_batch_that_one_member_misses(run)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_batch_under_a_revision_of_its_own(run: Told) -> None:
+    a_batch_that_one_member_misses(run, revision=2)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_change_that_is_lost_after_a_batch_that_was_not_counted(run: Told) -> None:
+    """b has neither of the two contents of that revision, but what came before them."""
+    run.registered()
+    run.change(2, "B")
+    run.change(2, "C")
+    run.apply("c", 2, "C")
+
+
+@case("nacos-2.3.2", INV_CONV=[None])
+def a_batch_that_is_not_counted_where_it_was_repaired(run: Told) -> None:
+    a_batch_that_one_member_misses(run)
 
 
 # B01: a message applied to a client of one's own

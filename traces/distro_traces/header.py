@@ -8,6 +8,7 @@ Version 1 had no `observed`: such a trace was, and is, judged as if everything h
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,10 @@ from distro_traces.event import SCHEMA_NAME, SCHEMA_VERSION
 from distro_traces.observed import EVERYTHING, Observed, parse_observed
 
 Clock = Literal["virtual", "wall"]
+
+
+WITHOUT_REVISIONS = re.compile(r"^nacos-2\.(0\.|1\.[01]$)")
+"""Profiles of the releases before 2.1.2: the field is always 0 (docs/protocol #releases-matrix)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,10 @@ class Header:
     nodes: tuple[str, ...]
     observed: Observed = EVERYTHING
     segment: int = 1
+
+    @property
+    def has_revisions(self) -> bool:
+        return not WITHOUT_REVISIONS.search(self.profile)
 
     def to_json(self) -> dict[str, Any]:
         return {

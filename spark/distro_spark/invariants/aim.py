@@ -15,7 +15,6 @@ import numpy as np
 from distro_spark.compiling import compiled
 from distro_spark.encoding import NO_REVISION
 from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.known import WITHOUT_REVISIONS
 from distro_spark.rows import (
     CHANGE,
     ENDED,
@@ -32,6 +31,7 @@ from distro_spark.rows import (
     replicas,
 )
 from distro_spark.story import Finding, Story, Told
+from distro_traces.header import WITHOUT_REVISIONS
 
 
 @compiled

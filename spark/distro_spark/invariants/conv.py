@@ -207,6 +207,9 @@ def _told(story: Story, divergences: list[_Divergence]) -> Told:
     if request:
         words = ", ".join(word for word in (request.operation, outcome) if word)
         after = f"; the last content message that reached it is {request.message} ({words})"
+    lost = _lost(story, one) if request else None
+    if lost:
+        after += f"; {lost.message} ({lost.operation}) of {story.owner} never reached it"
     return Told(
         node=node,
         first=one.first,
@@ -223,12 +226,22 @@ def _told(story: Story, divergences: list[_Divergence]) -> Told:
             "last_operation": request.operation if request else None,
             "last_outcome": outcome,
             "last_verify": verify.outcome if verify else None,
+            "lost_message": lost.message if lost else None,
             SIGNATURE: swallowed(story, node) if truth is None or truth.view is None else None,
         },
         message=f"{node} holds {holds} of {story.client} at checkpoint {numbers} while {others}; "
         f"they differ since {one.first}{after}",
         expected=f"{node} holds {expected} of {story.client} at checkpoint {numbers}",
     )
+
+
+def _lost(story: Story, one: _Divergence) -> Row | None:
+    """The last sync that the owner sent there before the checkpoint, if it did not arrive."""
+    sent = [row for row in story.by_node.get(story.owner or "", []) if row.kind == Kind.REQUEST_SENT]
+    syncs = (row for row in sent if row.peer == one.node and row.operation in SYNCS)
+    last = _latest(row for row in syncs if row.at_ms <= one.checkpoint.at_ms)
+    arrived = {row.message for row in story.by_node.get(one.node, []) if row.kind == Kind.REQUEST_RECEIVED}
+    return None if last is None or last.message in arrived else last
 
 
 def _latest(rows: Iterator[Row]) -> Row | None:

@@ -23,11 +23,11 @@ import numpy as np
 from distro_spark.compiling import compiled
 from distro_spark.encoding import NO_REVISION
 from distro_spark.invariants.registry import Invariant
-from distro_spark.known import WITHOUT_REVISIONS
 from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients
 from distro_spark.story import Finding, Row, Story, Told
 from distro_spark.violations import SIGNATURE
 from distro_traces.event import STATE_KINDS, Kind
+from distro_traces.header import WITHOUT_REVISIONS
 
 
 @compiled

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from distro_spark.compiling import compiled
 from distro_spark.encoding import HASHED, NO_REVISION
 from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.known import WITHOUT_REVISIONS
 from distro_spark.rows import (
     SUCCESS,
     VERIFY,
@@ -26,6 +25,7 @@ from distro_spark.rows import (
     replicas,
 )
 from distro_spark.story import Finding, Story, Told
+from distro_traces.header import WITHOUT_REVISIONS
 
 
 @compiled
