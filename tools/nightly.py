@@ -70,6 +70,12 @@ JOBS: tuple[Job, ...] = (
     ),
     _mutants("trace", 60),
     Job(
+        "alarms",
+        "1,000 simulated runs of every profile with all faults: nothing unexplained",
+        ("tools/alarms.py", "--json", "--seconds", "18000"),
+        360,
+    ),
+    Job(
         "searches",
         "`strict` in all pairs of budgets, and in three clusters whole",
         ("tools/searches.py", "--json", "--seconds", "18000"),

@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import alarms
 import matrix
 import nightly
 import pytest
@@ -100,3 +101,23 @@ def test_what_was_found_is_kept_and_taken_up_again(tmp_path: Path, monkeypatch: 
     assert matrix.kept("real", "nacos:2.3.2") == {}
     assert nightly.kept() == {"sdks": DONE}
     assert "| violates | embedded: 7 met / 1 violated |" in (tmp_path / "nightly.md").read_text("utf-8")
+
+
+def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_its_line_is_whole(
+    tmp_path: Path,
+) -> None:
+    ledger = tmp_path / "alarms.ndjson"
+    lines = [{"source": source, "profile": "strict", "seed": seed} for source, seed in (("old", 0), ("new", 50))]
+    ledger.write_text("\n".join(map(json.dumps, lines)) + '\n{"source": "new", "prof')
+    assert list(alarms.kept(ledger, "new")) == [("strict", 50)]
+    assert list(alarms.batches(100, ["strict", "nacos-2.2.4"]))[1:3] == [("nacos-2.2.4", 0), ("strict", 50)]
+
+
+@pytest.mark.parametrize(("news", "left", "code"), [(["a says so"], 0, 1), ([], 2, 3), ([], 0, 0)])
+def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
+    news: list[str], left: int, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "known": {}}
+    assert alarms.told([line], left, as_json=True) == code
+    headline = json.loads(capsys.readouterr().out)["headline"]
+    assert headline == f"at least 50 runs of each of 1 profiles: {len(news)} news; {left} batches left"
