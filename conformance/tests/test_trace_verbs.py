@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from distro_conformance.language.text import parse
+
 LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
 Call = Callable[..., subprocess.CompletedProcess[str]]
 Document = Callable[..., tuple[int, dict[str, Any]]]
@@ -51,6 +53,17 @@ def test_export_writes_a_file_and_says_which(
     printed = call("export", str(imported[0]), "--to", "mermaid", "--client", "10.0.1.1:80#true", "--without-verify")
     assert printed.stdout.startswith("sequenceDiagram\n")
     assert "N1-)N0: CHANGE 10.0.1.1:80#35;true" in printed.stdout
+
+
+def test_a_scenario_calls_servers_and_clients_by_names_that_it_can_say(
+    call: Call, imported: tuple[Path, dict[str, Any]]
+) -> None:
+    """Clients of the HTTP API are left out: they live by beats, of which logs say nothing."""
+    text = call("export", str(imported[0]), "--to", "scenario").stdout
+    scenario = parse(text)
+    assert (scenario.profile, scenario.nodes) == ("nacos-2.2.4", ("a", "b", "c"))
+    assert "a is 127.0.0.1:12848" in scenario.comment
+    assert "#true" not in text
 
 
 def test_validate_leaves_open_what_logs_do_not_show(document: Document, imported: tuple[Path, dict[str, Any]]) -> None:

@@ -104,6 +104,22 @@ def test_one_wrong_row_is_found_with_the_guard_that_was_false(
     assert (transition, guard) in result.rejection.guards
 
 
+@pytest.mark.parametrize(("profile", "is_accepted"), [("nacos-2.2.4", True), ("nacos-2.3.2", False)])
+def test_a_change_that_is_not_counted_may_have_been_a_batch_of_a_release_that_counts_none(
+    tmp_path: Path, profile: str, is_accepted: bool
+) -> None:
+    with Recorder(tmp_path, "r", profile=profile, target="test", nodes=["a"]) as recorder:
+        recorder.record("a", Kind.NODE_STARTED, at_ms=0, detail="a")
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=10, client="c1", owned=True, revision=0, digest=NOTHING)
+        for revision, content in ((1, "d1"), (1, "d2"), (2, "d3")):
+            row = {"client": "c1", "owned": True, "revision": revision, "digest": content}
+            recorder.record("a", Kind.CLIENT_CHANGED, at_ms=20, **row)  # type: ignore[arg-type]
+    trace = read_ndjson(recorder.path)
+    found = validate(trace.header, trace.events, profile_named(profile))
+    assert found.accepted is is_accepted
+    assert found.rejection is None or found.rejection.event.digest == "d2"
+
+
 def test_a_gap_in_the_numbers_is_a_missing_row(tmp_path: Path) -> None:
     trace = recorded(tmp_path)
     result = validate(trace.header, trace.events[:2] + trace.events[3:], profile_named("strict"))

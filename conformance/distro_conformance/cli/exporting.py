@@ -1,4 +1,4 @@
-"""`distrocheck export TRACE --to FORMAT`: a trace for another viewer."""
+"""`distrocheck export TRACE --to FORMAT`: a trace for another viewer, or as a scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distro_conformance.verdict import UsageError
 @app.command()
 def export(
     trace: Annotated[Path, typer.Argument(help="A trace (NDJSON or Parquet), or a directory.")],
-    to: Annotated[str, typer.Option(help="itf, shiviz, perfetto or mermaid.")],
+    to: Annotated[str, typer.Option(help="itf, shiviz, perfetto, mermaid or scenario.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; else standard output.")] = None,
     run: Annotated[str | None, typer.Option(help="Which run, where there are several.")] = None,
     client: Annotated[
@@ -28,7 +28,7 @@ def export(
     without_verify: Annotated[bool, typer.Option("--without-verify", help="Leave out what only renews.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Write a run for a viewer: ITF, ShiViz, Perfetto, Mermaid."""
+    """Write a run for a viewer (ITF, ShiViz, Perfetto, Mermaid), or as a scenario to replay."""
     from distro_traces.exports import EXPORTS
     from distro_traces.exports import export as write_as
     from distro_traces.reading import read_run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,10 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, OptionalProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS
 from distro_conformance.language.finding import findings_of_replay
+from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.replay import ReplayedStep
 from distro_conformance.language.replay import replay as run_replay
 from distro_conformance.language.text import parse, read
@@ -28,9 +31,13 @@ def replay(
     allow_disruption: Annotated[
         bool, typer.Option("--allow-disruption", help="On attach:, let the clients into the public namespace.")
     ] = False,
+    pytest: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where it is violated, write it as a pytest file that fails.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run a scenario: a saved failure, a counterexample, a hand-written one."""
+    writable_file(pytest, "--pytest")
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
     with progress() as on_progress:
         result = run_replay(
@@ -42,6 +49,9 @@ def replay(
             on_progress=on_progress,
             on_step=lambda step: None if json else _say(step),
         )
+    if pytest is not None and result.reproduced:
+        kept = dataclasses.replace(scenario, profile=result.profile, mutant=result.mutant)
+        pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")
     steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
     if json:
         findings = [finding.to_json() for finding in findings_of_replay(result, str(file))]

@@ -21,7 +21,8 @@ def record(
     on_progress: OnProgress = lambda _: None,
     on_step: OnStep = lambda _: None,
 ) -> Replay:
-    """The trace is `directory`/`run`.ndjson; there is none of a target that could not be started.
+    """The nodes behave as `profile`, and the trace says so: `directory`/`run`.ndjson. Of a target that could not be
+    started there is none.
 
     Raises what `replay` raises, TraceError when there is a recording of that name.
     """
@@ -46,6 +47,7 @@ def record(
             return replay(
                 scenario,
                 target=target,
+                profile=profile,
                 recorder=recorder,
                 to_the_end=True,
                 on_progress=on_progress,

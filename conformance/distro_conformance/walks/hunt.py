@@ -22,6 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
+from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
@@ -336,18 +337,5 @@ def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Pat
     scenario = directory / f"{name}.scenario"
     scenario.write_text(failure.scenario.render(), encoding="utf-8")
     test = directory / f"test_{name.replace('-', '_')}.py"
-    test.write_text(_PYTEST.format(name=name.replace("-", "_"), text=failure.scenario.render()), encoding="utf-8")
+    test.write_text(pytest_file(failure.scenario, name), encoding="utf-8")
     return scenario, test
-
-
-_PYTEST = '''"""A failing run, saved by distrocheck. It fails until the nodes do what the model allows."""
-
-from distro_conformance.language.replay import assert_scenario
-
-SCENARIO = """
-{text}"""
-
-
-def test_{name}() -> None:
-    assert_scenario(SCENARIO, target="embedded")
-'''

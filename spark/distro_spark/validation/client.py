@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from distro_model.events import (
+    BatchRegistered,
     ClientConnected,
     ClientDisconnected,
     InstanceDeregistered,
@@ -21,7 +22,7 @@ from distro_model.events import (
     RequestReceived,
 )
 from distro_model.events import Event as Input
-from distro_model.messages import Change, Content, Delete, Request, Verify
+from distro_model.messages import Change, Content, Delete, Request, Verify, instances_of
 from distro_model.node import NodeState, fresh_node
 from distro_model.profile import Profile
 from distro_model.step import whole_step
@@ -333,7 +334,9 @@ def _own_inputs(event: Event, client: str) -> tuple[str, tuple[Input, ...]]:
         return "disconnect", (ClientDisconnected(event.at_ms, client),)
     if event.digest in (None, NOTHING_PUBLISHED):
         return "deregister", (InstanceDeregistered(event.at_ms, client, _SERVICE),)
-    return "register", (InstanceRegistered(event.at_ms, client, _SERVICE, event.digest or ""),)
+    content = event.digest or ""  # a trace does not say whether it is one instance or a batch of them
+    one = InstanceRegistered(event.at_ms, client, _SERVICE, content)
+    return "register", (one, BatchRegistered(event.at_ms, client, _SERVICE, (content,)))
 
 
 def _request(event: Event, client: str) -> Request | None:
@@ -352,7 +355,7 @@ def _content(content: str) -> Content:
 
 
 def _digest(content: Content) -> str:
-    return content[0][1] if content else NOTHING_PUBLISHED
+    return instances_of(content[0][1])[0] if content else NOTHING_PUBLISHED
 
 
 def _false_guard(event: Event, view: _View) -> str:

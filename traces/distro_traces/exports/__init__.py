@@ -1,4 +1,4 @@
-"""A trace for other people's viewers: one small file for each format, this table, and the causal order they share."""
+"""A trace for other people's viewers and for `replay`: one small file for each format, and the order they share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from distro_traces.errors import TooLargeError
 from distro_traces.event import Event
-from distro_traces.exports import itf, mermaid, perfetto, shiviz
+from distro_traces.exports import itf, mermaid, perfetto, scenario, shiviz
 from distro_traces.header import Header
 
 
@@ -26,6 +26,7 @@ EXPORTS: Mapping[str, Export] = MappingProxyType(
         "shiviz": Export(shiviz.export, 50_000),
         "perfetto": Export(perfetto.export, 1_000_000),
         "mermaid": Export(mermaid.export, 500),
+        "scenario": Export(scenario.export, 50_000),  # replay it with one client or few
     }
 )
 
