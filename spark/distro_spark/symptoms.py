@@ -14,6 +14,7 @@ what, in which releases.
 | B33 | the node answered another one's load before it was loaded |
 | B03 | whoever played the client says that it fell silent |
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
+| B05 | or a message made in the moment of a change has the content of before under the revision of after |
 | B18 | the owner itself published both contents under one revision |
 | B05 | while the node handled the call in question, another one about the client was being handled there too |
 """
@@ -120,11 +121,15 @@ def gave_a_snapshot(_: Story, told: Told) -> bool:
     return told.last.kind == Kind.REPLY_SENT and told.last.operation == "SNAPSHOT"
 
 
-def confirmed_unread(_: Story, told: Told) -> bool:
-    """B02. Something is missing or old although what carried it was acknowledged, and a verify confirmed the copy."""
+def confirmed_unread(story: Story, told: Told) -> bool:
+    """B02. What a client publishes that is still there is missing or old although what carried it was acknowledged, and
+    a verify confirmed the copy."""
     seen = told.evidence
+    own = [row for row in story.by_node.get(str(seen["owner"]), []) if row.kind in STATE_KINDS]
+    before = [row for row in own if row.at_ms <= told.last.at_ms]
     return (
-        seen["expected"] != "nothing"
+        bool(before)
+        and before[-1].kind not in GONE
         and seen["last_operation"] in ("ADD", "CHANGE")
         and seen["last_outcome"] == Outcome.SUCCESS
         and seen["last_verify"] == Outcome.SUCCESS
@@ -184,6 +189,23 @@ def applied_among_others(story: Story, told: Told) -> bool:
     arrived = next((row for row, _, _ in _handled(story, told.node) if row.message == message), None)
     is_mixed = arrived is not None and arrived.digest != told.evidence["actual"]
     return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
+
+
+def read_while_it_changed(story: Story, told: Told) -> bool:
+    """B05, at the sender. A message that the owner made in the moment of a change has the content of before, under the
+    revision of after; it is the one that the violation goes by."""
+    message = told.last.message or told.after
+    sent = next((row for row in story.rows if row.kind == Kind.REQUEST_SENT and row.message == message), None)
+    if sent is None or message is None or sent.digest != told.evidence["actual"]:
+        return False
+    own = [row for row in story.by_node[sent.node] if row.kind in OWN_CONNECTION and row.seq < sent.seq]
+    before, change = own[-2:] if len(own) > 1 else (None, None)
+    return (
+        before is not None
+        and change is not None
+        and (before.digest, change.revision) == (sent.digest, sent.revision)
+        and sent.at_ms - change.at_ms <= _CLOCK_SLACK_MS
+    )
 
 
 def removed_while_applied(story: Story, told: Told) -> bool:

@@ -38,6 +38,8 @@ from distro_traces.header import WITHOUT_REVISIONS
 def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
     found = 0
     for start, end in replicas(rows, decides):
+        if not facts.has_revisions[facts.run[rows.node[start]]]:
+            continue
         peers = members(facts, rows.node[start])
         sent = np.full(len(peers), -1, np.int64)
         confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
