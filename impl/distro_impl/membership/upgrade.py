@@ -26,12 +26,12 @@ class UpgradeJudgement:
 
     @property
     def uses_grpc_features(self) -> bool:
-        if not self._profile.waits_for_upgraded_members:
-            return True
         return all(is_upgraded(member) for member in self._members.others.values())
 
     def guarded(self, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
-        """The handlers, behind the question whether all members are upgraded."""
+        """The handlers, behind the question whether all members are upgraded where the release asks it."""
+        if not self._profile.waits_for_upgraded_members:
+            return handlers
         return {type_name: self._guard(type_name, handler) for type_name, handler in handlers.items()}
 
     def _guard(self, type_name: str, handler: Handler) -> Handler:

@@ -87,22 +87,22 @@ class NamingLog(NodeLog):
         self.tell(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
 
     def _shown(self, service: Service) -> _ShownService:
-        return _ShownService(service, self._services.revision(service))
+        return _ShownService(service, self._services)
 
 
 class _ShownService:
     """Put into words only where a line is written."""
 
-    __slots__ = ("_revision", "_service")
+    __slots__ = ("_service", "_services")
 
-    def __init__(self, service: Service, revision: int) -> None:
-        self._service, self._revision = service, revision
+    def __init__(self, service: Service, services: ServiceManager) -> None:
+        self._service, self._services = service, services
 
     def __str__(self) -> str:
         namespace, group, name = self._service
         return (
             f"Service{{namespace='{namespace}', group='{group}', name='{name}', ephemeral=true, "
-            f"revision={self._revision}}}"
+            f"revision={self._services.revision(self._service)}}}"
         )
 
 

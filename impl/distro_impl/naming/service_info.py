@@ -32,6 +32,9 @@ HEART_BEAT = {
     "ipDeleteTimeout": ("preserved.ip.delete.timeout", 30_000),
 }
 """Field of Instance -> (metadata key, default in ms)."""
+HEART_BEAT_KEYS = frozenset(key for key, _ in HEART_BEAT.values())
+DEFAULT_HEART_BEAT: Mapping[str, int] = {name: default_ms for name, (_, default_ms) in HEART_BEAT.items()}
+"""What nearly every instance has."""
 MILLISECONDS = re.compile(r"[0-9]{1,18}")
 
 
@@ -136,8 +139,10 @@ def service_info(service: Service, hosts: list[Json] | Raw, *, clusters: str | N
     }
 
 
-def heart_beat(metadata: Mapping[str, Any]) -> dict[str, int]:
+def heart_beat(metadata: Mapping[str, Any]) -> Mapping[str, int]:
     """The three heart-beat fields of Instance. What is no number in the metadata counts as not said."""
+    if HEART_BEAT_KEYS.isdisjoint(metadata):
+        return DEFAULT_HEART_BEAT
     return {name: _milliseconds(metadata.get(key), default) for name, (key, default) in HEART_BEAT.items()}
 
 

@@ -63,7 +63,7 @@ class DelayTaskEngine(Generic[K, A]):
             merged = self._merge(action, pending.action)
             task = DelayTask(merged, delay_ms, now_ms, pending.last_process_ms, pending.number)
         self._tasks[key] = task
-        if pending is None or pending.due_ms != task.due_ms:
+        if pending is None or pending.interval_ms != delay_ms:
             heappush(self._due, (task.due_ms, task.number, key))
             self._set_timer(task.due_ms)
 
