@@ -100,6 +100,9 @@ def searched(**options: object) -> Hunt:
 def test_random_runs_of_the_reference_node_are_explained(profile: str) -> None:
     done = searched(profile=profile, runs_max=4, steps_per_run=50)
     assert done.verdict is Verdict.CONFORMS, done.failure and done.failure.message
+    guards, rules = done.coverage["guards beside nodes"], done.coverage["rules beside nodes"]
+    assert guards["revision_matches: no"] > 0
+    assert rules["confirm"] > rules["list-a-member"] == 0
 
 
 def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -154,6 +156,22 @@ def test_what_the_model_met_is_merged_over_the_reports_of_a_folder(tmp_path: Pat
     (merged,) = covering(deliver=0, lose=2, crash=0).covered
     assert (merged.here, merged.merged, merged.every, merged.reports) == (1, 2, 3, 2)
     assert merged.missing == ("crash",)
+
+
+def test_walks_on_nodes_are_merged_with_those_of_played_members(
+    document: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path
+) -> None:
+    """A walk of three nodes answers no malformed request; the machine of played members makes some."""
+    short, html = ("--examples", "2", "--steps", "40", "--seed", "1", "--transport", "memory"), str(tmp_path / "w.html")
+    _, nodes = document("test", "cluster", *short, "--html", html, "--out", str(tmp_path))
+    _, among = document("test", "node", "--machine", *short, "--html", html, "--out", str(tmp_path))
+    rules = [found["coverage"]["rules beside nodes"] for found in (nodes, among)]
+    only_once = [name for name in rules[0] if bool(rules[0][name]) != bool(rules[1][name])]
+    assert only_once
+    merged = sum(bool(rules[0][name] or rules[1][name]) for name in rules[0])
+    text = (tmp_path / "w.html").read_text()
+    assert f'<td>rules beside nodes<td class="n">{sum(map(bool, rules[1].values()))}<td class="n">{merged}' in text
+    assert "all 2 reports here" in text
 
 
 def test_a_kill_matrix_is_a_map_and_a_list_with_those_that_live_first(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ class Profile:
     """(name of a rule, what takes its place), ascending by name. Source: docs/protocol/releases.md."""
     replaced: Mapping[str, Function] = field(init=False, repr=False, compare=False)
     """The same, to look up."""
+    of: Profile | None = field(default=None, repr=False, compare=False)
+    """The profile that this one does as, where somebody watches its rules (`rules/watching.py`)."""
 
     revisions_travel: bool = True
     """Messages carry the revision of a client. Before 2.1.2 every revision on the wire is 0 (B02)."""
@@ -85,6 +87,8 @@ class Profile:
 
     def has(self, function: Function) -> bool:
         """Whether the profile goes by this rule, or by this replacement of one."""
+        if self.of is not None:
+            return self.of.has(function)
         if is_own(function):
             return name_of(function) not in self.replaced
         return self.replaced.get(name_of(function)) is function

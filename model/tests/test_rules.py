@@ -14,7 +14,7 @@ from distro_model.node import Client, fresh_node
 from distro_model.profiles import STRICT, Profile
 from distro_model.rules import receive, sync, verify
 from distro_model.rules.rule import RULES, NotARuleError, asked_by, instead_of, name_of, rule
-from distro_model.rules.watching import watched
+from distro_model.rules.watching import Taken, counting, watched
 from distro_model.step import ENDS, EVENTS, REQUESTS
 
 COPY = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 2, (("web", "10.0.0.1:80"),), 0))
@@ -93,6 +93,30 @@ class TestGuards:
     def test_watching_changes_nothing(self, profile):
         for event in (VERIFY, RequestReceived(0, "a", Change("c1", 3, ())), RequestReceived(0, "a", Delete("c1"))):
             assert step(COPY, event, watched(profile, [])) == step(COPY, event, profile)
+            assert step(COPY, event, counting(profile, Taken())) == step(COPY, event, profile)
+
+    def test_a_watched_profile_goes_by_what_it_went_by(self):
+        """What a cluster is made of depends on it, not on who looks on."""
+        lax = STRICT.with_rules(verify.existence_is_enough)
+        for profile in (STRICT, lax):
+            for function in (verify.revision_matches, verify.existence_is_enough):
+                assert (
+                    counting(profile, Taken()).has(function)
+                    == profile.has(function)
+                    == watched(profile, []).has(function)
+                )
+
+    def test_both_answers_of_a_guard_are_counted_and_what_was_never_asked_is_there(self):
+        taken = Taken()
+        for revision in (2, 3, 3):
+            step(COPY, RequestReceived(0, "a", Verify("c1", revision)), counting(STRICT, taken))
+        assert {name: count for name, count in taken.of_guards.items() if "revision_matches" in name} == {
+            "revision_matches: no": 2,
+            "revision_matches: yes": 1,
+        }
+        assert taken.of_guards["is_not_native_here: no"] == 0
+        assert taken.of_rules["confirm"] == 3
+        assert taken.of_rules["apply-a-delete"] == 0
 
 
 def test_a_rejection_names_the_guard_that_was_false():

@@ -231,12 +231,18 @@ DOCUMENTS: Mapping[str, Schema] = {
         scenarios=by_name(TEXT),
     ),
     "test-node": fields(
+        {
+            "start_seconds": NUMBER,  # of requirements; the others are those of --machine
+            "coverage": by_name(by_name(COUNT)),
+            "steps_over": by_name(COUNT),
+            "runs": COUNT,
+            "seed": COUNT,
+        },
         **JUDGED,
         mutant=maybe(TEXT),
         requirements=FINDINGS,
         failure=maybe(FAILURE),
         steps=COUNT,
-        start_seconds=NUMBER,
     ),
     "replay": fields(
         verdict=VERDICT,
@@ -290,7 +296,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         unused=many(TEXT),
     ),
     "test-cluster": fields(
-        {"tours": TOURS},
+        {"tours": TOURS, "coverage": by_name(by_name(COUNT))},
         verdict=VERDICT,
         target=TEXT,
         profile=TEXT,

@@ -13,6 +13,7 @@ from distro_conformance.cli import test
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     DatabaseOption,
+    HtmlOption,
     JsonOption,
     MutantOption,
     OutOption,
@@ -22,7 +23,7 @@ from distro_conformance.cli.options import (
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, print_judged, progress, say, say_aside, summary
-from distro_conformance.cli.paths import writable_directory
+from distro_conformance.cli.paths import writable_directory, writable_file
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.requirements import all_requirements
@@ -35,6 +36,7 @@ from distro_impl import with_mutant
 from distro_model.profiles import profile_named
 
 if TYPE_CHECKING:
+    from distro_conformance.report import Failure
     from distro_conformance.walks.tours import TourReport
 
 
@@ -54,11 +56,13 @@ def node(
     database: DatabaseOption = None,
     transport: TransportOption = None,
     out: OutOption = DEFAULT_OUT,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """Hold one node against the requirements; the kit plays its peer and its clients. With --machine it plays three
     peers, which fail, lie and fall silent at random, and the model says what the node may do about it.
     """
+    writable_file(html, "--html")
     if machine:
         if requirement:
             raise UsageError("--machine is a search: it takes no --requirement")
@@ -80,6 +84,7 @@ def node(
                 transport=transport,
             ),
             out,
+            html,
             json=json,
         )
     parts = len(requirement or all_requirements())
@@ -93,6 +98,11 @@ def node(
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
+    if html:
+        from distro_conformance.report import write_page
+        from distro_conformance.report.walks import report_of_requirements
+
+        write_page(report_of_requirements(report, mutant), html)
     if json:
         rows = [finding.to_json() for finding in report.findings]
         failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
@@ -108,12 +118,16 @@ def node(
                 for each in report.findings
             ),
             report.verdict,
-            f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s",
+            f"{report.headline}; profile {report.profile}, {report.seconds:.1f} s{_page(html)}",
         )
     raise typer.Exit(report.verdict.exit_code)
 
 
-def _machine(options: HuntOptions, out: Path, *, json: bool) -> NoReturn:
+def _page(html: Path | None) -> str:
+    return f"\n    page: {html}" if html else ""
+
+
+def _machine(options: HuntOptions, out: Path, html: Path | None, *, json: bool) -> NoReturn:
     writable_directory(out)
     if options.database:
         writable_directory(options.database, "--database")
@@ -125,8 +139,10 @@ def _machine(options: HuntOptions, out: Path, *, json: bool) -> NoReturn:
     with progress() as on_progress:
         on_progress.expect(options.seconds)
         result = hunt(options, on_progress)
-    done = _Done("machine", result, result.runs, {}, f", seed {options.seed}", "test node")
-    _tell(done, options.profile, options.mutant, options.seed, out, json=json)
+    told = {"headline": f"{options.target}: {result.steps} steps in {result.runs} runs"}
+    text = f", seed {options.seed}{_covered(result)}"
+    done = _Done("machine", result, result.runs, told, text, "test node", options.target)
+    _tell(done, options.profile, options.mutant, options.seed, out, html, json=json)
     raise typer.Exit(result.verdict.exit_code)
 
 
@@ -143,6 +159,7 @@ def cluster(
     transport: TransportOption = None,
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     out: OutOption = DEFAULT_OUT,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
@@ -150,8 +167,11 @@ def cluster(
     """
     if target != "embedded" and (profile or mutant or tours or transport):
         raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport or tours")
+    if tours and html:
+        raise UsageError("--tours has no page; leave --html out")
     profile = profile or "strict"
     writable_directory(out)
+    writable_file(html, "--html")
     if database:
         writable_directory(database, "--database")
     _look_at(target, profile, mutant)
@@ -180,8 +200,9 @@ def cluster(
                 transport=transport,
             )
             result = hunt(options, on_progress)
-            done = _Done("lockstep", result, result.runs, {}, f", seed {seed}")
-    _tell(done, profile, mutant, seed, out, json=json)
+            text = f", seed {seed}{_covered(result)}"
+            done = _Done("lockstep", result, result.runs, {}, text, target=target)
+    _tell(done, profile, mutant, seed, out, html, json=json)
     raise typer.Exit(done.result.verdict.exit_code)
 
 
@@ -205,11 +226,17 @@ class _Done:
     document: dict[str, Any]
     text: str
     verb: str = "test cluster"
+    target: str = "embedded"
 
 
-def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *, json: bool) -> None:
+def _tell(
+    done: _Done, profile: str, mutant: str | None, seed: int, out: Path, html: Path | None, *, json: bool
+) -> None:
+    from distro_conformance.report.walks import failure_of, report_of_hunt
+
     result = done.result
     failure: dict[str, Any] | None = None
+    shown: Failure | None = None
     if result.failure:
         scenario, pytest = save_failure(result.failure, out / "failures", f"{done.name}-{mutant or profile}-{seed}")
         failure = {
@@ -221,32 +248,46 @@ def _tell(done: _Done, profile: str, mutant: str | None, seed: int, out: Path, *
             "replay": str(scenario),
             "pytest": str(pytest),
         }
+        shown = failure_of(result.failure, scenario, pytest)
+    again = shown.replay if shown else ""
+    finding = finding_of_walks(result, again, done.name.upper())
+    if html and isinstance(result, Hunt):
+        from distro_conformance.report import write_page
+
+        write_page(report_of_hunt(result, finding, shown), html)
     if json:
         figures = {"steps": result.steps, "runs": done.runs, "seconds": round(result.seconds, 3), "seed": seed}
-        again = f"distrocheck replay {failure['replay']}" if failure else ""
-        findings = [finding_of_walks(result, again, done.name.upper()).to_json()]
         document: dict[str, Any] = {
             "verdict": result.verdict,
-            "target": "embedded",
+            "target": done.target,
             "profile": profile,
             "mutant": mutant,
             **figures,
             "steps_over": dict(result.steps_over),
             "requirements": [],
-            "findings": findings,
+            "findings": [finding.to_json()],
             "failure": failure,
+            "coverage": {name: dict(counts) for name, counts in result.coverage.items()},
             **done.document,
         }
         print_json(done.verb, document)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
-        closing = f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}"
+        closing = (
+            f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}{_page(html)}"
+        )
         told = []
         if result.failure and failure:
             say(result.failure.scenario.render())
             ways = (f"replay: distrocheck replay {failure['replay']}", f"test:   pytest {failure['pytest']}")
             told = [Told(result.verdict, result.failure.message, ways)]
         summary(told, result.verdict, closing)
+
+
+def _covered(hunt: Hunt) -> str:
+    """What was met, below the summary; --json and --html list what was not."""
+    met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in hunt.coverage.items()]
+    return f"\n    met: {', '.join(met)}" if met else ""
 
 
 def _tours_document(report: TourReport) -> dict[str, Any]:

@@ -7,7 +7,7 @@ a divergence that names what differed. What queries and pushes show is not in th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from distro_conformance.drivers.cluster import Ends
 from distro_conformance.drivers.embedded import EmbeddedCluster, VirtualTime
@@ -18,8 +18,11 @@ from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, Fault, beyond_the_model
 from distro_model.clock import prologue, start
 from distro_model.possible import Observation, PossibleStates, Rejection
-from distro_model.profiles import beside_nodes, profile_named
+from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_traces.ndjson import Recorder
+
+Watch = Callable[[Profile], Profile]
+"""The same profile, with somebody who looks on."""
 
 LONG_MS = 2_000
 """An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
@@ -35,12 +38,20 @@ class DivergedError(AssertionError):
 
 
 class LockstepCluster:
-    """Embedded nodes with the model as their oracle. `mutant` changes the nodes, never the model."""
+    """Embedded nodes with the model as their oracle. `mutant` changes the nodes, never the model; `watch` may look on
+    at the model's rules (`distro_model.rules.watching`)."""
 
     incomparable = None
 
-    def __init__(self, mutant: str | None = None, recorder: Recorder | None = None, wire: Wire = IN_MEMORY) -> None:
+    def __init__(
+        self,
+        mutant: str | None = None,
+        recorder: Recorder | None = None,
+        wire: Wire = IN_MEMORY,
+        watch: Watch = lambda profile: profile,
+    ) -> None:
         self.nodes = EmbeddedCluster(mutant, recorder, wire=wire)
+        self._watch = watch
         self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
         self.subscription, self.members = self.nodes.subscription, self.nodes.members
         self.observe = self.nodes.observe
@@ -63,7 +74,7 @@ class LockstepCluster:
 
     async def start(self, names: Sequence[str], profile: str) -> None:
         """Raises DivergedError when the nodes do not even start as the model does."""
-        chosen = beside_nodes(profile_named(profile))
+        chosen = self._watch(beside_nodes(profile_named(profile)))
         self._possible = PossibleStates.of(start(names, chosen))
         self.nodes.prepare(names, profile)
         for action in prologue(names, chosen):

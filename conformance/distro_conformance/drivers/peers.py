@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from distro_conformance.drivers.clients import read_instance
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, VirtualTime
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.played import (
     ANSWERS,
     REPORT_FAILURE,
@@ -84,7 +84,6 @@ from distro_model.events import (
 )
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Unexplained
-from distro_model.profile import Profile as ModelProfile
 from distro_model.profiles import beside_nodes
 from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.sync import calls_back
@@ -138,11 +137,11 @@ class PeersCluster(WiredCluster):
         wire: Wire = IN_MEMORY,
         *,
         on_progress: OnProgress = lambda _: None,
-        model: Callable[[ModelProfile], ModelProfile] = lambda profile: profile,
+        watch: Watch = lambda profile: profile,
     ) -> None:
         super().__init__()
         self.kind = "peers" if target is None else f"peers of {target.spec}"
-        self._target, self._mutant, self._on_progress, self._model = target, mutant, on_progress, model
+        self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
         self.traffic = _Heard(self)
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._wire = wire
@@ -205,9 +204,10 @@ class PeersCluster(WiredCluster):
         """Raises DivergedError when the node does not even start as the model does."""
         self.names = tuple(names)
         node, *played = names
-        rules = self._model(beside_nodes(model_profile_named(profile)))
+        rules = beside_nodes(model_profile_named(profile))
         if self._is_virtual:
             rules = rules.with_rules(calls_back)  # the reference node hears of every end of a call (counterparts.py)
+        rules = self._watch(rules)
         ports = self._ports(len(names))
         clock = self.virtual if self._is_virtual else None
         self.links = {(node, peer): Link(node, peer, self.traffic, clock) for peer in played}

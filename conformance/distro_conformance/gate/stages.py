@@ -19,6 +19,7 @@ from distro_conformance.language.recording import record
 from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.report import Failure, Stage
+from distro_conformance.report.walks import failure_of
 from distro_conformance.scenario.exploration import Explored, against_the_list, explore_profile
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.target import OnProgress
@@ -132,17 +133,12 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         name = f"lockstep-{options.mutant or profile}-{options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model part"
-        text = result.failure.scenario.render()
         recording = _record(result.failure.scenario, profile, scenario)
-        replayed = f"distrocheck replay {scenario}"
-        found = result.failure
-        shrunk = f"Found after {found.steps_until_found} steps, in a run of which {found.steps} are left"
-        test = f"python -m pytest {pytest}"
-        failures = (Failure("The nodes left the model", text, replayed, test, recording, shrunk),)
+        failures = (failure_of(result.failure, scenario, pytest, recording),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
-    return StageResult(stage, (finding_of_hunt(result),), failures, coverage={"actions": result.actions})
+    return StageResult(stage, (finding_of_hunt(result),), failures, coverage=result.coverage)
 
 
 def _record(scenario: Scenario, profile: str, saved: Path) -> str:

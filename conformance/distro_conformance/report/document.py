@@ -87,7 +87,8 @@ class Report:
     changes: tuple[Mapping[str, Any], ...] = ()
     """The real cluster's changes with the time until every other node had them."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """How often: "transitions" of the model, by kind; "guards" that forbade one; "actions" on nodes."""
+    """How often: "transitions" of the model, by kind; "guards" that forbade one; "actions" on nodes; "rules beside
+    nodes" that the model applied then, "guards beside nodes" by their answers."""
     charts: tuple[Chart, ...] = ()
     traces: str = ""
     origin: Mapping[str, str] = field(default_factory=origin)

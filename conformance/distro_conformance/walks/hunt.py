@@ -34,6 +34,8 @@ from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lo
 from distro_conformance.walks.walk import Walk
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action, Answers, Reorder, Says, Shape
+from distro_model.profiles import Profile
+from distro_model.rules.watching import Taken, counting
 from distro_traces.ndjson import Recorder
 
 RUNS_PER_ROUND = 10
@@ -103,8 +105,9 @@ class Hunt:
     steps_over: Mapping[str, int]
     seconds: float
     failure: FoundFailure | None
-    actions: Mapping[str, int] = field(default_factory=dict)
-    """How often each kind of action was done on the nodes; what these nodes could do and did not is there with 0."""
+    coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
+    the model beside them; what never was is there with 0."""
 
     @property
     def verdict(self) -> Verdict:
@@ -125,10 +128,14 @@ class _Tally:
     name: str = "lockstep"
     steps_over: Counter[str] = field(default_factory=Counter)
     actions: Counter[str] = field(default_factory=Counter)
+    taken: Taken = field(default_factory=Taken)
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], DivergedError] | None = None
     broken: BaseException | None = None
     """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
+
+    def watch(self, profile: Profile) -> Profile:
+        return counting(profile, self.taken)
 
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self.runs += 1
@@ -170,8 +177,11 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         if tally.is_enough(options):
             return None
         if options.among_played:
-            return Among(options.nodes, options.profile, options.mutant, tally.wire)
-        return elsewhere or Lockstep(NODES, options.profile, options.mutant, tally.wire, _recorder(options, tally.runs))
+            return Among(options.nodes, options.profile, options.mutant, tally.wire, tally.watch)
+        if elsewhere is not None:
+            return elsewhere
+        recorder = _recorder(options, tally.runs)
+        return Lockstep(NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch)
 
     if kept := None if options.is_elsewhere else _kept(options, began_s):
         seconds = time.monotonic() - began_s
@@ -187,8 +197,14 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
     if failure and options.database:
         keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
     seconds = time.monotonic() - began_s
-    actions = dict.fromkeys(ACTIONS, 0) | tally.actions
-    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure, actions)
+    actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | tally.actions}
+    beside = {} if options.is_elsewhere else of_walks(tally.taken)
+    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure, {**actions, **beside})
+
+
+def of_walks(taken: Taken) -> Mapping[str, Mapping[str, int]]:
+    """What the model did beside the nodes, under the names of a report."""
+    return {"rules beside nodes": taken.of_rules, "guards beside nodes": taken.of_guards}
 
 
 def kind_of(action: type) -> str:
@@ -202,7 +218,10 @@ ACTIONS = tuple(kind_of(each) for each in get_args(Action) if not issubclass(eac
 
 def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[str], None]) -> Hunt:
     """One round, of runs side by side. Of a failing one its own actions are kept, as they are."""
-    runs = SideBySide(options.target, options.seed, options.seconds, on_progress)
+    taken = Taken()
+    runs = SideBySide(
+        options.target, options.seed, options.seconds, on_progress, lambda profile: counting(profile, taken)
+    )
     found = runs.run()
     failure = None
     if found is not None:
@@ -216,7 +235,8 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
             scenario, message, len(found.actions), found.steps, found.seconds, found.error, found.is_flaky
         )
     seconds = time.monotonic() - began_s
-    return Hunt(options, runs.steps, runs.runs, steps_over({"grpc": runs.steps}), seconds, failure)
+    over = steps_over({"grpc": runs.steps})
+    return Hunt(options, runs.steps, runs.runs, over, seconds, failure, of_walks(taken))
 
 
 def _rounds(

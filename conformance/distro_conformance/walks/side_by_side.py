@@ -19,7 +19,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.targets.registry import resolve_target
@@ -107,6 +107,7 @@ class SideBySide:
     seed: int
     seconds: float
     on_progress: Callable[[str], None] = lambda _: None
+    watch: Watch = lambda profile: profile
     steps: int = 0
     runs: int = 0
     undecided: int = 0
@@ -118,7 +119,7 @@ class SideBySide:
 
     async def _run(self) -> Failed | None:
         node = resolve_target(self.target)
-        cluster = PeersCluster(node, on_progress=self.on_progress)
+        cluster = PeersCluster(node, on_progress=self.on_progress, watch=self.watch)
         try:
             await cluster.start((NODE, *PEERS), node.profile)
             return await self._search(cluster)

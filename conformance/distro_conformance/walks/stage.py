@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from distro_conformance.drivers.cluster import Cluster
-from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster
+from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster, Watch
 from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
@@ -112,8 +112,9 @@ class Lockstep(_OnCluster):
         mutant: str | None = None,
         wire: Wire = IN_MEMORY,
         recorder: Recorder | None = None,
+        watch: Watch = lambda profile: profile,
     ) -> None:
-        self.cluster = LockstepCluster(mutant, recorder, wire)
+        self.cluster = LockstepCluster(mutant, recorder, wire, watch)
         super().__init__(self.cluster, nodes, profile)
 
     @property
@@ -135,8 +136,15 @@ class Lockstep(_OnCluster):
 class Among(_OnCluster):
     """A run of one embedded node among played members. There is no recording, and every step is looked at."""
 
-    def __init__(self, nodes: Sequence[str], profile: str, mutant: str | None = None, wire: Wire = IN_MEMORY) -> None:
-        self.cluster = PeersCluster(mutant=mutant, wire=wire)
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        profile: str,
+        mutant: str | None = None,
+        wire: Wire = IN_MEMORY,
+        watch: Watch = lambda profile: profile,
+    ) -> None:
+        self.cluster = PeersCluster(mutant=mutant, wire=wire, watch=watch)
         super().__init__(self.cluster, nodes, profile)
 
     def forbidden(self, action: Action) -> str | None:

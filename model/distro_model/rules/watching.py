@@ -1,4 +1,4 @@
-"""Why a node did not do something: the guards that a step asks, and those that answered no.
+"""Why a node did not do something, and what it ever did: the rules that are applied, the guards and their answers.
 
 A watched profile is the profile with every rule and every guard replaced by one that notes its call and then does what
 it did before. Nothing is paid for it where nobody watches.
@@ -6,8 +6,9 @@ it did before. Nothing is paid for it where nobody watches.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distro_model.node import NodeState
@@ -44,7 +45,53 @@ def watched(profile: Profile, into: list[Refusal]) -> Profile:
     """The same profile, whose guards that answer no are listed in `into`, in the order in which they were asked."""
     within: list[_Frame] = []
     rules = tuple((each.name, _watching(each, profile.replaced, within, into)) for each in RULES.values())
-    return replace(profile, rules=rules)
+    return replace(profile, rules=rules, of=profile)
+
+
+@dataclass(slots=True)
+class Taken:
+    """How often each rule was applied, and each guard answered yes or no, wherever a profile counts into this."""
+
+    rules: Counter[str] = field(default_factory=Counter)
+    yes: Counter[str] = field(default_factory=Counter)
+    no: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def of_rules(self) -> dict[str, int]:
+        """All rules that there are; one that was never applied is there with 0."""
+        return {name: self.rules[name] for name, each in RULES.items() if not each.is_guard}
+
+    @property
+    def of_guards(self) -> dict[str, int]:
+        """Both answers of all guards that there are, `NAME: no` and `NAME: yes`."""
+        names = [name for name, each in RULES.items() if each.is_guard]
+        return {
+            f"{name}: {answer}": counts[name]
+            for name in names
+            for answer, counts in (("no", self.no), ("yes", self.yes))
+        }
+
+
+def counting(profile: Profile, into: Taken) -> Profile:
+    """The same profile, whose rules and guards are counted."""
+    rules = tuple((each.name, _counting(each, profile.replaced, into)) for each in RULES.values())
+    return replace(profile, rules=rules, of=profile)
+
+
+def _counting(asked: Rule, replaced: Mapping[str, Function], into: Taken) -> Function:
+    function, name = replaced.get(asked.name, asked.own), asked.name
+    rules, yes, no = into.rules, into.yes, into.no
+
+    def in_rule(*args: Any) -> Any:
+        rules[name] += 1
+        return function(*args)
+
+    def in_guard(*args: Any) -> Any:
+        holds = function(*args)
+        (yes if holds else no)[name] += 1
+        return holds
+
+    return in_guard if asked.is_guard else in_rule
 
 
 def _watching(asked: Rule, replaced: Mapping[str, Function], within: list[_Frame], into: list[Refusal]) -> Function:
