@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
@@ -56,17 +57,25 @@ class RealTimeCluster(WiredCluster):
         self.clock = RealClock()
 
     async def _until_all_up(self) -> None:
-        """A node of 2.0.x refuses clients until it has heard of all members."""
+        """A node of 2.0.x refuses clients until it has heard of all members, and up to 5 s longer."""
 
         async def all_up() -> bool | None:
             states = [await self.members(name) for name in self.names]
             known = all(seen.get(name) == "UP" for (seen,) in states for name in self.names)
-            return known or None
+            return (known and await self._all_serve()) or None
 
         if await eventually(all_up, self.clock, KNOWN_WITHIN_MS, step_ms=200) is None:
             seen = [f"at {name} {dict((await self.members(name))[0])}" for name in self.names]
-            text = ", ".join(seen)
-            raise TargetError(f"the members do not all count each other as UP within {KNOWN_WITHIN_MS} ms: {text}")
+            what = f"the members do not all serve and count each other as UP within {KNOWN_WITHIN_MS} ms"
+            raise TargetError(f"{what}: {', '.join(seen)}")
+
+    async def _all_serve(self) -> bool:
+        try:
+            for name in self.names:
+                await self.reader.listed(name, "nobody-publishes-here", self.clients.namespace)
+        except RefusedError:
+            return False
+        return True
 
     async def stop(self) -> None:
         if self._life is not None:

@@ -17,7 +17,7 @@ from typing import TypeVar
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
 from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
-from distro_conformance.node.player import Host, PlayedClient
+from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.release import release_of
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
@@ -28,6 +28,7 @@ from distro_traces.content import Replica
 
 T = TypeVar("T")
 _TICK_MS = 100
+_SERVES_WITHIN_MS = 60_000
 _numbers = count(1)
 
 
@@ -171,6 +172,23 @@ class Kit:
         await self.target.start([peer.address for peer in self.peers], self.note, until_loaded=until_loaded)
         for peer in self.peers:
             await peer.join(self.target.address)
+        if until_loaded:
+            await self.arrange_service()
+
+    async def arrange_service(self) -> None:
+        """Wait for a node that takes clients: one of 2.0.x does only after it has seen what its members can."""
+
+        async def look() -> bool | None:
+            client = await self.client()
+            try:
+                await client.query("nobody-publishes-here")
+            except RefusedError:
+                return None
+            finally:
+                await self.leave(client)
+            return True
+
+        await self.arrange(look, within_ms=_SERVES_WITHIN_MS, what="a node that serves naming")
 
     async def synced(self, revision: int = 1, *, client: str | None = None, **metadata: str) -> tuple[str, str]:
         """A client of `peer` and its one service, at 10.0.0.1:80, of which the node was sent a CHANGE."""

@@ -21,7 +21,6 @@ from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.player import RefusedError
 from distro_conformance.release import release_of
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.ports import family, free_base_ports
@@ -191,7 +190,7 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
     try:
         for peer in peers:
             await kit.arrange(_connected(peer), within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
-        await kit.arrange(_serves(kit), within_ms=_JOINED_WITHIN_MS, what="a node that serves naming")
+        await kit.arrange_service()
         reply = await kit.peer.say(distro_request("QUERY", kit.foreign_client(), target=target.address))
         is_refused = reply.body.get("errorCode") == _FORBIDDEN
         kit.presuppose(not is_refused, "a node that takes requests of this member", reply.body)
@@ -267,22 +266,6 @@ def _call_failed(error: grpc.aio.AioRpcError) -> str:
 def _connected(peer: PlayedPeer) -> Look[bool]:
     async def look() -> bool | None:
         return peer.is_connected or None
-
-    return look
-
-
-def _serves(kit: Kit) -> Look[bool]:
-    """A 2.0.x node takes clients only after it has seen what its members can."""
-
-    async def look() -> bool | None:
-        client = await kit.client()
-        try:
-            await client.query("nobody-publishes-here")
-        except RefusedError:
-            return None
-        finally:
-            await kit.leave(client)
-        return True
 
     return look
 
