@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -79,6 +79,21 @@ def test_profiles_are_named_after_their_release_and_come_in_its_order() -> None:
     versions = [tuple(map(int, profile.version.split("."))) for profile in releases]
     assert versions == sorted(versions)
     assert strict.name == "strict"
+
+
+@pytest.mark.parametrize(
+    ("release", "behaves_as"),
+    [("2.0.3", "2.0.4"), ("2.2.1", "2.2.4"), ("2.2.3", "2.2.4"), ("2.2.5", "2.2.4"), ("3.1.0", "3.0.3")],
+)
+def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(release: str, behaves_as: str) -> None:
+    found = profile_named(f"nacos-{release}")
+    assert found == replace(PROFILES[f"nacos-{behaves_as}"], name=f"nacos-{release}", version=release)
+
+
+@pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2", ""])
+def test_what_nobody_has_looked_at_has_no_profile(name: str) -> None:
+    with pytest.raises(UnknownProfileError, match="the node knows no profile"):
+        profile_named(name)
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:

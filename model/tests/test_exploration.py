@@ -227,6 +227,19 @@ class TestNames:
         with pytest.raises(UnknownPropertyError, match="unknown property 'INV-X'; known: EVENTUALLY-CONV"):
             property_named("INV-X")
 
+    @pytest.mark.parametrize(
+        ("release", "behaves_as"),
+        [("2.0.3", "2.0.4"), ("2.2.3", "2.2.4"), ("2.2.5", "2.2.4"), ("2.4.3", "2.3.2"), ("3.1.0", "3.0.3")],
+    )
+    def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(self, release, behaves_as):
+        found = profile_named(f"nacos-{release}")
+        assert found == replace(profile_named(f"nacos-{behaves_as}"), name=f"nacos-{release}")
+
+    @pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2", ""])
+    def test_what_nobody_has_looked_at_has_no_profile(self, name):
+        with pytest.raises(UnknownProfileError, match="unknown profile"):
+            profile_named(name)
+
     def test_a_mutant_shows_in_the_name_of_its_profile(self):
         assert with_mutant(STRICT, "B02").name == "strict+B02"
 

@@ -189,10 +189,27 @@ PROFILES: dict[str, Profile] = {
 """By name, in the order of the releases; `strict` is the last."""
 
 
+_FIRST_OF_SPAN = {"2.0.4": "2.0.3", "2.2.4": "2.2.1"}
+"""The first release that behaves so, where a profile is called after a later one."""
+
+
 def profile_named(name: str) -> Profile:
-    """The profile of that name. Raises UnknownProfileError."""
-    try:
+    """The profile of that name; a release that is not listed behaves as the last listed one before it.
+
+    Raises UnknownProfileError, also for a major version that is later than all.
+    """
+    if name in PROFILES:
         return PROFILES[name]
-    except KeyError:
+    asked = _numbers(name.removeprefix("nacos-"))
+    releases = [profile for profile in PROFILES.values() if profile is not STRICT]
+    before = [each for each in releases if _numbers(_FIRST_OF_SPAN.get(each.version, each.version)) <= asked]
+    if not before or asked[0] > _numbers(releases[-1].version)[0]:
         known = ", ".join(PROFILES)
-        raise UnknownProfileError(f"the node knows no profile {name!r}; known are: {known}") from None
+        raise UnknownProfileError(f"the node knows no profile {name!r}; known are: {known}")
+    return replace(before[-1], name=name, version=name.removeprefix("nacos-"))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Three numbers, or none where it is no release."""
+    parts = version.split(".")
+    return tuple(int(part) for part in parts) if len(parts) == 3 and all(part.isdecimal() for part in parts) else ()

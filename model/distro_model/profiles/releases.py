@@ -205,8 +205,20 @@ def beside_nodes(profile: Profile) -> Profile:
 
 
 def profile_named(name: str) -> Profile:
-    """Look a profile up. Raises UnknownProfileError."""
-    try:
+    """Look a profile up; a release that is not listed behaves as the last listed one before it.
+
+    Raises UnknownProfileError, also for a major version that nobody has looked at.
+    """
+    if name in PROFILES:
         return PROFILES[name]
-    except KeyError:
-        raise UnknownProfileError(f"unknown profile {name!r}; known: {', '.join(sorted(PROFILES))}") from None
+    asked = _version(name)
+    before = [release for release in RELEASES if _version(release.span) <= asked]
+    if not before or asked[:1] > _version(RELEASES[-1].span)[:1]:
+        raise UnknownProfileError(f"unknown profile {name!r}; known: {', '.join(sorted(PROFILES))}")
+    return replace(PROFILES[before[-1].name], name=name)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """(2, 2, 1) of `nacos-2.2.1` and of the span `2.2.1 to 2.2.4`; nothing of what is no release."""
+    numbers = text.removeprefix("nacos-").partition(" ")[0].split(".")
+    return tuple(map(int, numbers)) if len(numbers) == 3 and all(map(str.isdecimal, numbers)) else ()
