@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
+import grpc.aio
+
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
 from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
@@ -21,7 +23,7 @@ from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.release import release_of
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
-from distro_conformance.verdict import TargetError
+from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import STEP_MS, Look, eventually, never
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
 from distro_traces.content import Replica
@@ -29,6 +31,7 @@ from distro_traces.content import Replica
 T = TypeVar("T")
 _TICK_MS = 100
 _SERVES_WITHIN_MS = 60_000
+_SIGN_OF_LIFE_MS = 5_000
 _numbers = count(1)
 
 
@@ -96,6 +99,7 @@ class Kit:
     peers: tuple[PlayedPeer, ...]
     evidence: list[str] = field(default_factory=list)
     _clients: list[PlayedClient] = field(default_factory=list)
+    _alive_at_ms: dict[PlayedClient, int] = field(default_factory=dict)
     _connections: list[Connection] = field(default_factory=list)
     _own: set[str] = field(default_factory=set)
     _rules: list[tuple[PlayedPeer, AnswerRule]] = field(default_factory=list)
@@ -124,18 +128,20 @@ class Kit:
 
     # Who plays.
 
-    async def client(self) -> PlayedClient:
-        """A new client, connected to the node."""
+    async def client(self, *, idle: bool = False) -> PlayedClient:
+        """A new client, connected to the node. In real time it gives signs of life as SDKs do, unless it is `idle`."""
         async with _a_few_at_a_time():
             client = await PlayedClient.connect(with_offset(self.target.address, SDK_OFFSET))
         self._clients.append(client)
+        if not idle and self.target.clock.slack_ms:
+            self._alive_at_ms[client] = self.target.clock.now_ms()
         self._own.add(client.id)
         self.note(f"client {client.id} connects to the node")
         return client
 
-    async def publisher(self, **metadata: str) -> tuple[PlayedClient, str]:
+    async def publisher(self, *, idle: bool = False, **metadata: str) -> tuple[PlayedClient, str]:
         """A new client of the node, and the one service that it publishes, at 10.0.0.1:80."""
-        client, service = await self.client(), self.service()
+        client, service = await self.client(idle=idle), self.service()
         await client.register(service, "10.0.0.1", 80, **metadata)
         self.note(f"it registers {service} at 10.0.0.1:80")
         return client, service
@@ -232,6 +238,7 @@ class Kit:
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""
         self._clients.remove(client)
+        self._alive_at_ms.pop(client, None)
         self.note(f"client {client.id} closes its connection")
         await client.close()
         await self.target.clock.pass_ms(0)  # where time is virtual, until the node knows of it
@@ -357,13 +364,25 @@ class Kit:
             peer.listeners.remove(listener)
 
     def _staying(self, look: Look[T]) -> Look[T]:
-        """The played member stays a member while somebody waits."""
-
         async def look_on() -> T | None:
-            await self.peer.stay()
+            await self.stay()
             return await look()
 
         return look_on
+
+    async def stay(self) -> None:
+        """The played member stays a member while somebody waits, and clients stay connected.
+
+        A server asks clients that are idle, and on a busy machine gives up some that answer (docs/protocol
+        #ejector-answer): only checks of that leave it to the answer.
+        """
+        await self.peer.stay()
+        now_ms = self.target.clock.now_ms()
+        due = [each for each, at_ms in self._alive_at_ms.items() if now_ms >= at_ms + _SIGN_OF_LIFE_MS]
+        for client in (each for each in due if not each.is_silent):
+            self._alive_at_ms[client] = now_ms
+            with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # whoever is gone is seen by the check
+                await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
 
     def _window(self, within_ms: int) -> str:
         slack_ms = self.target.clock.slack_ms

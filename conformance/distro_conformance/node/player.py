@@ -93,6 +93,10 @@ class PlayedClient:
         """From now on it answers nothing, as if its machine had lost power: the transport stays as it is."""
         self._connection.is_mute = True
 
+    @property
+    def is_silent(self) -> bool:
+        return self._connection.is_mute
+
     async def close(self) -> None:
         await self._connection.close()
 

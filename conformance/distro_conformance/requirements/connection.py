@@ -53,7 +53,7 @@ async def answering_client_stays(kit: Kit) -> None:
     text="A connection is asked for a sign of life once it has been idle for 20 s, not before.",
 )
 async def idle_client_is_asked(kit: Kit) -> None:
-    client = await kit.client()
+    client = await kit.client(idle=True)
 
     async def asked() -> str | None:
         return DETECTION if any(push.type == DETECTION for push in client.pushes) else None
@@ -74,7 +74,7 @@ async def idle_client_is_asked(kit: Kit) -> None:
     text="Requests count as signs of life: who sends them is not asked for one.",
 )
 async def active_client_is_not_asked(kit: Kit) -> None:
-    client = await kit.client()
+    client = await kit.client(idle=True)
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
         reply = await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
@@ -84,7 +84,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
 
 
 async def _registered(kit: Kit) -> PlayedClient:
-    client, _ = await kit.publisher()
+    client, _ = await kit.publisher(idle=True)
     kit.presuppose(await kit.peer.query(client.id) is not None, f"the node to hold {client.id}", "nothing")
     return client
 

@@ -91,7 +91,7 @@ async def change_renews(kit: Kit) -> None:
     "DISTRO-LEASE-005",
     MUST,
     source="docs/protocol #lease-copies",
-    text="A client that is connected to the node never ends by a lease, however idle it is.",
+    text="A client that is connected to the node never ends by a lease, however long it changes nothing.",
 )
 async def connected_client_needs_no_lease(kit: Kit) -> None:
     client, _ = await kit.publisher()
@@ -140,7 +140,7 @@ async def _keep_for(
     while (left_ms := until_ms - kit.target.clock.now_ms()) > 0:
         if meanwhile is not None:
             await meanwhile()
-        await kit.peer.stay()
+        await kit.stay()
         await kit.sleep(min(_KEEP_ALIVE_MS, left_ms))
         copy = await kit.peer.query(client)
         kit.require(copy is not None, f"{client} to stay: {why}", "the node does not hold it any more")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from distro_conformance.verdict import UsageError
 
 _AUTH_2_0, _AUTH = "com.alibaba.nacos.auth.common.AuthConfigs", "com.alibaba.nacos.auth.config.AuthConfigs"
+_LOAD_RETRY_2_1 = "nacos.naming.clean.loadDataRetryDelayMillis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,11 @@ RELEASES: dict[str, NacosRelease] = {
             "2.0.4",
             "org.jeecgframework.nacos",
             auth_configs=_AUTH_2_0,
-            load_retry_key="nacos.naming.clean.loadDataRetryDelayMillis",
+            load_retry_key=_LOAD_RETRY_2_1,
             loaded_line="ClientData",
             proxied_beans=("com.alibaba.nacos.auth.AuthManager",),
         ),
-        NacosRelease("2.1.1", "io.springboot.nacos"),
+        NacosRelease("2.1.1", "io.springboot.nacos", load_retry_key=_LOAD_RETRY_2_1, loaded_line="ClientData"),
         NacosRelease("2.2.3", "org.jeecgframework.nacos"),
         NacosRelease("2.2.4", "io.springboot.nacos", excluded=_NOT_NEEDED),
         NacosRelease(
