@@ -17,18 +17,20 @@ from distro_conformance.drivers import reader
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.loop import event_loop
-from distro_conformance.drivers.registry import Resolved, Wishes
+from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
 from distro_conformance.event_loop import new_event_loop
+from distro_conformance.findings import Judgement
 from distro_conformance.language import replay as runner
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import Replay, replay
 from distro_conformance.language.text import ScenarioError, parse, read
+from distro_conformance.node.run import run_node_conformance
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_conformance.walks.stage import Lockstep
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
-from distro_impl.remote.handlers import Reply
+from distro_impl.remote.handlers import Reply, Request
 from distro_model.actions import Connect, Crash, Cut, Register, Restart
 from distro_model.possible import Observation
 from distro_traces.event import Event, Kind
@@ -254,6 +256,45 @@ def test_a_running_cluster_is_attached_to_in_a_namespace_of_our_own() -> None:
         assert "the cluster runs for somebody else" in refused.steps[0].outcome
         with pytest.raises(UsageError, match=r"the scenario has the nodes a b c, and attach:.* names 2"):
             replay(parse("connect c1 a"), target=f"attach:{addresses}")
+
+
+def test_a_running_node_is_held_against_what_can_be_seen_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {
+        "DISTRO-REGISTER-002": Judgement.CONFORMS,
+        "DISTRO-LIST-001": Judgement.CONFORMS,
+        "DISTRO-SNAPSHOT-003": Judgement.CONFORMS,
+        "DISTRO-BATCH-002": Judgement.KNOWN,
+        "DISTRO-SYNC-001": Judgement.NOT_JUDGED,  # it has no member of ours on its list
+        "DISTRO-MEMBER-001": Judgement.NOT_JUDGED,
+        "DISTRO-MEMBER-002": Judgement.NOT_JUDGED,  # it would be told of a member
+        "DISTRO-HOLDER-002": Judgement.NOT_JUDGED,  # it would be told of a client
+        "DISTRO-IPPORT-001": Judgement.NOT_JUDGED,
+        "DISTRO-LOAD-001": Judgement.NOT_JUDGED,
+    }
+    namespaces = set()
+    register = NamingHandlers.instance
+
+    def instance(self: NamingHandlers, request: Request) -> Reply:
+        namespaces.add(request.body.namespace)
+        return register(self, request)
+
+    monkeypatch.setattr(NamingHandlers, "instance", instance)
+    with foreign_cluster() as cluster:
+        address = cluster.servers["a"].address
+        namespaces.clear()
+        report = run_node_conformance(f"attach:{address}", requirement_ids=list(asked))
+        assert {finding.about: finding.judgement for finding in report.findings} == asked, report.findings
+        assert namespaces == {"distrocheck"}
+        told = {finding.about: finding.message for finding in report.findings}
+        assert told["DISTRO-HOLDER-002"] == f"{address} runs for somebody else: no VERIFY is sent to it as by a member"
+        assert report.profile == "nacos-2.2.4", "as the server says itself"
+        disrupting = run_node_conformance(
+            f"attach:{address}", requirement_ids=["DISTRO-HOLDER-002"], allow_disruption=True
+        )
+        assert disrupting.verdict is Verdict.CONFORMS
+        assert disrupting.findings[0].again.startswith(f"distrocheck test node --target attach:{address} --allow-disr")
+        with pytest.raises(UsageError, match="takes a node that the kit starts"):
+            resolve_cluster(f"attach:{address}", Wishes(played=True))
 
 
 @pytest.mark.parametrize(

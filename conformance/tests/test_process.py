@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets.process import description_of
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +77,24 @@ def test_our_own_node_conforms_as_a_process_too() -> None:
     report = run_node_conformance(f"process:{SERVE}", requirement_ids=["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert report.verdict is Verdict.CONFORMS
     assert report.profile == "nacos-2.2.4"
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("text", "profile"),
+    [
+        ("".join(line for line in SERVE.read_text().splitlines(True) if "profile =" not in line), "nacos-2.2.4"),
+        ("command = ['sh', '-c', 'echo up {port}; exec sleep 60']\n[ready]\nline = 'up'", "strict"),
+    ],
+    ids=["it says", "it does not"],
+)
+def test_a_server_of_which_nothing_is_said_is_asked_what_it_is(text: str, profile: str, tmp_path: Path) -> None:
+    described = tmp_path / "server.toml"
+    described.write_text(text)
+    assert resolve_target(f"process:{described}").profile == profile
+    assert resolve_cluster(f"process:{described}", Wishes()).profile == profile
+    assert resolve_target(f"process:{described}", "nacos-2.0.4").profile == "nacos-2.0.4"
 
 
 @pytest.mark.wire

@@ -23,13 +23,14 @@ from distro_conformance.cli.paths import writable_directory
 from distro_conformance.findings import Finding
 from distro_conformance.gate.options import GateOptions, budget_named
 from distro_conformance.report import Report, Stage, write_report
+from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_spark.java import require_java
 
 
 @app.command()
 def gate(
     budget: Annotated[str, typer.Option(help="quick, ci or nightly.")] = "quick",
-    target: Annotated[str, typer.Option(help="embedded, nacos:VERSION or nacos:DIRECTORY.")] = "embedded",
+    target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
     profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,

@@ -43,5 +43,11 @@ def chosen_seed(seed: int | None) -> int:
     return secrets.randbelow(_SEEDS) if seed is None else seed
 
 
+AllowDisruptionOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-disruption", help="On attach:, let the clients into the public namespace, and say what a member says."
+    ),
+]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the result as a page for people, too.")]
 RequirementOption = Annotated[list[str] | None, only("--requirement")]

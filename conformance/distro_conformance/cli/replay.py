@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption, MutantOption, OptionalProfileOption
+from distro_conformance.cli.options import AllowDisruptionOption, JsonOption, MutantOption, OptionalProfileOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS
@@ -28,9 +28,7 @@ def replay(
     target: Annotated[str, typer.Option(help=f"One of {', '.join(FORMS)}.")] = "embedded",
     profile: OptionalProfileOption = None,
     mutant: MutantOption = None,
-    allow_disruption: Annotated[
-        bool, typer.Option("--allow-disruption", help="On attach:, let the clients into the public namespace.")
-    ] = False,
+    allow_disruption: AllowDisruptionOption = False,
     pytest: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where it is violated, write it as a pytest file that fails.")
     ] = None,

@@ -12,6 +12,7 @@ import typer
 from distro_conformance.cli import test
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
+    AllowDisruptionOption,
     DatabaseOption,
     HtmlOption,
     JsonOption,
@@ -27,7 +28,8 @@ from distro_conformance.cli.paths import writable_directory, writable_file
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.requirements import all_requirements
-from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.registry import FORMS as NODE_FORMS
+from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
 from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
@@ -42,10 +44,11 @@ if TYPE_CHECKING:
 
 @test.command()
 def node(
-    target: Annotated[str, typer.Option(help="embedded, nacos:VERSION or nacos:DIRECTORY.")] = "embedded",
+    target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
     profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
+    allow_disruption: AllowDisruptionOption = False,
     machine: Annotated[
         bool, typer.Option("--machine", help="Random actions of three played members and clients, beside the model.")
     ] = False,
@@ -95,6 +98,7 @@ def node(
             profile,
             requirement,
             mutant=mutant,
+            allow_disruption=allow_disruption,
             on_progress=on_progress,
             on_finding=lambda _: on_progress.done(next(ended), parts),
         )
@@ -134,7 +138,7 @@ def _machine(options: HuntOptions, out: Path, html: Path | None, *, json: bool) 
     if options.target == "embedded":
         _look_at(options.target, options.profile, options.mutant)
     else:
-        resolve_target(options.target)
+        require_own(resolve_target(options.target))
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)

@@ -20,7 +20,7 @@ from distro_conformance.findings import Judged
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.run import members_beside, port_beside, version_of
 from distro_conformance.targets.embedded import EmbeddedTarget
-from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError, UsageError
 
@@ -51,7 +51,7 @@ def run_differential(
     begun = time.monotonic()
     if accept_as not in (None, *DEVIATIONS):
         raise UsageError(f"no deviation {accept_as}: first say in differential/deviations.py why it stays")
-    real = resolve_target(target)
+    real = require_own(resolve_target(target))
     own = profile or real.profile
     nodes = _nodes_of(real, own)
     named = scripts_named(script_ids)

@@ -22,7 +22,7 @@ from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.nacos_home import HOST
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import RealClock, eventually
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
@@ -76,6 +76,7 @@ class SecuredNacos:
         return f"{HOST}:{self._port}"
 
     lease_ms = None
+    limits = UNLIMITED
 
     def fresh(self) -> Self:
         return type(self)(self.profile)

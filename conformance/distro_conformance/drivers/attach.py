@@ -7,19 +7,14 @@ own clients are looked at. With `allow_disruption` the clients come to the publi
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections.abc import Mapping, Sequence
 
 from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.nacos import RealTimeCluster
 from distro_conformance.node.player import NAMESPACE
-from distro_conformance.targets.nacos import get
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.targets.attached import OWN_NAMESPACE, addresses_in, listed_members
+from distro_conformance.verdict import UsageError
 from distro_model.actions import Action, Crash, ListMembers, OverHttp, Pause, Restart, Resume
-
-OWN_NAMESPACE = "distrocheck"
-_NODES, _STATE = "/nacos/v1/core/cluster/nodes", "/nacos/v1/console/server/state"
 
 
 class AttachedServer:
@@ -43,7 +38,7 @@ class AttachedServer:
         raise CannotError(f"the member list of {self.address} is not ours to change: {', '.join(addresses)}")
 
     async def members(self) -> Mapping[str, str]:
-        listed = await asyncio.to_thread(_listed, self.address)
+        listed = await asyncio.to_thread(listed_members, self.address)
         return {str(member["address"]): str(member["state"]) for member in listed}
 
 
@@ -53,10 +48,7 @@ class AttachCluster(RealTimeCluster):
     def __init__(self, addresses: str, *, allow_disruption: bool = False) -> None:
         super().__init__()
         self.kind = f"attach:{addresses}"
-        self.addresses = tuple(sorted(filter(None, addresses.split(","))))
-        wrong = [address for address in self.addresses if not re.fullmatch(r"[\w.-]+:\d+", address)]
-        if not self.addresses or wrong:
-            raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{addresses}'")
+        self.addresses = addresses_in(addresses)
         self.clients.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
         self.only_own = True
 
@@ -79,22 +71,3 @@ class AttachCluster(RealTimeCluster):
 
     async def _until_all_up(self) -> None:
         """In which state it is, is what one wants to see."""
-
-
-def asked_profile(address: str) -> str:
-    """The profile of the release that a running server says it is. Raises TargetError when it does not answer."""
-    own = [member.get("extendInfo") for member in _listed(address) if member["address"] == address]
-    versions = [str(info.get("version", "")) for info in own if isinstance(info, dict)]
-    if not any(versions):
-        versions = re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{_STATE}") or "")
-    if not any(versions):
-        raise TargetError(f"{address} does not say which release it is; is a server there? --profile says it instead")
-    return f"nacos-{versions[0]}"
-
-
-def _listed(address: str) -> Sequence[Mapping[str, object]]:
-    try:
-        found = json.loads(get(f"http://{address}{_NODES}") or "{}").get("data") or ()
-    except (ValueError, AttributeError):
-        return ()
-    return [member for member in found if isinstance(member, dict) and {"address", "state"} <= member.keys()]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from distro_conformance.drivers.nacos import RealTimeCluster, forward
 from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.process import HOST, ProcessServer, description_of
+from distro_conformance.targets.process import HOST, ProcessServer, description_of, profile_of
 from distro_conformance.wire.links import Link
 from distro_traces.ndjson import Recorder
 
@@ -24,8 +24,11 @@ class ProcessCluster(RealTimeCluster):
         super().__init__(recorder)
         self.kind = f"process:{text}"
         self._described = description_of(text)
-        self.profile = self._described.profile
         self._stack = contextlib.AsyncExitStack()
+
+    def profile(self, chosen: str | None) -> str:
+        """Of its servers, where nothing else was chosen. Raises TargetError."""
+        return profile_of(self._described, chosen)
 
     async def start(self, names: Sequence[str], profile: str) -> None:
         self.names = tuple(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from distro_conformance.drivers.attach import AttachCluster, asked_profile
+from distro_conformance.drivers.attach import AttachCluster
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import LockstepCluster
@@ -15,8 +15,9 @@ from distro_conformance.drivers.nacos import NacosCluster
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.release import STRICT
+from distro_conformance.targets.attached import asked_profile
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
-from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
@@ -26,7 +27,6 @@ EMBEDDED = "embedded"
 FORMS: Mapping[str, str] = {
     "model": "no nodes, the model alone",
     **NODE_FORMS,
-    "attach:HOST:PORT,…": "a running cluster, in a namespace of our own; nothing of it is stopped or cut",
     "mixed:VERSION": "one real server, the others reference nodes of its release",
 }
 """What can be written where several nodes are wanted, and what it is."""
@@ -78,7 +78,7 @@ def _among_played(target: str, wishes: Wishes) -> Resolved:
     if target == EMBEDDED:
         profile = wishes.profile or wishes.written_for or STRICT
         return Resolved(PeersCluster(None, wishes.mutant, wishes.wire), profile)
-    node = resolve_target(target, wishes.profile, wishes.mutant)
+    node = require_own(resolve_target(target, wishes.profile, wishes.mutant))
     return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)
 
 
@@ -119,7 +119,7 @@ def _process(rest: str, wishes: Wishes) -> Resolved:
     cluster = ProcessCluster(rest, wishes.recorder)
     if wishes.mutant is not None or wishes.lease_ms is not None:
         raise UsageError(f"the target process:{rest} has no mutants and takes no lease from a scenario")
-    return Resolved(cluster, wishes.profile or cluster.profile)
+    return Resolved(cluster, cluster.profile(wishes.profile))
 
 
 def _attach(rest: str, wishes: Wishes) -> Resolved:

@@ -29,7 +29,7 @@ class KnownFailure:
     reason: str
     link: str
     symptom: Callable[[Observed], bool]
-    targets: tuple[str, ...] = ("embedded", "nacos")
+    targets: tuple[str, ...] = ("embedded", "nacos", "attach")
     needs_a_race: bool = False
     """In real time it shows when two things meet, or an answer is quick: there a pass says nothing about the entry."""
 
@@ -232,7 +232,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "an exception leaves the callback, so that the sync is neither finished nor retried",
         "https://github.com/alibaba/nacos/blob/2.2.4/common/src/main/java/com/alibaba/nacos/common/remote/client/grpc/GrpcConnection.java",
         _end_of_the_call_is_not_heard,
-        targets=("nacos",),
+        targets=("nacos", "attach"),
         needs_a_race=True,  # an answer that comes after the sender's patience is over is not read at all
     ),
     KnownFailure(

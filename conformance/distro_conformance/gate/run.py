@@ -101,7 +101,7 @@ def _stages(
     options: GateOptions, kind: str, profile: str, new_session: SessionFactory, on_progress: OnProgress
 ) -> Iterator[StageResult]:
     yield explore_stage(options, profile, on_progress)
-    yield node_stage(options, on_progress)
+    yield node_stage(options, profile, on_progress)
     yield lockstep_stage(options, profile, on_progress)
     if kind == "nacos":
         yield real_cluster_stage(options, profile, on_progress)
@@ -135,6 +135,11 @@ def scope_of(target: str, kind: str, profile: str) -> str:
         return (
             f"on {target} itself: node, real cluster; on our model of {profile}: explore; "
             "on our nodes beside that model: lockstep; check: on what both recorded"
+        )
+    if kind != "embedded":
+        return (
+            f"on {target} itself: node; on our model of {profile}: explore; "
+            "on our nodes beside that model: lockstep; check: on what these recorded"
         )
     return (
         f"on our nodes as {profile}: node, lockstep; on our model of it: explore; check: on what the nodes recorded; "

@@ -97,11 +97,11 @@ def _counterexample(options: GateOptions, search: Explored, name: str) -> list[F
     return [Failure(f"{name} does not hold in the model of {search.profile}", scenario.render(), replay, "")]
 
 
-def node_stage(options: GateOptions, on_progress: OnProgress) -> StageResult:
+def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
     """One node of the target, every requirement."""
     report = run_node_conformance(
         options.target,
-        options.profile,
+        profile,
         options.requirements,
         mutant=options.mutant,
         on_progress=on_progress,

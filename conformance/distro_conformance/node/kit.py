@@ -30,6 +30,7 @@ from distro_traces.content import Replica
 
 T = TypeVar("T")
 _TICK_MS = 100
+_ELSES = "one that runs for somebody else"
 _SERVES_WITHIN_MS = 60_000
 _SIGN_OF_LIFE_MS = 5_000
 _numbers = count(1)
@@ -96,7 +97,7 @@ class Kit:
     own. `evidence` is told in order, of the own clients only."""
 
     target: Target
-    peers: tuple[PlayedPeer, ...]
+    played: tuple[PlayedPeer, ...]
     evidence: list[str] = field(default_factory=list)
     _clients: list[PlayedClient] = field(default_factory=list)
     _alive_at_ms: dict[PlayedClient, int] = field(default_factory=dict)
@@ -108,16 +109,22 @@ class Kit:
 
     def __post_init__(self) -> None:
         self.timings = Timings.of(self.target.profile, self.target.lease_ms)
-        for peer in self.peers:
+        for peer in self.played:
             self._seen_before[peer.address] = len(peer.arrivals)
             listener = self._listener(peer)
             self._listening.append((peer, listener))
             peer.listeners.append(listener)
 
     @property
+    def peers(self) -> tuple[PlayedPeer, ...]:
+        """All members, which the node has on its list. Raises CannotTellError when it has not."""
+        self.presuppose(self.target.limits.counts_members, "a node that has members of the kit on its list", _ELSES)
+        return self.played
+
+    @property
     def peer(self) -> PlayedPeer:
         """The member that speaks to the node."""
-        return self.peers[0]
+        return self.played[0]
 
     @property
     def other(self) -> PlayedPeer:
@@ -130,8 +137,9 @@ class Kit:
 
     async def client(self, *, idle: bool = False) -> PlayedClient:
         """A new client, connected to the node. In real time it gives signs of life as SDKs do, unless it is `idle`."""
+        address, namespace = with_offset(self.target.address, SDK_OFFSET), self.target.limits.namespace
         async with _a_few_at_a_time():
-            client = await PlayedClient.connect(with_offset(self.target.address, SDK_OFFSET))
+            client = await PlayedClient.connect(address, namespace)
         self._clients.append(client)
         if not idle and self.target.clock.slack_ms:
             self._alive_at_ms[client] = self.target.clock.now_ms()
@@ -150,10 +158,12 @@ class Kit:
         """A connection with other labels; with those of a member it goes where members go, and shows what they show."""
         offset, headers = SDK_OFFSET, None
         if labels == CLUSTER_LABELS:
+            self.presuppose(self.target.limits.takes_syncs, "a node that may be spoken to as a member", _ELSES)
             offset, headers = CLUSTER_OFFSET, self.target.member_headers
         address = with_offset(self.target.address, offset)
         async with _a_few_at_a_time():
             connection = await Connection.open(address, labels=labels, on_push=on_push, headers=headers)
+        connection.namespace = self.target.limits.namespace
         self._connections.append(connection)
         self._own.add(connection.id)
         self.note(f"{connection.id} connects to {address} with the labels {dict(labels)}")
@@ -263,7 +273,7 @@ class Kit:
 
     def arrivals(self, client: str, at: PlayedPeer | None = None) -> list[Arrival]:
         """Distro requests about that client at a member (default: `peer`) since the check began."""
-        peer = at or self.peer
+        peer = at or self.peers[0]
         later = peer.arrivals[self._seen_before[peer.address] :]
         return [arrival for arrival in later if arrival.call is not None and arrival.call.client == client]
 
@@ -394,7 +404,8 @@ class Kit:
         return 100 if self.target.clock.slack_ms else STEP_MS
 
     def _heard(self) -> str:
-        arrivals = [each for client in self._own for peer in self.peers for each in self.arrivals(client, peer)]
+        played = self.played if self.target.limits.counts_members else ()
+        arrivals = [each for client in self._own for peer in played for each in self.arrivals(client, peer)]
         if not arrivals:
             return f"no played member got a Distro request of {self.target.address} about a client of this check"
         last = max(arrivals, key=lambda arrival: arrival.at_ms)

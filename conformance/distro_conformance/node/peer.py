@@ -57,6 +57,7 @@ from distro_traces.content import Replica
 REPORT = "MemberReportRequest"
 NodeContext = grpc.aio.ServicerContext[Payload, Payload]
 _KEEP_ALIVE_MS = 5_000
+_READING = ("SNAPSHOT", "QUERY")
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
 _OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 
@@ -161,6 +162,8 @@ class PlayedPeer:
     arrivals: list[Arrival] = field(default_factory=list)
     listeners: list[OnArrival] = field(default_factory=list)
     in_virtual_time: bool = False
+    only_reads: bool = False
+    """Whether it may ask the node, and tell it nothing."""
     on_connection: Callable[[], None] = lambda: None
     """Hears when a connection to this member begins or ends."""
     http: HttpMember = field(init=False)
@@ -297,6 +300,8 @@ class PlayedPeer:
         """A Distro request as it stands, also one that no member would send."""
         if self._to_node is None:
             raise TargetError("the played member has not dialled the node")
+        if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
+            raise TargetError(f"{self._node} runs for somebody else: no {operation} is sent to it as by a member")
         self._said_ms = self.now_ms()
         return await self._to_node.ask(DISTRO_REQUEST, body)
 

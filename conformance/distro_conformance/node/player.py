@@ -49,10 +49,12 @@ class PlayedClient:
         """NotifySubscriberRequest and whatever else the node said on the stream, in order."""
 
     @classmethod
-    async def connect(cls, sdk_address: str) -> Self:
+    async def connect(cls, sdk_address: str, namespace: str = NAMESPACE) -> Self:
         """Raises TargetError when the node does not take the connection."""
         pushes: list[Message] = []
-        return cls(await Connection.open(sdk_address, labels=SDK_LABELS, on_push=pushes.append), pushes)
+        connection = await Connection.open(sdk_address, labels=SDK_LABELS, on_push=pushes.append)
+        connection.namespace = namespace
+        return cls(connection, pushes)
 
     async def register(self, service: str, ip: str, port: int, **metadata: str) -> None:
         """Publish one instance; a second call for the same service replaces it. Raises RefusedError."""

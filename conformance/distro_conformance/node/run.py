@@ -51,6 +51,7 @@ def run_node_conformance(
     requirement_ids: Sequence[str] | None = None,
     *,
     mutant: str | None = None,
+    allow_disruption: bool = False,
     on_progress: OnProgress = lambda _: None,
     on_finding: OnFinding = lambda _: None,
 ) -> Judged:
@@ -58,7 +59,7 @@ def run_node_conformance(
 
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
-    found = resolve_target(target, profile, mutant)
+    found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption)
     chosen = _chosen(requirement_ids)
 
     async def run() -> Judged:
@@ -94,7 +95,7 @@ async def members_beside(
         try:
             await target.start([peer.address for peer in peers], on_progress)
             for peer in peers:
-                await peer.join(target.address)
+                await (peer.join if target.limits.counts_members else peer.dial)(target.address)
             yield peers
         finally:
             for peer in peers:
@@ -117,6 +118,7 @@ async def played_members(target: Target, count: int, *, higher: bool = False) ->
                     version=version,
                     headers=target.member_headers,
                     in_virtual_time=is_virtual,
+                    only_reads=not target.limits.takes_syncs,
                 )
             )
             await peers[-1].start()
@@ -143,6 +145,9 @@ async def check_requirements(
             return replace(judged, judgement=Judgement.NOT_APPLICABLE, message=why)
         if missing is not None:
             return replace(judged, judgement=Judgement.NOT_JUDGED, message=missing)
+        if requirement.own_node and not target.limits.counts_members:
+            why = f"it takes a node of its own, and {target.address} runs for somebody else"
+            return replace(judged, judgement=Judgement.NOT_JUDGED, message=why)
         if requirement.own_node:
             async with nodes:
                 return await _check_on_own_node(target.fresh(), requirement, judged)
@@ -180,15 +185,20 @@ def _unjudged(requirement: Requirement, target: Target) -> Finding:
         level=requirement.level,
         node=target.address,
         details={"source": requirement.source, "releases": str(requirement.releases)},
-        again=f"distrocheck test node --target {target.spec} --profile {target.profile} --requirement {requirement.id}",
+        again=f"distrocheck test node {_named(target)} --profile {target.profile} --requirement {requirement.id}",
     )
+
+
+def _named(target: Target) -> str:
+    disrupts = target.limits.takes_syncs and not target.limits.counts_members
+    return f"--target {target.spec}" + (" --allow-disruption" if disrupts else "")
 
 
 async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
     """What keeps every check from being carried out, if anything."""
     kit = Kit(target, peers)
     try:
-        for peer in peers:
+        for peer in peers if target.limits.counts_members else ():
             await kit.arrange(_connected(peer), within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
         await kit.arrange_service()
         reply = await kit.peer.say(distro_request("QUERY", kit.foreign_client(), target=target.address))

@@ -13,7 +13,7 @@ from typing import Self
 
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.wire.silence import Silences
 from distro_impl import Node, NodeConfig, VirtualClock
@@ -133,6 +133,7 @@ class EmbeddedTarget:
         return self._options or options_for(self._profile)
 
     lease_ms = None
+    limits = UNLIMITED
 
     def fresh(self) -> Self:
         return type(self)(self._profile, links=self._links.inner, acquainted=self._acquainted, options=self._options)

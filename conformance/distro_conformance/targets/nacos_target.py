@@ -12,7 +12,7 @@ from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import HOST
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.rules import Fired, agent_options, real_mutants
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.verdict import UsageError
 from distro_conformance.waiting import RealClock
 
@@ -30,6 +30,7 @@ class NacosTarget:
 
     kind = "nacos"
     member_headers = NO_HEADERS
+    limits = UNLIMITED
 
     def __init__(self, version_or_directory: str, profile: str | None, mutant: str | None = None) -> None:
         self.spec = f"nacos:{version_or_directory}"

@@ -6,7 +6,7 @@ server adds to a peer's port when it connects to it: with it the kit can stand b
 
     command = ["java", "-jar", "server.jar", "--server.port={port}"]
     member = ["--member", "{member}"]        # added to the command for each other member
-    profile = "nacos-2.2.4"                  # whose behaviour is expected; --profile wins
+    profile = "nacos-2.2.4"                  # whose behaviour is expected; --profile wins; default: as it says itself
     [environment]                            # beside that of the kit
     [files]                                  # path below {home} = content; {member_lines} is one member a line
     [ready]                                  # until then it counts as starting; default: its SDK port takes a client
@@ -24,17 +24,20 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.targets import jvm
+from distro_conformance.targets.attached import NoReleaseError, asked_profile
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
-from distro_conformance.targets.target import OnProgress
+from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import RealClock, eventually
 
@@ -52,7 +55,7 @@ class Description:
     command: tuple[str, ...]
     directory: Path
     member: tuple[str, ...] = ()
-    profile: str = STRICT
+    profile: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     ready_line: str | None = None
@@ -84,7 +87,7 @@ def description_of(text: str) -> Description:
         tuple(map(str, found.get("command", ()))),
         path.resolve().parent,
         tuple(map(str, found.get("member", ()))),
-        found.get("profile", STRICT),
+        found.get("profile"),
         {key: str(value) for key, value in found.get("environment", {}).items()},
         {key: str(value) for key, value in found.get("files", {}).items()},
         ready.get("line"),
@@ -105,8 +108,30 @@ def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, type], path: P
 def _checked(described: Description, name: str) -> Description:
     if not described.command or not any("{port}" in text for text in (*described.command, *described.files.values())):
         raise UsageError(f"{name}: the command (or a file) has to say {{port}}, where the server shall listen")
-    release_of(described.profile)
+    if described.profile is not None:
+        release_of(described.profile)
     return described
+
+
+def profile_of(described: Description, chosen: str | None) -> str:
+    """What was chosen, else what the description says, else the release that the server says it is, for which it is
+    started once, alone; `strict` where it does not say. Raises TargetError when it does not start."""
+    if (said := chosen or described.profile) is not None:
+        return said
+    with ThreadPoolExecutor(1) as thread:  # whoever asks may be in an event loop
+        return thread.submit(asyncio.run, _asked(described)).result()
+
+
+async def _asked(described: Description) -> str:
+    (port,) = free_base_ports()
+    server = ProcessServer(described, port, (f"{HOST}:{port}",))
+    try:
+        await server.start()
+        return await asyncio.to_thread(asked_profile, server.address)
+    except NoReleaseError:
+        return STRICT
+    finally:
+        await server.close()
 
 
 class ProcessServer:
@@ -212,11 +237,12 @@ class ProcessTarget:
 
     kind = "process"
     member_headers = NO_HEADERS
+    limits = UNLIMITED
 
     def __init__(self, text: str, profile: str | None) -> None:
         self.spec = f"process:{text}"
         self._described = description_of(text)
-        self.profile = profile or self._described.profile
+        self._profile = profile
         self.clock = RealClock()
         (self._port,) = free_base_ports()
         self._server: ProcessServer | None = None
@@ -224,6 +250,10 @@ class ProcessTarget:
     @property
     def address(self) -> str:
         return f"{HOST}:{self._port}"
+
+    @cached_property
+    def profile(self) -> str:
+        return profile_of(self._described, self._profile)
 
     lease_ms = None
 

@@ -7,6 +7,7 @@ whose clock counts. A kind of target is one file with a class and one entry in `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from distro_conformance.waiting import SharedClock
@@ -14,12 +15,28 @@ from distro_conformance.waiting import SharedClock
 OnProgress = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be done to a node: where clients of the kit come to, whether it has the kit's members on its list, and
+    whether it may be sent what a member sends."""
+
+    namespace: str = "public"
+    counts_members: bool = True
+    takes_syncs: bool = True
+
+
+UNLIMITED = Limits()
+"""Of every node that the kit starts."""
+
+
 class Target(Protocol):
     """One node. `profile` names the behaviour that is expected of it: `nacos-2.2.4`, `strict`, …"""
 
     kind: str
     spec: str
-    profile: str
+
+    @property
+    def profile(self) -> str: ...
 
     @property
     def address(self) -> str:
@@ -38,6 +55,9 @@ class Target(Protocol):
     def member_headers(self) -> Mapping[str, str]:
         """What a member of its cluster puts into its requests: the identity, where the node asks for one."""
         ...
+
+    @property
+    def limits(self) -> Limits: ...
 
     def fresh(self) -> Self:
         """Another one like this, elsewhere and not started, with its default lease; real time is the same for both."""

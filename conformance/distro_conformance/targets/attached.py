@@ -1,0 +1,88 @@
+"""A node that somebody else runs: asked which release it is, and held against what can be seen from outside.
+
+Nothing is started, stopped or told to it as one of its members: the kit is on no list of it, so it sends the kit
+nothing, and what the kit would say as a member its applications would see. It is read as a member reads (SNAPSHOT,
+QUERY), and clients of the kit come to a namespace of their own. With `allow_disruption` they come to the public one,
+and the kit says what a member says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.nacos import get
+from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
+from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.waiting import RealClock
+
+OWN_NAMESPACE = "distrocheck"
+_NODES, _STATE = "/nacos/v1/core/cluster/nodes", "/nacos/v1/console/server/state"
+
+
+class NoReleaseError(TargetError):
+    """A server that runs does not say which release it is."""
+
+
+class AttachedTarget:
+    """`attach:HOST:PORT`, a main port. Raises UsageError; TargetError when it does not say which release it is."""
+
+    kind = "attach"
+    member_headers = NO_HEADERS
+    lease_ms = None
+
+    def __init__(self, address: str, profile: str | None, *, allow_disruption: bool = False) -> None:
+        self.spec = f"attach:{address}"
+        named = addresses_in(address)
+        if len(named) > 1:
+            raise UsageError(f"one node is held against the requirements, and {self.spec} names {len(named)}")
+        (self.address,) = named
+        self.profile = profile or asked_profile(self.address)
+        self.clock = RealClock()
+        self._allow_disruption = allow_disruption
+
+    @property
+    def limits(self) -> Limits:
+        if self._allow_disruption:
+            return Limits(UNLIMITED.namespace, counts_members=False, takes_syncs=True)
+        return Limits(OWN_NAMESPACE, counts_members=False, takes_syncs=False)
+
+    def fresh(self) -> Self:
+        raise TargetError(f"{self.address} runs for somebody else: there is no other one like it")
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
+        """It runs, or the first look at it says that it does not."""
+
+    async def stop(self) -> None:
+        """It goes on."""
+
+
+def addresses_in(text: str) -> tuple[str, ...]:
+    """Main ports, HOST:PORT with commas between them, in order. Raises UsageError."""
+    addresses = tuple(sorted(filter(None, text.split(","))))
+    if not addresses or any(not re.fullmatch(r"[\w.-]+:\d+", address) for address in addresses):
+        raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{text}'")
+    return addresses
+
+
+def asked_profile(address: str) -> str:
+    """The profile of the release that a running server says it is. Raises NoReleaseError."""
+    own = [member.get("extendInfo") for member in listed_members(address) if member["address"] == address]
+    versions = [str(info.get("version", "")) for info in own if isinstance(info, dict)]
+    if not any(versions):
+        versions = re.findall(r'"version"\s*:\s*"([\d.]+)', get(f"http://{address}{_STATE}") or "")
+    if not any(versions):
+        raise NoReleaseError(f"{address} does not say which release it is; is a server there? --profile says it too")
+    return f"nacos-{versions[0]}"
+
+
+def listed_members(address: str) -> Sequence[Mapping[str, object]]:
+    """The members as a server lists them, with `address` and `state`; none while it does not answer."""
+    try:
+        found = json.loads(get(f"http://{address}{_NODES}") or "{}").get("data") or ()
+    except (ValueError, AttributeError):
+        return ()
+    return [member for member in found if isinstance(member, dict) and {"address", "state"} <= member.keys()]
