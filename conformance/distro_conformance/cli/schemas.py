@@ -1,99 +1,54 @@
 """What each `--json` document is made of: one entry a verb, from which `docs/schemas` is written.
 
-A promise to scripts: what stands here stays, under its name and of its type. Fields may be added, so a schema lets
-more pass; the tests let nothing more pass, so that no field is printed that is not promised.
+What a verb prints as it stands is read off the types of its result; said here is what the verb puts together itself. A
+promise to scripts: what stands in docs/schemas stays, under its name and of its type. Fields may be added, so a schema
+lets more pass; the tests let nothing more pass, so that no field is printed that is not promised.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
-from distro_conformance.findings import Judgement, Level
+from distro_conformance.cli.json_schema import (
+    ANYTHING,
+    COUNT,
+    NUMBER,
+    TEXT,
+    YES_OR_NO,
+    Schema,
+    by_name,
+    fields,
+    many,
+    maybe,
+    of_fields,
+    of_type,
+)
+from distro_conformance.differential.compare import Difference
+from distro_conformance.doctor import Check
+from distro_conformance.findings import Finding, Judged, Judgement
+from distro_conformance.report.document import InvariantRow, Report
 from distro_conformance.verdict import Verdict
-
-Schema = dict[str, Any]
-
-TEXT: Final[Schema] = {"type": "string"}
-COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
-NUMBER: Final[Schema] = {"type": "number"}
-YES_OR_NO: Final[Schema] = {"type": "boolean"}
-ANYTHING: Final[Schema] = {}
-
-
-def one_of(values: type[Verdict | Judgement | Level]) -> Schema:
-    return {"enum": [each.value for each in values]}
-
-
-def maybe(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def many(schema: Schema) -> Schema:
-    return {"type": "array", "items": schema}
-
-
-def by_name(schema: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": schema}
-
-
-def fields(optional: Mapping[str, Schema] | None = None, /, **required: Schema) -> Schema:
-    return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
-
+from distro_conformance.walks.tours import Toured
+from distro_spark.result import CheckResult
 
 TOOL = fields(version=TEXT, command=TEXT, date={"type": "string", "format": "date-time"})
-VERDICT = one_of(Verdict)
-FINDING = fields(
-    {
-        "source": TEXT,
-        "releases": TEXT,
-        "kind": TEXT,
-        "bounds": TEXT,
-        "steps": COUNT,
-        "steps_until_found": COUNT,
-        **dict.fromkeys(("script", "step", "path"), TEXT),
-        **dict.fromkeys(("real", "ours"), ANYTHING),
-        **dict.fromkeys(("seen", "of"), COUNT),
-        "gone": YES_OR_NO,
-    },
-    id=TEXT,
-    by=TEXT,
-    level=one_of(Level),
-    verdict=one_of(Judgement),
-    text=TEXT,
-    message=TEXT,
-    expected=TEXT,
-    observed=by_name(ANYTHING),
-    run=maybe(TEXT),
-    node=maybe(TEXT),
-    client=maybe(TEXT),
-    since=maybe(TEXT),
-    until=maybe(TEXT),
-    after=maybe(TEXT),
-    evidence=many(TEXT),
-    known=maybe(TEXT),
-    link=maybe(TEXT),
-    again=TEXT,
-    seconds=NUMBER,
-    times=COUNT,
-)
-FINDINGS = many(FINDING)
-JUDGED = {
-    "verdict": VERDICT,
-    "headline": TEXT,
-    "target": TEXT,
-    "profile": maybe(TEXT),
-    "seconds": NUMBER,
-    "findings": FINDINGS,
+VERDICT, JUDGEMENT = of_type(Verdict), of_type(Judgement)
+_FINDING = of_fields(Finding, "about", "judgement", "details", id=TEXT, verdict=JUDGEMENT)
+_DETAILS: dict[str, Schema] = {
+    **dict.fromkeys(("source", "releases", "kind", "bounds", "script", "step", "path"), TEXT),
+    **dict.fromkeys(("steps", "steps_until_found", "seen", "of"), COUNT),
+    **dict.fromkeys(("real", "ours"), ANYTHING),
+    "gone": YES_OR_NO,
 }
+FINDING = {**_FINDING, "properties": {**_FINDING["properties"], **_DETAILS}}
+FINDINGS = many(FINDING)
+JUDGED = of_fields(Judged, "figures", verdict=VERDICT, headline=TEXT, findings=FINDINGS)["properties"]
 """What every verb says that makes findings and nothing but them."""
-DIFFERENCE = fields(
-    script=TEXT, step=TEXT, path=TEXT, real=ANYTHING, ours=ANYTHING, seen=COUNT, of=COUNT, gone=YES_OR_NO
-)
+DIFFERENCE = of_fields(Difference, seen=COUNT, of=COUNT, gone=YES_OR_NO)
 ENTRY = {**fields(id=TEXT, text=TEXT), "additionalProperties": TEXT}
 ENTRIES = many(ENTRY)
-EVENT = fields(node=TEXT, seq=COUNT, at_ms=COUNT, kind=TEXT, message=maybe(TEXT))
 FAILURE = fields(
     {
         "message": TEXT,
@@ -105,7 +60,6 @@ FAILURE = fields(
     steps=COUNT,
     replay=TEXT,
 )
-STAGE = fields(name=TEXT, verdict=VERDICT, seconds=NUMBER, summary=TEXT, figures=by_name(ANYTHING))
 PROPERTY = fields(
     name=TEXT,
     kind=TEXT,
@@ -114,97 +68,31 @@ PROPERTY = fields(
     run=maybe(
         fields(steps=many(fields(transition=TEXT, changes=many(TEXT))), loop_from=maybe(COUNT)),
     ),
-    verdict=one_of(Judgement),
+    verdict=JUDGEMENT,
     message=TEXT,
     known=maybe(TEXT),
 )
 TOURS = fields(
-    edges=COUNT,
-    covered=COUNT,
-    walks=COUNT,
-    whole=COUNT,
-    left_out=COUNT,
+    **dict.fromkeys(("edges", "covered", "walks", "whole", "left_out"), COUNT),
     cut_short=by_name(COUNT),
-    graphs=many(fields(name=TEXT, bounds=TEXT, states=COUNT, edges=COUNT, covered=COUNT, walks_planned=COUNT)),
+    graphs=many(of_fields(Toured, bounds=TEXT)),
 )
 HELD = fields(
     member=TEXT, held=YES_OR_NO, revision=maybe(COUNT), digest=maybe(TEXT), published=many(ANYTHING), stuck=YES_OR_NO
 )
-_GATE = fields(
-    verdict=VERDICT,
+_GATE = of_fields(
+    Report,
+    *("charts", "origin"),
     headline=TEXT,
-    scope=TEXT,
-    target=TEXT,
-    profile=TEXT,
-    mutant=maybe(TEXT),
-    budget=TEXT,
     seed=COUNT,
-    seconds=NUMBER,
-    stages=many(STAGE),
-    requirements=FINDINGS,
-    invariants=many(fields(name=TEXT, by=TEXT, verdict=one_of(Judgement), violations=COUNT, known=COUNT, message=TEXT)),
     findings=FINDINGS,
-    failures=many(fields(title=TEXT, scenario=TEXT, replay=TEXT, pytest=TEXT, recording=TEXT, shrunk=TEXT)),
+    requirements=FINDINGS,
+    invariants=many(of_fields(InvariantRow)),
     convergence=by_name(maybe(NUMBER)),
     changes=many(fields(node=TEXT, what=TEXT, ms=maybe(COUNT), last=TEXT)),
-    coverage=by_name(by_name(COUNT)),
-    traces=TEXT,
     report=TEXT,
 )
-_CHECK = fields(
-    verdict=VERDICT,
-    reasons=many(TEXT),
-    runs=COUNT,
-    runs_with_checkpoint=COUNT,
-    events=COUNT,
-    quarantined=COUNT,
-    quarantine=many(fields(reason=TEXT, rows=COUNT, file=TEXT, line=maybe(COUNT))),
-    cuts=many(fields(file=TEXT, line=COUNT)),
-    missing=COUNT,
-    doubled=COUNT,
-    invariants=many(
-        fields(
-            name=TEXT,
-            text=TEXT,
-            verdict=one_of(Judgement),
-            violations=COUNT,
-            known=COUNT,
-            seconds=NUMBER,
-            clients=COUNT,
-            undecided=COUNT,
-        )
-    ),
-    violations=many(
-        fields(
-            invariant=TEXT,
-            run=TEXT,
-            profile=TEXT,
-            client=TEXT,
-            node=TEXT,
-            first_event=EVENT,
-            last_event=EVENT,
-            evidence=by_name(TEXT),
-            message=TEXT,
-            known=maybe(TEXT),
-            expected=TEXT,
-            after=maybe(TEXT),
-        )
-    ),
-    violations_left_out=COUNT,
-    convergence=maybe(by_name(maybe(NUMBER))),
-    changes=many(fields(run=TEXT, client=TEXT, event=EVENT, node=TEXT, ms=maybe(COUNT))),
-    changes_left_out=COUNT,
-    replay=maybe(
-        fields(
-            rejected=COUNT,
-            undecided=COUNT,
-            rejections=many(fields(run=TEXT, client=maybe(TEXT), event=EVENT, guards=many(TEXT))),
-            rejections_left_out=COUNT,
-        )
-    ),
-    findings=FINDINGS,
-    seconds=NUMBER,
-)
+_CHECK = of_fields(CheckResult, findings=FINDINGS)
 
 DOCUMENTS: Mapping[str, Schema] = {
     "error": fields(error=TEXT, exit_code={"enum": [2, 3, 4, 70, 130]}),
@@ -357,7 +245,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         profile=TEXT,
         limits=many(TEXT),
     ),
-    "doctor": fields(checks=many(fields(name=TEXT, good=YES_OR_NO, found=TEXT, advice=TEXT))),
+    "doctor": fields(checks=many(of_fields(Check))),
 }
 """By the middle part of the name that the document gives itself: `distrocheck/NAME/1`."""
 
