@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import parse
 from distro_conformance.simulation import run
 from distro_conformance.simulation.journal import SimulationJournal, digest_of
 from distro_conformance.simulation.run import Simulated, SimulationOptions, simulate
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.wire.messages import sync_data
 from distro_model.actions import Action, Advance, Connect, Deregister, Disconnect, Register, Restart
 from distro_model.clock import Traffic, View, start
@@ -28,7 +30,9 @@ from distro_model.simulation.cluster import SimulatedCluster
 from distro_model.simulation.faults import FAULTS, Situation, UnknownFaultError, faults_named, instance_of
 from distro_traces.content import replica_from_sync
 from distro_traces.event import STATE_KINDS, Event, Kind, Outcome
+from distro_traces.exports import export
 from distro_traces.parquet import read_parquet
+from distro_traces.reading import read_run
 
 NAMES = ("a", "b", "c")
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -316,3 +320,13 @@ def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(call: Call
     assert all((each["node"], each["client"]) in swallowed for each in lost)
     assert all(each["message"].startswith(f"{each['node']} holds ") for each in lost)
     assert found["quarantined"] == found["missing"] == 0
+
+
+def test_a_simulated_run_with_all_faults_can_be_played_again_from_its_trace(tmp_path: Path) -> None:
+    """As it was: what the links went through, who came and left, and that all members agree in the end."""
+    made(tmp_path / "run", clients=4, duration_s=60, seed=2, faults="all")
+    trace = read_run(tmp_path / "run")
+    scenario = parse(export("scenario", trace.header, trace.events))
+    verbs = {line.text.split()[0] for line in scenario.lines}
+    assert {"connect", "register", "disconnect", "hold", "release", "crash", "restart", "checkpoint"} <= verbs, verbs
+    assert replay(scenario, target="model").verdict is Verdict.CONFORMS

@@ -24,7 +24,7 @@ class Kind(StrEnum):
     NODE_STOPPED = "node_stopped"  # detail: reason; all that the node held in memory is gone
     MEMBERS_CHANGED = "members_changed"  # detail: the members that the node takes for up, comma separated
     LINK_FAULT = "link_fault"  # peer; detail: cut, healed, held, released, drop, swallow (link node -> peer)
-    # or client; detail: silent, answers (the connection of a client to the node)
+    # or client; detail: silent, answers (the connection of a client to the node); or neither; detail: paused, resumed
 
     CLIENT_CONNECTED = "client_connected"  # client, owned=true, revision, digest (of nothing published)
     CLIENT_CHANGED = "client_changed"  # client, owned=true, revision, digest: what its own connection made of it

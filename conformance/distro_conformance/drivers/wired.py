@@ -251,11 +251,17 @@ class WiredCluster:
             case Pause(node):
                 self._paused.add(node)
                 self._signal(node, signal.SIGSTOP)
+                if self.journal is not None:
+                    self.journal.pause(node)
             case Resume(node):
                 self._signal(node, signal.SIGCONT)
                 self._paused.discard(node)
+                if self.journal is not None:
+                    self.journal.pause(node, ends=True)
             case ListMembers(node, members):
                 await self.servers[node].change_members([self.servers[member].address for member in members])
+                if self.journal is not None:
+                    self.journal.members_changed(node, members)
 
     async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
         match action:

@@ -90,6 +90,10 @@ class TraceJournal:
         """The client says nothing from now on, or answers again."""
         self._row(node, Kind.LINK_FAULT, client=client, detail="answers" if ends else "silent")
 
+    def pause(self, node: str, *, ends: bool = False) -> None:
+        """The process does nothing from now on, or goes on."""
+        self._row(node, Kind.LINK_FAULT, detail="resumed" if ends else "paused")
+
     # The run and its nodes
 
     def run_started(self, node: str, profile: str) -> None:
@@ -104,6 +108,9 @@ class TraceJournal:
         for client, owner in self._owner.items():
             self._owner[client] = NOBODY if owner == node else owner
         self._row(node, Kind.NODE_STOPPED, detail=reason)
+
+    def members_changed(self, node: str, members: Iterable[str]) -> None:
+        self._row(node, Kind.MEMBERS_CHANGED, detail=",".join(sorted(members)))
 
     def checkpoint(self, number: int, nodes: Iterable[str]) -> None:
         """Faults are healed and time enough has passed: from here on the live `nodes` are held to agree."""

@@ -22,8 +22,10 @@ from distro_model.actions import (
     Heal,
     Hold,
     ListMembers,
+    Pause,
     Release,
     Restart,
+    Resume,
 )
 from distro_model.clock.board import Told
 from distro_model.cluster.values import Call
@@ -129,6 +131,8 @@ class SimulationJournal:
                 self._fault(at_ms, action.source, action.target, " ".join(words).rstrip())
             case ListMembers(node, members):
                 self._of_node(at_ms, node, Kind.MEMBERS_CHANGED, ",".join(sorted(members)))
+            case Pause(node) | Resume(node):
+                self._of_node(at_ms, node, Kind.LINK_FAULT, "paused" if isinstance(action, Pause) else "resumed")
             case Connect(client, node):
                 self._homes[client] = node
             case FallSilent(client) | AnswerAgain(client):

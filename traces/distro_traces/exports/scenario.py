@@ -2,7 +2,7 @@
 
 A trace has contents as digests, so each becomes an instance of its own; that, and how long one waits, is all that the
 rules go by. A change with which the owner did not move its revision on is told as a batch, the one request that some
-releases do not count. Each checkpoint is an expectation that all members agree, and the last one is the end.
+releases do not count. At each checkpoint all members are expected to agree, and the last one is the end.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ AGREE_WITHIN_S = 15
 
 _NOTHING = digest(())
 _VERBS = {"cut": "cut", "healed": "heal", "held": "hold", "released": "release", "black": "blackhole"}
+_ENDS = {"healed": "cut", "released": "held"}
 _OF_CLIENT = {"silent": "silent", "answers": "answers"}
 _OF_NODE = {"paused": "pause", "resumed": "resume"}
 _TIMED = ("delay", "throttle")
@@ -58,6 +59,7 @@ class _Writer:
         self._at: dict[str, str] = {}  # where the clients are connected
         self._started: set[str] = set()
         self._checkpoints: set[str | None] = set()
+        self._broken: set[tuple[str, str, str]] = set()  # links by their ends, and how
         self._now_ms: int | None = None
 
     agreement = f"expect within {AGREE_WITHIN_S}s: all agree"
@@ -85,6 +87,9 @@ class _Writer:
                 return self._of_client(event, node)
             case Kind.LINK_FAULT:
                 return self._fault(event, node)
+            case Kind.MEMBERS_CHANGED if self._header.observed.lossless:  # logs tell of who is up, not of lists
+                listed = [self._nodes[each] for each in (event.detail or "").split(",") if each in self._nodes]
+                return f"members {node}: {' '.join(listed)}"
             case Kind.NODE_STOPPED:
                 self._at = {client: at for client, at in self._at.items() if at != event.node}
                 return f"crash {node}"
@@ -94,7 +99,7 @@ class _Writer:
                 return f"restart {node}" if is_again else None
             case Kind.CHECKPOINT if event.detail not in self._checkpoints:
                 self._checkpoints.add(event.detail)
-                return self.agreement
+                return f"checkpoint\n{self.agreement}"
         return None
 
     def _of_client(self, event: Event, node: str) -> str | None:
@@ -127,7 +132,14 @@ class _Writer:
         if event.peer is None:
             return f"{_OF_NODE[word]} {node}" if word in _OF_NODE else None
         link = f"{node}->{self._nodes.get(event.peer, event.peer)}"
+        if word in _ENDS:
+            broken = (event.node, event.peer, _ENDS[word])
+            if broken not in self._broken:
+                return None  # whoever heals everything heals what works too
+            self._broken.remove(broken)
+            return f"{_VERBS[word]} {link}"
         if word in _VERBS:
+            self._broken.add((event.node, event.peer, "held" if word == "held" else "cut"))
             return f"{_VERBS[word]} {link}"
         if word in _TIMED:
             return f"{word} {link} {rest[0]}ms"
