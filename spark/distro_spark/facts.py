@@ -8,11 +8,11 @@ bitmap of the numbers that are there, so that a row that comes twice does not hi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -151,9 +151,9 @@ def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int, int]:
     return tuple(sorted(nodes, key=lambda node: node.hash)), misfits, sum(row["bytes"] for row in found)
 
 
-BREAKS = ("cut", "held")
-LINK_FAULTS = (*BREAKS, "healed", "released")
-"""Those that say of a link whether it works; the others meet single calls."""
+BREAKS = ("cut", "held", "paused")
+LINK_FAULTS = (*BREAKS, "healed", "released", "resumed")
+"""Those that say of a link, or of the node itself, whether it works; the others meet single calls."""
 
 Marks = Mapping[str, Mapping[str, Sequence[Row]]]
 
@@ -163,6 +163,7 @@ def _marks(rows: DataFrame) -> Marks:
     is_of_node = F.col("kind").isin(*(kind.value for kind in NODE_KINDS))
     is_load = F.col("client").isNull() & (F.col("operation") == "SNAPSHOT")
     is_fault = (F.col("kind") == Kind.LINK_FAULT.value) & F.col("detail").isin(*LINK_FAULTS)
+    is_fault |= F.col("kind") == Kind.MEMBERS_CHANGED.value
     columns = ("node", "seq", "at_ms", "kind", "peer", "message", "operation", "outcome", "detail")
     marks: defaultdict[str, defaultdict[str, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
     for found in rows.where("reason is null").where(is_of_node | is_load | is_fault).select("run", *columns).collect():
@@ -192,8 +193,8 @@ def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -
     resets = [[row for row in rows if row.kind in RESETS] for rows in own]
     checks = [[row for row in rows if row.kind == Kind.CHECKPOINT] for rows in own]
     loads = [_loaded(rows) for rows in own]
-    faults = [[row for row in rows if row.kind == Kind.LINK_FAULT] for rows in own]
     place = {(node.run, node.name): g for g, node in enumerate(nodes)}
+    faults = [[*_faults(node, rows, of_run[node.run], place)] for node, rows in zip(nodes, own, strict=True)]
     ordinals, live = _ordinals(nodes, checks, decides[conv], len(number), number)
     flat_ordinals = _array(ordinals)
     check_from = _offsets(checks)
@@ -217,14 +218,10 @@ def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -
         check_ordinal=flat_ordinals,
         gap_after=_gaps(flat_ordinals, check_from),
         fault_from=_offsets(faults),
-        fault_at_ms=_array([[row.at_ms for row in rows] for rows in faults]),
-        fault_peer=_array(
-            [
-                [place.get((node.run, row.peer or ""), -1) for row in rows]
-                for node, rows in zip(nodes, faults, strict=True)
-            ]
-        ),
-        fault_breaks=np.array([row.detail in BREAKS for rows in faults for row in rows], np.bool_),
+        fault_at_ms=_array([[each.at_ms for each in faults_of] for faults_of in faults]),
+        fault_peer=_array([[each.peer for each in faults_of] for faults_of in faults]),
+        fault_breaks=np.array([each.breaks for faults_of in faults for each in faults_of], np.bool_),
+        fault_left=np.array([each.left for faults_of in faults for each in faults_of], np.bool_),
         live_from=live_from,
         live=flat_live,
         changes=np.cumsum(changed).astype(np.int64),
@@ -232,6 +229,29 @@ def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -
         sync_delay_ms=np.array([_sync_delay_ms(headers[run].profile) for run in number], np.int64),
         decides=decides,
     )
+
+
+class _Fault(NamedTuple):
+    at_ms: int
+    peer: int
+    breaks: bool
+    left: bool = False
+
+
+def _faults(
+    node: Node, marks: Sequence[Row], names: Sequence[str], place: Mapping[tuple[str, str], int]
+) -> Iterator[_Fault]:
+    """Of links, of the node itself (its own place), and for each member that has left its list or is back there."""
+    gone: set[str] = set()
+    for row in marks:
+        if row.kind == Kind.LINK_FAULT:
+            yield _Fault(row.at_ms, place.get((node.run, row.peer or node.name), -1), row.detail in BREAKS)
+        elif row.kind == Kind.MEMBERS_CHANGED:
+            listed = set((row.detail or "").split(","))
+            for name in names:
+                if (name not in listed) != (name in gone):
+                    yield _Fault(row.at_ms, place[node.run, name], name not in listed, name not in listed)
+            gone = set(names) - listed
 
 
 def _sync_delay_ms(profile: str) -> int:

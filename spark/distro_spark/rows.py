@@ -84,7 +84,8 @@ class Facts(NamedTuple):
                     life that begins there (0: not to be decided)
     check_*         checkpoints of a node. Ordinals count those of the run in order of time; `gap_after` is the position
                     after the last one that follows without one missed
-    fault_*         when the link from a node to `fault_peer` was cut or held (`fault_breaks`), or was so no more
+    fault_*         when the link from a node to `fault_peer` was cut or held (`fault_breaks`), or was so no more; where
+                    that is the node itself: when it was paused. `fault_left`: the peer was no member any more
     live, changes   by ordinal, how many of a run's nodes have that checkpoint, and how often that number changed so far
     has_revisions, sync_delay_ms    of a run
     decides         by invariant and node: what is needed to judge it was observed
@@ -109,6 +110,7 @@ class Facts(NamedTuple):
     fault_at_ms: Integers
     fault_peer: Integers
     fault_breaks: Flags
+    fault_left: Flags
     live_from: Integers
     live: Integers
     changes: Integers

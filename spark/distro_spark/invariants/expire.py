@@ -16,6 +16,7 @@ from distro_spark.rows import (
     CHANGE,
     CHANGED,
     CONNECTED,
+    END,
     LEASE_MS,
     OBSERVED,
     REPLIED,
@@ -34,8 +35,10 @@ from distro_spark.rows import (
 )
 from distro_spark.story import Finding, Story, Told
 
-LASTS_MS = LEASE_MS + 5_000 + 3_000
-"""Lease, period of its check, and tolerance."""
+CHECK_MS = 5_000 + 3_000
+"""Period of the check of leases, and tolerance."""
+
+LASTS_MS = LEASE_MS + CHECK_MS
 
 
 @compiled
@@ -50,8 +53,12 @@ def overdue(
                 break
             if past.content[i] == 0:
                 renewed = -1
-            late = renewed >= 0 and not past.native[i] and rows.at_ms[i] - rows.at_ms[renewed] > LASTS_MS
-            if late and (refusals > 0) == refused:
+            is_copy = renewed >= 0 and not past.native[i]
+            if (
+                is_copy
+                and rows.at_ms[i] > due_ms(facts, rows.node[i], rows.at_ms[renewed])
+                and (refusals > 0) == refused
+            ):
                 first[found], last[found] = renewed, i
                 found += 1
                 renewed = -1
@@ -62,10 +69,26 @@ def overdue(
                 refusals += 1
         if renewed < 0 or (refusals > 0) != refused or not holds_copy(rows, past, end - 1):
             continue
-        if held_until_ms(rows, facts, past, end - 1, end) - rows.at_ms[renewed] > LASTS_MS:
+        if held_until_ms(rows, facts, past, end - 1, end) > due_ms(facts, rows.node[start], rows.at_ms[renewed]):
             first[found], last[found] = renewed, end - 1
             found += 1
     return found
+
+
+@compiled
+def due_ms(facts: Facts, node: int, renewed_ms: int) -> int:
+    """Until when a copy may last: its lease and one check, which a node that is paused makes when it goes on."""
+    due = renewed_ms + LASTS_MS
+    is_paused = False
+    for at in range(facts.fault_from[node], facts.fault_from[node + 1]):
+        if facts.fault_peer[at] != node:
+            continue
+        if facts.fault_at_ms[at] > due and not is_paused:
+            break
+        is_paused = facts.fault_breaks[at]
+        if not is_paused:
+            due = max(due, facts.fault_at_ms[at] + CHECK_MS)
+    return END if is_paused else due
 
 
 @compiled

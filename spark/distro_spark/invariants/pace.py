@@ -107,7 +107,7 @@ def is_excused(facts: Facts, node: int, peer: int, since_ms: int, until_ms: int)
             return True
         if at < end and facts.reset_at_ms[at] <= until_ms:
             return True
-    for g, other in ((node, peer), (peer, node)):
+    for g, other in ((node, peer), (peer, node), (node, node), (peer, peer)):
         is_broken = False
         for at in range(facts.fault_from[g], facts.fault_from[g + 1]):
             if facts.fault_at_ms[at] > until_ms:

@@ -2,7 +2,8 @@
 
 Judged at the owner's checkpoints, long after every retry was due: the last thing that happened between the owner and a
 member that is up must not be a CHANGE or DELETE that failed, unless the client has gone since and a CHANGE has nothing
-to carry (that its DELETE is sent is INV-DELETE). B37, B42.
+to carry (that its DELETE is sent is INV-DELETE). For a member that leaves the list it is dropped, and not taken up
+when it is back. B37, B42.
 """
 
 from __future__ import annotations
@@ -82,9 +83,20 @@ def unanswered(rows: Rows, facts: Facts, past: Past, failed: Integers, peers: In
         ordinals = facts.check_ordinal[facts.check_from[peers[j]] : facts.check_from[peers[j] + 1]]
         at = np.searchsorted(ordinals, facts.check_ordinal[check])
         is_up = at < len(ordinals) and ordinals[at] == facts.check_ordinal[check]
-        if is_up and (worst < 0 or i < worst):
+        stayed = not has_left(facts, node, peers[j], rows.at_ms[i], facts.check_at_ms[check])
+        if is_up and stayed and (worst < 0 or i < worst):
             worst = i
     return worst
+
+
+@compiled
+def has_left(facts: Facts, node: int, peer: int, from_ms: int, until_ms: int) -> bool:
+    """Did the peer leave the node's list in this time? Then what failed is dropped."""
+    for at in range(facts.fault_from[node], facts.fault_from[node + 1]):
+        is_in_time = from_ms <= facts.fault_at_ms[at] <= until_ms
+        if is_in_time and facts.fault_left[at] and facts.fault_peer[at] == peer:
+            return True
+    return False
 
 
 def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
