@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import time
@@ -63,9 +62,6 @@ def resident_mib(pids: Sequence[int]) -> float:
 
 
 def cpu_s(pids: Sequence[int]) -> float:
-    """What these processes have spent so far, without those that they started."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """What these processes have spent so far, without those that they started. The scheduler counts nanoseconds."""
+    threads = (thread for pid in pids for thread in Path(f"/proc/{pid}/task").iterdir())
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9

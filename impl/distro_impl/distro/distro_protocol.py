@@ -29,6 +29,7 @@ from distro_impl.profiles import Profile
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
+from distro_protos import Json
 
 AT_THE_NEXT_TICK_MS = 0
 
@@ -115,20 +116,27 @@ class DistroProtocol:
 
     async def _sync_change(self, key: DistroKey) -> None:
         """Sends the state of now, not that of the event: changes in between travel together."""
-        data = self._processor.data_of(key.client_id)
-        if data is not None:
-            self._handle(key, DataOperation.CHANGE, await self._send(key, DataOperation.CHANGE, data))
+        change = self._change(key)
+        if change is not None:
+            self._handle(key, DataOperation.CHANGE, await self._send(key, DataOperation.CHANGE, change))
         elif self._profile.missing_client_is_deleted:
             await self._sync_delete(key)
         else:  # neither success nor retry (B24, B25)
             self._log.nothing_to_sync(*key)
 
-    async def _sync_delete(self, key: DistroKey) -> None:
-        self._handle(key, DataOperation.DELETE, await self._send(key, DataOperation.DELETE, None))
+    def _change(self, key: DistroKey) -> Json | None:
+        """The body of the request. Nothing else of the client is held until the answer comes, for as many as there are
+        under way."""
+        data = self._processor.data_of(key.client_id)
+        return None if data is None else self._agent.sync_body(key.peer, DataOperation.CHANGE, key.client_id, data)
 
-    async def _send(self, key: DistroKey, operation: DataOperation, data: dict[str, object] | None) -> DistroReply:
+    async def _sync_delete(self, key: DistroKey) -> None:
+        body = self._agent.sync_body(key.peer, DataOperation.DELETE, key.client_id, None)
+        self._handle(key, DataOperation.DELETE, await self._send(key, DataOperation.DELETE, body))
+
+    async def _send(self, key: DistroKey, operation: DataOperation, body: Json) -> DistroReply:
         self._log.sync_began(operation, *key)
-        reply = await self._agent.sync(key.peer, operation, key.client_id, data)
+        reply = await self._agent.sync(key.peer, body)
         self._log.sync_ended(*key, reply)
         return reply
 

@@ -39,12 +39,15 @@ class DistroTransportAgent:
     def __init__(self, profile: Profile, members: ServerMemberManager, clients: ClusterRpcClientProxy) -> None:
         self._profile, self._members, self._clients = profile, members, clients
 
-    async def sync(self, peer: str, operation: DataOperation, client_id: str, data: Json | None) -> DistroReply:
-        """Send CHANGE with the client's data, or DELETE without. To one that is no member any more that is a success:
-        its tasks end silently (docs/protocol #sync-only-up)."""
+    def sync_body(self, peer: str, operation: DataOperation, client_id: str, data: Json | None) -> Json:
+        """Of CHANGE with the client's data, or of DELETE without."""
+        return distro_body(operation, client_id, data, target=peer)
+
+    async def sync(self, peer: str, body: Json) -> DistroReply:
+        """Send CHANGE or DELETE. To one that is no member any more that is a success: its tasks end silently
+        (docs/protocol #sync-only-up)."""
         if not self._members.has_member(peer):
             return DistroReply.SUCCESS
-        body = distro_body(operation, client_id, data, target=peer)
         return (await self._send(peer, body, self._profile.sync_timeout_ms))[0]
 
     async def verify(self, peer: str, client_id: str, revision: int) -> DistroReply:

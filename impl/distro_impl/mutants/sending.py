@@ -117,12 +117,12 @@ def _registrations_only(old: Any) -> Any:
     return deregister
 
 
-async def _one_at_a_time(self: Any, key: Any, operation: Any, data: Any) -> Any:
+async def _one_at_a_time(self: Any, key: Any, _: Any, body: Any) -> Any:
     lock = self.__dict__.setdefault("_lock", asyncio.Lock())
     with self._clock.parked():
         await lock.acquire()
     try:
-        return await self._agent.sync(key.peer, operation, key.client_id, data)
+        return await self._agent.sync(key.peer, body)
     finally:
         lock.release()
 
