@@ -12,7 +12,7 @@ from typing import Any
 from distro_conformance.drivers.registry import FORMS
 from distro_conformance.findings.breaks import CAUSES
 from distro_conformance.findings.known import KNOWN_FAILURES
-from distro_conformance.mutation.noticed import NOT_SEEN_TO_FAIL, NOTICED
+from distro_conformance.mutation.noticed import NOTICED
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.rules import real_mutants
@@ -53,8 +53,6 @@ def _requirements() -> tuple[Entry, ...]:
             details["known"] = known[requirement.id]
         if requirement.id in NOTICED:
             details["mutants that fail it"] = ", ".join(NOTICED[requirement.id])
-        if requirement.id in NOT_SEEN_TO_FAIL:
-            details["not seen to fail"] = NOT_SEEN_TO_FAIL[requirement.id]
         entries.append(Entry(requirement.id, requirement.text, details))
     return tuple(entries)
 
