@@ -7,8 +7,6 @@ nodes to ask. The real server's links are forwarders, those of the reference nod
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +16,6 @@ from distro_conformance.drivers.nacos import LEASE_KEY, OFFSET_PROPERTY, RealTim
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
 from distro_conformance.targets.nacos_home import HOST, LOAD_RETRY_MS
-from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
@@ -50,17 +47,15 @@ class MixedCluster(RealTimeCluster):
         self.profile = self._profile.name
         self.lease_ms = lease_ms if lease_ms and release not in LEASE_FIXED else self._profile.client_expired_ms
         self._on_progress = on_progress
-        self._stack = contextlib.AsyncExitStack()
 
     async def start(self, names: Sequence[str], profile: str) -> None:
-        self.names = tuple(names)
+        ports = self._lay_out(names)
         real, *references = names
         jars = await jars_of(self.release, self._on_progress)
-        ports = dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
         members = tuple(f"{HOST}:{port}" for port in ports.values())
-        self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(names, 2)}
+        self._link_all()
         forwarded = {ends: link for ends, link in self.links.items() if ends[0] == real}
-        offsets = await forward(self._stack, forwarded, ports)
+        offsets = await forward(self._forwarders, forwarded, ports)
         self.servers[real] = NacosServer(
             self.release,
             jars,
@@ -78,7 +73,3 @@ class MixedCluster(RealTimeCluster):
 
     def _link(self, name: str, peer: str) -> Link:
         return self.links[name, self.name_of(peer)]
-
-    async def stop(self) -> None:
-        await super().stop()
-        await self._stack.aclose()

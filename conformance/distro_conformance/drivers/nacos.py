@@ -41,6 +41,19 @@ class RealTimeCluster(WiredCluster):
 
     _life: asyncio.Task[None] | None = None
 
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        super().__init__(recorder)
+        self._forwarders = contextlib.AsyncExitStack()
+
+    def _lay_out(self, names: Sequence[str]) -> Mapping[str, int]:
+        """From now on these are the nodes; their base ports ascend as the names do."""
+        self.names = tuple(names)
+        return dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
+
+    def _link_all(self) -> None:
+        """A link in each direction between any two."""
+        self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(self.names, 2)}
+
     async def _begin(self, profile: str) -> None:
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
         if self._recorder is not None:
@@ -82,6 +95,7 @@ class RealTimeCluster(WiredCluster):
             self._life.cancel()
             await asyncio.gather(self._life, return_exceptions=True)
         await super().stop()
+        await self._forwarders.aclose()
 
     async def _give_signs_of_life(self) -> None:
         while True:
@@ -108,14 +122,12 @@ class NacosCluster(RealTimeCluster):
         self.profile = f"nacos-{self.release.version}"
         self._on_progress = on_progress
         self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
-        self._stack = contextlib.AsyncExitStack()
 
     async def start(self, names: Sequence[str], profile: str) -> None:
-        self.names = tuple(names)
+        ports = self._lay_out(names)
         jars = self._directory or await jars_of(self.release, self._on_progress)
-        ports = dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
-        self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(names, 2)}
-        offsets = await forward(self._stack, self.links, ports)
+        self._link_all()
+        offsets = await forward(self._forwarders, self.links, ports)
         members = [f"{LOOPBACK}:{port}" for port in ports.values()]
         self.servers = {
             name: NacosServer(
@@ -129,10 +141,6 @@ class NacosCluster(RealTimeCluster):
             for name, port in ports.items()
         }
         await self._begin(profile)
-
-    async def stop(self) -> None:
-        await super().stop()
-        await self._stack.aclose()
 
 
 async def forward(

@@ -6,14 +6,10 @@ forwarder of ours; otherwise no fault can be put on any link.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Sequence
 
 from distro_conformance.drivers.nacos import RealTimeCluster, forward
-from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.process import HOST, ProcessServer, description_of, profile_of
-from distro_conformance.wire.links import Link
 from distro_traces.ndjson import Recorder
 
 
@@ -24,24 +20,18 @@ class ProcessCluster(RealTimeCluster):
         super().__init__(recorder)
         self.kind = f"process:{text}"
         self._described = description_of(text)
-        self._stack = contextlib.AsyncExitStack()
 
     def profile(self, chosen: str | None) -> str:
         """Of its servers, where nothing else was chosen. Raises TargetError."""
         return profile_of(self._described, chosen)
 
     async def start(self, names: Sequence[str], profile: str) -> None:
-        self.names = tuple(names)
-        ports = dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
+        ports = self._lay_out(names)
         members = [f"{HOST}:{port}" for port in ports.values()]
         offsets: dict[str, int] = {}
         if self._described.takes_offset:
-            self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(names, 2)}
-            offsets = await forward(self._stack, self.links, ports)
+            self._link_all()
+            offsets = await forward(self._forwarders, self.links, ports)
         for name, port in ports.items():
             self.servers[name] = ProcessServer(self._described, port, members, offsets.get(name))
         await self._begin(profile)
-
-    async def stop(self) -> None:
-        await super().stop()
-        await self._stack.aclose()
