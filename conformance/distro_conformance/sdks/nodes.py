@@ -8,23 +8,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import itertools
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import grpc.aio
 
+from distro_conformance.drivers.server import Server
 from distro_conformance.node.player import PlayedClient, RefusedError
 from distro_conformance.recording.journal import read_state
 from distro_conformance.release import STRICT, Span
 from distro_conformance.sdks.listing import Listing, listing
-from distro_conformance.targets import jvm
 from distro_conformance.targets.nacos import start_nacos_cluster
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
+from distro_conformance.targets.process import HOST, Description, ProcessServer
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import Look, RealClock, T, eventually
@@ -33,7 +31,6 @@ from distro_impl import profile_named
 
 EMBEDDED = "embedded"
 SIZE = 3
-_HOST = "127.0.0.1"
 READY_WITHIN_MS = 60_000
 _USER = "nacos"
 _PASSWORD, _WRONG_PASSWORD = "open-sesame", "open-barley"
@@ -42,63 +39,6 @@ _OLD_KEYS = Span(until="2.1.2")
 CREDENTIALS = ("--username", _USER, "--password", _PASSWORD)
 WRONG_CREDENTIALS = ("--username", _USER, "--password", _WRONG_PASSWORD)
 _MAIN = "from distro_conformance.cli import main; main()"
-
-
-class Server(Protocol):
-    """One process. `stop` is a SIGKILL; `start` may follow, at the same address."""
-
-    @property
-    def address(self) -> str: ...
-
-    @property
-    def pid(self) -> int | None: ...
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
-class ReferenceServer:
-    """One reference node, served as a user would: `distrocheck serve`."""
-
-    def __init__(self, address: str, members: Sequence[str], options: Sequence[str], directory: Path) -> None:
-        self.address = address
-        others = [("--member", member) for member in members if member != address]
-        self._options = [*itertools.chain.from_iterable(others), *options]
-        self._console = directory / f"{address.replace(':', '-')}.txt"
-        self._directory = directory
-        self._process: asyncio.subprocess.Process | None = None
-
-    @property
-    def pid(self) -> int | None:
-        process = self._process
-        return process.pid if process is not None and process.returncode is None else None
-
-    async def start(self) -> None:
-        """Returns when it serves. Raises TargetError with what it wrote last."""
-        port = self.address.rpartition(":")[2]
-        serve = (sys.executable, "-c", _MAIN, "serve", "--port", port, *self._options)
-        self._process = await jvm.start_leashed(serve, self._console, self._directory)
-
-        async def serves() -> bool | None:
-            if f'"{self.address}"' in self._console.read_text("utf-8", "replace"):
-                return True
-            if self.pid is None:
-                raise self._failed()
-            return None
-
-        if await eventually(serves, RealClock(), READY_WITHIN_MS, step_ms=20) is None:
-            await self.stop()
-            raise self._failed()
-
-    def _failed(self) -> TargetError:
-        said = " ".join(self._console.read_text("utf-8", "replace").split())[-300:]
-        return TargetError(f"the reference node {self.address} did not start: {said or 'it said nothing'}")
-
-    async def stop(self) -> None:
-        if self._process is not None:
-            await jvm.stop(self._process)
-            self._process = None
 
 
 def guard(profile: str | None) -> tuple[str, ...]:
@@ -143,15 +83,18 @@ async def started_nodes(
 
 
 @contextlib.asynccontextmanager
-async def _reference_servers(options: Sequence[str], size: int) -> AsyncIterator[tuple[ReferenceServer, ...]]:
-    members = [f"{_HOST}:{port}" for port in sorted(free_base_ports(size))]
-    with tempfile.TemporaryDirectory(prefix="distrocheck-nodes-") as directory:
-        servers = tuple(ReferenceServer(member, members, options, Path(directory)) for member in members)
-        try:
-            await asyncio.gather(*(server.start() for server in servers))
-            yield servers
-        finally:
-            await asyncio.gather(*(server.stop() for server in servers))
+async def _reference_servers(options: Sequence[str], size: int) -> AsyncIterator[tuple[ProcessServer, ...]]:
+    """Reference nodes, served as a user would: `distrocheck serve`."""
+    ports = sorted(free_base_ports(size))
+    members = [f"{HOST}:{port}" for port in ports]
+    command = (sys.executable, "-c", _MAIN, "serve", "--port", "{port}", *options)
+    described = Description(command, Path.cwd(), ("--member", "{member}"), ready_line='"{address}"')
+    servers = tuple(ProcessServer(described, port, members) for port in ports)
+    try:
+        await asyncio.gather(*(server.start() for server in servers))
+        yield servers
+    finally:
+        await asyncio.gather(*(server.close() for server in servers))
 
 
 class Nodes:

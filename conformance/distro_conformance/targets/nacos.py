@@ -17,8 +17,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from distro_conformance.targets import jvm
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
+from distro_conformance.targets.jvm import Leashed
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos_home import HOST, server_command, write_home
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, require_free
@@ -93,15 +93,14 @@ class NacosServer:
         self._members = tuple(members)
         self._own_properties, self._options = dict(jvm_properties), tuple(jvm_options)
         self._on_progress = on_progress
-        self._process: asyncio.subprocess.Process | None = None
+        self._process = Leashed(self.home / "console.log")
         self._start_failed = False
         self._loads_before = 0
 
     @property
     def pid(self) -> int | None:
         """Of the running process, None when it is stopped."""
-        running = self._process is not None and self._process.returncode is None
-        return self._process.pid if self._process is not None and running else None
+        return self._process.pid
 
     async def start(self, *, until_loaded: bool = True) -> None:
         """Returns when the server is up and, unless told otherwise, its Distro data are loaded.
@@ -112,7 +111,7 @@ class NacosServer:
         write_home(self.home, self.release, self._members)
         started = time.monotonic()
         command = server_command(self.home, self.release, self._jars, self.port, self._own_properties, self._options)
-        self._process = await jvm.start_leashed(command, self.console, self.home)
+        await self._process.start(command, self.home)
         self._loads_before = self._loads()
         try:
             await self._until(self._is_up)
@@ -126,9 +125,7 @@ class NacosServer:
         )
 
     async def stop(self) -> None:
-        if self._process is not None:
-            await jvm.stop(self._process)
-            self._process = None
+        await self._process.stop()
 
     async def close(self) -> None:
         """Stop, and remove the home directory unless a start failed: then the user wants to look at it."""
@@ -138,7 +135,7 @@ class NacosServer:
 
     @property
     def console(self) -> Path:
-        return self.home / "console.log"
+        return self._process.console
 
     async def get(self, path: str) -> str:
         """The body of the answer to an HTTP GET, empty when there is none (yet)."""

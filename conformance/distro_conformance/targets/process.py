@@ -32,9 +32,9 @@ from typing import Any, Self
 
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, release_of
-from distro_conformance.targets import jvm
 from distro_conformance.targets.attached import NoReleaseError, asked_profile
 from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.jvm import Leashed
 from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
 from distro_conformance.targets.target import UNLIMITED, OnProgress
@@ -142,12 +142,11 @@ class ProcessServer:
         self._described, self._port, self._offset = described, port, offset
         self._members = tuple(members)
         self._home = Path(tempfile.mkdtemp(prefix=f"distrocheck-process-{port}-"))
-        self._process: asyncio.subprocess.Process | None = None
+        self._process = Leashed(self._home / "console.txt")
 
     @property
     def pid(self) -> int | None:
-        process = self._process
-        return process.pid if process is not None and process.returncode is None else None
+        return self._process.pid
 
     async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
         """Returns when it is ready. Raises TargetError with what it wrote last."""
@@ -161,7 +160,7 @@ class ProcessServer:
         if not shutil.which(command[0]) and not program.is_file():
             raise TargetError(f"there is no program '{command[0]}' to start, neither in the path nor as {program}")
         environment = {**os.environ, **{key: self._filled(text) for key, text in described.environment.items()}}
-        self._process = await jvm.start_leashed(command, self._console, described.directory, environment)
+        await self._process.start(command, described.directory, environment)
 
         async def ready() -> bool | None:
             if self.pid is None:
@@ -173,9 +172,7 @@ class ProcessServer:
             raise self._failed(f"is not ready after {described.ready_seconds} s")
 
     async def stop(self) -> None:
-        if self._process is not None:
-            await jvm.stop(self._process)
-            self._process = None
+        await self._process.stop()
 
     async def close(self) -> None:
         await self.stop()
@@ -193,7 +190,7 @@ class ProcessServer:
     async def _is_ready(self) -> bool:
         described = self._described
         if described.ready_line is not None:
-            return described.ready_line in self._console.read_text("utf-8", "replace")
+            return self._filled(described.ready_line) in self._process.said
         if described.ready_http is not None:
             return await asyncio.to_thread(get, f"http://{self.address}{described.ready_http}") is not None
         try:
@@ -223,12 +220,8 @@ class ProcessServer:
             text = text.replace(f"{{{name}}}", str(value))
         return text
 
-    @property
-    def _console(self) -> Path:
-        return self._home / "console.txt"
-
     def _failed(self, what: str) -> TargetError:
-        said = " ".join(self._console.read_text("utf-8", "replace").split())[-400:]
+        said = " ".join(self._process.said.split())[-400:]
         return TargetError(f"{self._described.command[0]} at {self.address} {what}: {said or 'it wrote nothing'}")
 
 
