@@ -27,6 +27,7 @@ SWITCHES: Mapping[str, str] = {
     "judge-a-report": "report_transport",
     "knows_a_peer": "connects_to_reported_only",
     "may_give": "snapshot_needs_load",
+    "list-a-member": "newcomer_starts_down",
     "miss-a-member": "snapshot_needs_load",
     "name-the-owner": "owner_by_configured_place",
     "number-a-batch": "batch_bumps_revision",
@@ -52,12 +53,12 @@ WITHOUT: Mapping[str, str] = {
     "calls_back": "the node hears of every end of a call, whatever the release",
     "choose-what-to-mark": "metadata travels through raft, which the node does not speak",
     "is_executed_for": "the node drops a task for who has left, whatever the release: there is no one to send it to",
-    "list-a-member": "the node takes a new member for UP in strict too: B36 is repaired in the model alone",
 }
 """Rule of the model -> why the node's `strict` has no such switch."""
 
 PARAMETERS: Mapping[str, str] = {
     "lease_ms": "client_expired_ms",
+    "detection_ms": "detection_timeout_ms",
     "load_retry_ms": "load_retry_delay_ms",
     "load_timeout_ms": "load_timeout_ms",
     "reports_to_members_not_up": "reports_to_members_not_up",
@@ -65,7 +66,8 @@ PARAMETERS: Mapping[str, str] = {
     "revisions_travel": "revision_sent",
     "sync_delay_ms": "sync_delay_ms",
 }
-"""Parameter of the model's profile -> field of the node's, with the same value in every release that both have."""
+"""Parameter of the model's profile -> field of the node's, with the same value in every release that both have.
+None: nothing waits for its end there."""
 
 PARAMETERS_WITHOUT: Mapping[str, str] = {
     "largest_revision": "the node counts without a limit, whatever the release",

@@ -68,7 +68,7 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class FallSilent:
-    """The client does nothing any more and answers nothing; its connection stays open."""
+    """After this sign of life the client does nothing and answers nothing; its connection stays open."""
 
     client: str
 

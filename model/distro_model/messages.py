@@ -119,8 +119,8 @@ UNREACHABLE = Answer(CallResult.UNREACHABLE)
 
 
 def batch_of(instances: Iterable[str]) -> str:
-    """Several instances as what one client publishes under one service."""
-    return BATCH + AND.join(instances)
+    """Several instances as what one client publishes under one service, in no order."""
+    return BATCH + AND.join(sorted(instances))
 
 
 def is_batch(published: str) -> bool:

@@ -129,12 +129,15 @@ class NodeState:
     clients: tuple[Client, ...]
     tasks: tuple[Task, ...]
     members: tuple[Member, ...]
+    to_ask: tuple[str, ...] = ()  # whom to ask for one after that, ascending
     missed: bool = False
     """In this round of the load a member that is not DOWN could not be asked, or an answer was lost: it may have a
     snapshot."""
     gone: tuple[tuple[str, int], ...] = ()
     """Tombstones: (client, since_ms), ascending. Nobody is shown them."""
     detections: tuple[Detection, ...] = ()  # of the connection check under way
+    checked_ms: int = 0
+    """When that began; else when the last one ended that had asked somebody: the next ones are in phase with it."""
     metadata: tuple[tuple[str, str], ...] = ()  # address, what an operator has set of it; the same on every node
     expiring: tuple[str, ...] = ()  # addresses in `metadata` that this node believes nobody publishes any more
     sent: tuple[tuple[str, int], ...] = ()  # peer, time of the last request; only where sending counts as activity

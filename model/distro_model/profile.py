@@ -52,6 +52,8 @@ class Profile:
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000
+    load_alone_ms: int = 1000
+    """How often a node without other members looks whether there are any now."""
     load_timeout_ms: int = 30_000
     call_timeout_ms: int = 3000
     tick_ms: int = 100
@@ -64,6 +66,12 @@ class Profile:
     beat_delete_ms: int = 30_000
     """... and is removed when it is longer ago than this."""
     lease_check_ms: int = 5000
+    connection_check_ms: int = 3000
+    """From the end of one check of idle connections to the next; the first comes a second after the start."""
+    connection_idle_ms: int = 20_000
+    """A connection on which nothing came for so long is asked for a sign of life."""
+    detection_ms: int = 5000
+    """So long its answer is waited for; 1 s before 2.3.0."""
     health_check_ms: int = 5000
     """A connection to a peer is tested when nothing has shown for longer than this that it works."""
     report_first_ms: int = 5000
@@ -95,4 +103,4 @@ class Profile:
 
     def without_time(self) -> Profile:
         """The same rules with time frozen: no delay is longer than another (the bounded cluster of the explorer)."""
-        return replace(self, sync_delay_ms=0, retry_delay_ms=0, load_retry_ms=0)
+        return replace(self, sync_delay_ms=0, retry_delay_ms=0, load_retry_ms=0, load_alone_ms=0)

@@ -55,7 +55,7 @@ class ConnectedClients:
     @property
     def subscribed(self) -> set[str]:
         """The nodes to which one with a subscription is connected."""
-        return {client.node for client in self.now.values() if client.pushed}
+        return {client.node for client in self.now.values() if client.pushed and not client.connection.is_closed}
 
     # What they do
 
@@ -128,7 +128,7 @@ class ConnectedClients:
     def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
         """Which subscriber at one of these nodes was sent something else last."""
         for client in self.now.values():
-            lists = expected.get(client.node)
+            lists = None if client.connection.is_closed else expected.get(client.node)
             for service in client.pushed if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()
                 if client.pushed[service] != due:

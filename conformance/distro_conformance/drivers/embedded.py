@@ -35,7 +35,7 @@ from distro_impl import (
 )
 from distro_impl.profiles import ReportTransport
 from distro_impl.transport.transport import Transport
-from distro_model.actions import Action, Advance, OverHttp, Pause, Resume
+from distro_model.actions import Action, Advance, OverHttp, Pause, RegisterBatch, Resume
 from distro_model.clock import prologue
 from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
@@ -148,6 +148,7 @@ class EmbeddedCluster(WiredCluster):
     ) -> None:
         super().__init__(recorder)
         self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
+        self._profile: Profile | None = None
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._is_virtual = not real_time
         self._nodes_clock = SystemClock() if real_time else self.virtual
@@ -159,6 +160,8 @@ class EmbeddedCluster(WiredCluster):
 
     def cannot(self, action: Action) -> str | None:
         match action:
+            case RegisterBatch() if self._profile and not self._profile.batch_registration:
+                return f"nodes of {self._profile.name} know no batches"
             case Pause() | Resume():
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"
             case OverHttp() if not self._serves_http:
@@ -203,6 +206,7 @@ class EmbeddedCluster(WiredCluster):
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
+        self._profile = chosen
         ports = dict(zip(names, self._wire.main_ports(len(names)), strict=True))
         self.names = tuple(names)
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(names, 2)}

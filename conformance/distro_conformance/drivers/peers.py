@@ -23,9 +23,9 @@ from distro_conformance.drivers.played import (
     PlayedServer,
     TargetServer,
     copies_in,
-    published_of,
     said,
 )
+from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.peer import (
     REPORT_REQUEST,

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_conformance.drivers.clients import read_instance
-from distro_conformance.drivers.service_lists import instance_text
 from distro_conformance.node.peer import FAILURE, REPORT_RESPONSE, PlayedPeer, Reply
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.wire.messages import (
@@ -22,7 +21,7 @@ from distro_conformance.wire.messages import (
     sync_data,
 )
 from distro_model.actions import MALFORMED, Says
-from distro_model.messages import Change, Content, Delete, Request, Snapshot, Verify, batch_of
+from distro_model.messages import Change, Delete, Request, Snapshot, Verify
 from distro_protos import Json, Message
 from distro_traces.content import Replica
 
@@ -112,17 +111,6 @@ def said(action: Says, client_id: str, target: str) -> tuple[Json, Request | Non
     if action.operation in MALFORMED:
         return malformed(action.operation, client_id), Delete(client)
     return distro_request("QUERY", client_id, target=target), None
-
-
-def published_of(replica: Replica) -> Content:
-    """Its content in the words of the model, where several instances of one service are a batch."""
-    services: dict[str, list[str]] = {}
-    for each in replica.published:
-        services.setdefault(each.service, []).append(instance_text(each.ip, each.port, each.attributes))
-    return tuple(
-        (service, texts[0] if len(texts) == 1 else batch_of(sorted(texts)))
-        for service, texts in sorted(services.items())
-    )
 
 
 def copies_in(reply: Message) -> Sequence[Replica]:

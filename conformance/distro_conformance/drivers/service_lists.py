@@ -11,8 +11,10 @@ from collections.abc import Mapping
 
 from distro_conformance.node.player import read_hosts
 from distro_model.clock import View
+from distro_model.messages import Content, batch_of, instances_of
 from distro_model.possible import Observation
 from distro_protos import Message
+from distro_traces.content import Replica
 
 PUSHED_WITHIN_MS = 700
 """The push delay of 500 ms, one tick, and some."""
@@ -28,8 +30,8 @@ def projection(held: Held) -> Lists:
     """The lists that follow from a client table."""
     lists: dict[str, set[str]] = {}
     for view in (held or {}).values():
-        for service, instance in view.content:
-            lists.setdefault(service, set()).add(instance)
+        for service, published in view.content:
+            lists.setdefault(service, set()).update(instances_of(published))
     return {service: tuple(sorted(instances)) for service, instances in lists.items()}
 
 
@@ -57,6 +59,16 @@ def instance_text(ip: str, port: int, attributes: str) -> str:
     metadata = {} if attributes == "{}" else json.loads(attributes)
     words = [f"{key}={metadata[key]}" for key in sorted(metadata) if key not in _RESERVED_METADATA]
     return " ".join([f"{ip}:{port}", *words])
+
+
+def published_of(replica: Replica) -> Content:
+    """What it publishes in the words of the model, where several instances of one service are a batch."""
+    services: dict[str, list[str]] = {}
+    for each in replica.published:
+        services.setdefault(each.service, []).append(instance_text(each.ip, each.port, each.attributes))
+    return tuple(
+        (service, texts[0] if len(texts) == 1 else batch_of(texts)) for service, texts in sorted(services.items())
+    )
 
 
 def _text(instances: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ from distro_conformance.drivers.clients import ConnectedClients, read_instance
 from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.server import Server
-from distro_conformance.drivers.service_lists import instance_text
+from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
@@ -101,6 +101,8 @@ class WiredCluster:
                 action.target,
             ) not in self.links:
                 return f"no link of ours leads from {action.source} to {action.target} on {self.kind}"
+            case AnswerAgain(client) if client in self.clients.now and self.clients.now[client].connection.is_closed:
+                return f"its node has closed the connection of {client}"
             case Pause(node) | Resume(node) if self.servers and self.servers[node].pid is None:
                 return f"{node} has no process of its own that could be paused"
         return None
@@ -235,10 +237,10 @@ class WiredCluster:
             case Disconnect(client):
                 await self._disconnect(client)
             case FallSilent(client) | AnswerAgain(client):
-                ends = isinstance(action, AnswerAgain)
-                self.clients.now[client].connection.is_mute = not ends
+                ends, silent = isinstance(action, AnswerAgain), self.clients.now[client]
+                await (silent.connection.answer_again() if ends else silent.connection.fall_mute())
                 if self.journal is not None:
-                    self.journal.silence(self.clients.now[client].node, client, ends=ends)
+                    self.journal.silence(silent.node, client, ends=ends)
             case OverHttp():
                 await self._over_http(action)
             case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():
@@ -349,7 +351,7 @@ class WiredCluster:
     def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
         names = self.clients.names
         seen = [each for each in replicas if not self.only_own or each.client in names]
-        return {names.get(r.client, r.client): View(r.revision, content_of(r)) for r in seen}
+        return {names.get(r.client, r.client): View(r.revision, published_of(r)) for r in seen}
 
     # Recording of nodes that say nothing themselves
 
@@ -371,8 +373,3 @@ class WiredCluster:
             return
         for name in self.up:
             await journal.probe(name, partial(self.reader.replicas, name), only_news=only_news)
-
-
-def content_of(replica: Replica) -> tuple[tuple[str, str], ...]:
-    """A replica's content in the words of the model: sorted pairs of service and instance text."""
-    return tuple(sorted((p.service, instance_text(p.ip, p.port, p.attributes)) for p in replica.published))

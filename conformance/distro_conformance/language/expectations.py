@@ -12,6 +12,7 @@ from typing import Protocol
 
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.node.player import RefusedError
+from distro_model.messages import instances_of
 from distro_model.possible import Observation
 
 UP = "UP"
@@ -86,7 +87,7 @@ class Has(OfHeld):
         view = clients.get(self.client)
         if view is None:
             return f"{self.node} does not have {self.client}"
-        if self.service and (self.service, self.instance) not in view.content:
+        if self.service and self.instance not in instances_of(dict(view.content).get(self.service, "")):
             return f"{self.node} has {self.client} with {_published(view.content)}"
         return None
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from distro_conformance.language.words import OPERATIONS
+from distro_conformance.walks.client_rules import CLIENTS_MAX, NODES, SERVICES, ClientRules
 from distro_conformance.walks.stage import Stage
-from distro_conformance.walks.walk import SHORT_PAUSES_MS, SYNC_MS, Walk, pick
+from distro_conformance.walks.walk import SHORT_PAUSES_MS, SYNC_MS, pick
 from distro_model.actions import (
     Action,
     Advance,
@@ -23,19 +24,15 @@ from distro_model.actions import (
     Drop,
     Heal,
     Hold,
+    ListMembers,
     Register,
     Release,
     Restart,
     Swallow,
 )
 
-NODES = ("a", "b", "c")
 LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
-SERVICES = ("web", "api")
 ABOUT_A_CLIENT = tuple(operation for operation in OPERATIONS if operation != "SNAPSHOT")
-CLIENTS_MAX = 6
-"""In one run. A client id never comes back, so every connection is a client of its own."""
-
 JUST_BEFORE_TIME_OUT_MS = 2_200
 """After a CHANGE was sent: it times out while a DELETE of now still waits."""
 
@@ -57,18 +54,15 @@ LOADS_CALMS_MAX = 12
 BEGINNINGS_MAX = 8
 
 
-class LockstepMachine(Walk):
+class LockstepMachine(ClientRules):
     """Nodes that follow the model step by step. Every third run or so goes on from one of `beginnings`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.clients: dict[str, str] = {}  # connected ones, with their node
-        self.homes: dict[str, str] = {}  # of everyone who ever connected
-        self.published: set[tuple[str, str]] = set()  # (client, service)
-        self.connected_ever = 0
-        self.up = list(NODES)
         self.cut: list[tuple[str, str]] = []
         self.held: list[tuple[str, str]] = []  # by a beginning; no rule here holds
+        self.left_out: set[tuple[str, str]] = set()  # (node, member that its list lacks)
+        self.can_change_lists = self.suits(ListMembers(NODES[0], NODES))
         self.orphans = False
         self.outlasted_lease = False
 
@@ -86,45 +80,14 @@ class LockstepMachine(Walk):
     def _note(self, action: Action) -> None:
         """What the rules know of a run."""
         match action:
-            case Connect(client, node):
-                self.connected_ever += 1
-                self.clients[client] = self.homes[client] = node
-            case Register(client, service, _):
-                self.published.add((client, service))
-            case Deregister(client, service):
-                self.published.discard((client, service))
-            case Disconnect(client):
-                self._gone({client})
+            case Connect() | Register() | Deregister() | Disconnect():
+                self.note_client(action)
             case Swallow(operation="DELETE"):
                 self.orphans = True
             case Hold(source, target):
                 self.held.append((source, target))
             case Release(source, target):
                 self.held.remove((source, target))
-
-    @precondition(lambda self: self.up and self.connected_ever < CLIENTS_MAX)
-    @rule(node=st.integers(0, 2))
-    def connect(self, node: int) -> None:
-        self._connect(self.up[node % len(self.up)])
-
-    @precondition(lambda self: self.clients)
-    @rule(client=st.integers(0, CLIENTS_MAX - 1), service=st.sampled_from(SERVICES), version=st.integers(1, 3))
-    def register(self, client: int, service: str, version: int) -> None:
-        self._register(pick(self.clients, client), service, version)
-
-    @precondition(lambda self: self.published)
-    @rule(index=st.integers(0, CLIENTS_MAX * len(SERVICES) - 1))
-    def deregister(self, index: int) -> None:
-        chosen = pick(self.published, index)
-        self.published.remove(chosen)
-        action = Deregister(*chosen)
-        if self.stage and not self.stage.forbidden(action):  # a stale snapshot may have taken it away (B01)
-            self.perform(action)
-
-    @precondition(lambda self: self.clients)
-    @rule(client=st.integers(0, CLIENTS_MAX - 1))
-    def disconnect(self, client: int) -> None:
-        self.disconnect_one(pick(self.clients, client))
 
     @precondition(lambda self: self.orphans and not self.outlasted_lease)
     @rule(patience=st.integers(0, 4), ms=st.sampled_from(LEASES_MS))
@@ -139,8 +102,8 @@ class LockstepMachine(Walk):
     @precondition(lambda self: self.connected_ever)
     @rule(operation=st.sampled_from(ABOUT_A_CLIENT), client=st.integers(1, CLIENTS_MAX), peer=st.integers(0, 1))
     def drop(self, operation: str, client: int, peer: int) -> None:
-        about = self._client_ever(client)
-        self.perform(Drop(*self._link_from_home(about, peer), operation, about))
+        about = self.client_ever(client)
+        self.perform(Drop(*self.link_from_home(about, peer), operation, about))
 
     @rule(link=st.sampled_from(LINKS))
     def drop_load(self, link: tuple[str, str]) -> None:
@@ -156,8 +119,8 @@ class LockstepMachine(Walk):
     def lose_a_change(self, client: int, version: int, peer: int, leaves_after_ms: int | None) -> None:
         """A CHANGE is lost under way, and its client may leave before the owner knows; late, both wait at once."""
         name = pick(self.clients, client)
-        self.perform(Drop(*self._link_from_home(name, peer), "CHANGE", name))
-        self._register(name, SERVICES[0], version)
+        self.perform(Drop(*self.link_from_home(name, peer), "CHANGE", name))
+        self.register_one(name, SERVICES[0], version)
         self.leave_after_sync(name, leaves_after_ms)
 
     @precondition(lambda self: self.connected_ever)
@@ -168,8 +131,8 @@ class LockstepMachine(Walk):
     )
     def swallow(self, operation: str, client: int, peer: int) -> None:
         self.orphans |= operation == "DELETE"  # nobody repeats it: only the lease ends that copy
-        about = self._client_ever(client)
-        self.perform(Swallow(*self._link_from_home(about, peer), operation, about))
+        about = self.client_ever(client)
+        self.perform(Swallow(*self.link_from_home(about, peer), operation, about))
 
     @precondition(lambda self: len(self.cut) < len(LINKS))
     @rule(link=st.integers(0, len(LINKS) - 1))
@@ -194,7 +157,7 @@ class LockstepMachine(Walk):
     def crash(self, node: int) -> None:
         name = self.up.pop(node % len(self.up))
         self.orphans = True
-        self._gone({client for client, at in self.clients.items() if at == name})
+        self.gone_with(name)
         self.perform(Crash(name))
 
     @precondition(lambda self: len(self.up) < len(NODES))
@@ -216,46 +179,36 @@ class LockstepMachine(Walk):
         for link in outgoing:
             self.cut.remove(link)
             self.perform(Heal(*link))
-        client = self._connect(name)
-        self._register(client, SERVICES[0], version)
+        client = self.connect_one(name)
+        self.register_one(client, SERVICES[0], version)
         if is_stale:
             self.perform(Advance(JUST_BEFORE_LOAD_MS))
-            self._register(client, SERVICES[1], version)
+            self.register_one(client, SERVICES[1], version)
             self.perform(Advance(SYNC_MS))
 
-    def _connect(self, node: str) -> str:
-        self.connected_ever += 1
-        client = f"c{self.connected_ever}"
-        self.clients[client] = self.homes[client] = node
-        self.perform(Connect(client, node))
-        return client
+    @precondition(lambda self: self.can_change_lists)
+    @rule(node=st.integers(0, 2), member=st.integers(0, 1))
+    def change_list(self, node: int, member: int) -> None:
+        """A member leaves the list of one node, or comes back into it.
 
-    def _register(self, client: str, service: str, version: int) -> None:
-        """From version 1 to 2 only the port changes, from 2 to 3 only the metadata."""
-        self.published.add((client, service))
-        instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
-        self.perform(Register(client, service, instance))
+        A node that lists itself alone is standalone when it starts, which is not in the model: so another member comes
+        back when one leaves.
+        """
+        reader = self.up[node % len(self.up)]
+        changed = (reader, [name for name in NODES if name != reader][member])
+        was_left_out = changed in self.left_out
+        self.left_out = {each for each in self.left_out if each[0] != reader}
+        if not was_left_out:
+            self.orphans = True  # who is not listed is not told that a client has gone
+            self.left_out.add(changed)
+        self._read_list(reader)
 
-    def disconnect_one(self, client: str) -> None:
-        self._gone({client})
-        self.perform(Disconnect(client))
+    def _read_list(self, node: str) -> None:
+        self.perform(ListMembers(node, tuple(name for name in NODES if (node, name) not in self.left_out)))
 
     def _restart(self, node: str) -> None:
         self.up = sorted([*self.up, node])
         self.perform(Restart(node))
-
-    def _link_from_home(self, client: str, peer: int) -> tuple[str, str]:
-        """Only its owner ever speaks for a client; on any other link a fault would wait for nothing."""
-        home = self.homes[client]
-        return home, [node for node in NODES if node != home][peer]
-
-    def _client_ever(self, number: int) -> str:
-        """A fault names its client: which of several requests of one instant comes first, nothing prescribes."""
-        return f"c{(number - 1) % self.connected_ever + 1}"
-
-    def _gone(self, clients: set[str]) -> None:
-        self.clients = {client: node for client, node in self.clients.items() if client not in clients}
-        self.published = {(client, service) for client, service in self.published if client not in clients}
 
     def come_to_rest(self, stage: Stage) -> None:
         while self.held:
@@ -264,6 +217,10 @@ class LockstepMachine(Walk):
             self.perform(Heal(*self.cut.pop()))
         for name in sorted(set(NODES) - set(self.up)):
             self.perform(Restart(name))
+        readers = sorted({node for node, _ in self.left_out})
+        self.left_out.clear()
+        for name in readers:
+            self._read_list(name)
         for calms in range(1, LOADS_CALMS_MAX + 1):
             self.perform(Advance(CALM_MS))
             if stage.is_at_rest or (calms >= CALMS_MAX and stage.is_loaded):

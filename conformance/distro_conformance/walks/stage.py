@@ -21,7 +21,7 @@ from distro_conformance.language.replay import hold
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.wire.transports import IN_MEMORY, Wire
-from distro_model.actions import Action, Advance, Fault
+from distro_model.actions import Action, Advance, AnswerAgain, FallSilent, Fault, ListMembers
 from distro_traces.ndjson import Recorder
 
 AGREE_WITHIN_MS = 15_000
@@ -130,7 +130,8 @@ class Lockstep(_OnCluster):
 
     def suited(self, action: Action) -> Action | None:
         """None for a fault that waits already: enough of them outlast every calm."""
-        return None if isinstance(action, Fault) and self.cluster.is_armed(action) else action
+        is_armed = isinstance(action, Fault) and self.cluster.is_armed(action)
+        return None if is_armed or self.cluster.cannot(action) else action
 
 
 class Among(_OnCluster):
@@ -167,6 +168,9 @@ class Elsewhere(_OnCluster):
         super().__init__(self.cluster, nodes, resolved.profile)
 
     def suited(self, action: Action) -> Action | None:
+        """Not what comes to its end when a server's own clock says so: nobody knows what holds until then."""
+        if isinstance(action, FallSilent | AnswerAgain | ListMembers):
+            return None
         return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else super().suited(action)
 
     def checkpoint(self) -> None:

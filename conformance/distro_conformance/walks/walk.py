@@ -56,6 +56,10 @@ class Walk(RuleBasedStateMachine):
             self.failure = error
             raise
 
+    def suits(self, action: Action) -> bool:
+        """Whether such actions can be done here at all."""
+        return self.stage is not None and self.stage.suited(action) is not None
+
     def disconnect_one(self, client: str) -> None:
         raise NotImplementedError
 

@@ -48,6 +48,25 @@ class Connection:
         self._on_push = on_push
         self._stream: ClientStream | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._unanswered: list[Message] = []
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its stream has ended, whoever ended it."""
+        return self._reader is not None and self._reader.done()
+
+    async def fall_mute(self) -> None:
+        """After one last sign of life."""
+        await self.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
+        self.is_mute = True
+
+    async def answer_again(self) -> None:
+        """Also what it was asked meanwhile."""
+        self.is_mute = False
+        unanswered, self._unanswered = self._unanswered, []
+        for message in unanswered:
+            if self._stream is not None and not self.is_closed:
+                await self._answer(self._stream, message)
 
     @classmethod
     def bare(cls, address: str) -> Self:
@@ -168,10 +187,17 @@ class Connection:
             self._on_push(message)
         if message.type == "SetupAckRequest":  # wants no answer (docs/protocol #connection-handshake)
             return
+        if not message.type.endswith("Request"):
+            return
+        if self.is_mute:
+            self._unanswered.append(message)
+        else:
+            await self._answer(stream, message)
+
+    async def _answer(self, stream: ClientStream, message: Message) -> None:
         answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
-        if message.type.endswith("Request") and not self.is_mute:
-            reply = encode(message.type.removesuffix("Request") + "Response", answer)
-            await stream.write(reply.SerializeToString())
+        reply = encode(message.type.removesuffix("Request") + "Response", answer)
+        await stream.write(reply.SerializeToString())
 
 
 def _set_up_body(labels: Mapping[str, str]) -> Json:

@@ -205,7 +205,7 @@ class ServerMemberManager:
         )
 
     def change_list(self, addresses: Iterable[str]) -> bool:
-        """Make this the list; whether anything changed. A member that stays keeps its state, a new one is UP."""
+        """Make this the list; whether anything changed. A member that stays keeps its state."""
         listed = sorted(set(addresses))
         others = [address for address in listed if address != self.self_member.address]
         self.is_in_list = len(others) < len(listed)
@@ -214,7 +214,7 @@ class ServerMemberManager:
         if others == list(self.others):
             return False
         known = {} if self._profile.member_starts_down else self.others  # 2.0.0 forgets what it knew of everybody
-        self.others = {address: known.get(address) or self._new_member(address) for address in others}
+        self.others = {address: known.get(address) or self._newcomer(address) for address in others}
         self.log.list_changed(self.all_members())
         self._publish()
         return True
@@ -222,6 +222,12 @@ class ServerMemberManager:
     def _new_member(self, address: str) -> Member:
         state = MemberState.DOWN if self._profile.member_starts_down else MemberState.UP
         return Member(address, state, shows_grpc_report=self._profile.member_shows_grpc_report)
+
+    def _newcomer(self, address: str) -> Member:
+        member = self._new_member(address)
+        if self._profile.newcomer_starts_down:
+            member.state, member.fail_access_count = MemberState.DOWN, self._profile.member_fail_access_count + 1
+        return member
 
     # The states
 

@@ -45,6 +45,11 @@ MUTANTS = (
         changes=(instead(DistroMapper, "responsible", lambda *_: True),),
     ),
     Mutant(
+        "B36",
+        "A node that is new in the member list is UP, whether or not anybody listens there.",
+        {"newcomer_starts_down": False},
+    ),
+    Mutant(
         "m-nobody-goes-down",
         "A refused report leaves its member UP.",
         changes=(instead(ServerMemberManager, "report_failed", lambda *_, **__: None),),

@@ -139,6 +139,9 @@ class Profile:
     # Members (4.1).
     member_starts_down: bool = False
     """A member freshly read from the list is DOWN until a report says otherwise (2.0.0 only)."""
+    newcomer_starts_down: bool = False
+    """A member that appears in the list of a running node is DOWN until it was heard of. In releases from 2.0.1 on it
+    is UP, whether or not anybody listens there (B36)."""
     member_found_by_substring: bool = True
     """An address that left the list still counts as a member while it is part of another one's text; what waits for it
     is then tried again for ever (D13)."""

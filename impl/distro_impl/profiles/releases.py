@@ -139,6 +139,7 @@ NACOS_3_0_3 = _next(NACOS_2_5_1, "3.0.3", inner_auth=InnerAuth.ALL_MEMBERS_3X, h
 STRICT = replace(
     NACOS_2_5_1,
     name="strict",
+    newcomer_starts_down=True,
     member_found_by_substring=False,
     zero_is_a_revision=True,
     revision_follows_beats=True,

@@ -137,6 +137,8 @@ Wires = tuple[Wire, ...]
 Lives = tuple[Life, ...]
 Since = tuple[tuple[Key, int], ...]
 """Pairs (who, since when in ms), in the order in which it came to that."""
+Lists = tuple[tuple[int, tuple[str, ...]], ...]
+"""Pairs (position, the other members), of nodes whose list was changed: they start with it too."""
 
 NOT_MET = {
     Swallow: (Operation.REPORT, Operation.SNAPSHOT),
@@ -198,7 +200,9 @@ class Named:
 class Board(Named):
     """Mutable columns of one cluster; the link from source to target is `links[source * size + target]`."""
 
-    __slots__ = ("links", "lives", "nodes", "now_ms", "paused", "plan", "quiet", "sent", "size", "traffic", "wires")
+    __slots__ = (
+        *("links", "lists", "lives", "nodes", "now_ms", "paused", "plan", "quiet", "sent", "size", "traffic", "wires"),
+    )
 
     nodes: list[NodeState | None]
     links: list[Link]
@@ -214,6 +218,7 @@ class Board(Named):
         lives: Lives = (),
         paused: Since[int] = (),
         quiet: Since[str] = (),
+        lists: Lists = (),
         traffic: tuple[Traffic, ...] = (),
     ) -> None:
         self.plan = plan
@@ -225,6 +230,7 @@ class Board(Named):
         self.lives = {life.client: life for life in lives}
         self.paused = dict(paused)  # position -> since when, in ms
         self.quiet = dict(quiet)  # a client that is silent -> since when, in ms
+        self.lists = dict(lists)
         self.traffic = list(traffic)
         self.sent: list[tuple[int, int, Request]] = []
 
@@ -232,7 +238,7 @@ class Board(Named):
         return Board(self.plan, self.now_ms, *self.columns, tuple(self.traffic))
 
     @property
-    def columns(self) -> tuple[Nodes, Links, Wires, Lives, Since[int], Since[str]]:
+    def columns(self) -> tuple[Nodes, Links, Wires, Lives, Since[int], Since[str], Lists]:
         """All that is not the time, as a value."""
         return (
             tuple(self.nodes),
@@ -241,7 +247,12 @@ class Board(Named):
             tuple(self.lives.values()),
             tuple(self.paused.items()),
             tuple(self.quiet.items()),
+            tuple(self.lists.items()),
         )
+
+    def others(self, position: int) -> tuple[str, ...]:
+        """The other members in the list with which the node starts."""
+        return self.lists[position] if position in self.lists else self.plan.others(position)
 
     def life(self, client: str) -> Life | None:
         return self.lives.get(client)
@@ -249,7 +260,8 @@ class Board(Named):
     def is_same(self, other: Board) -> bool:
         """But for traffic. Compared one by one: boards are few and share most nodes, which nobody then has to hash."""
         mine = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
-        return mine == (other.nodes, other.links, other.wires, other.lives, other.paused, other.quiet)
+        its = (other.nodes, other.links, other.wires, other.lives, other.paused, other.quiet)
+        return mine == its and self.lists == other.lists
 
     # One transition
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, Restart, Resume
-from distro_model.clock.board import Board, Links, Lives, Named, Nodes, Plan, Since, Traffic, Wire, Wires
+from distro_model.clock.board import Board, Links, Lists, Lives, Named, Nodes, Plan, Since, Traffic, Wire, Wires
 from distro_model.clock.environment import guard_of, perform
 from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
 from distro_model.cluster.values import Life, Link
@@ -28,6 +28,7 @@ class ClusterState(Named):
     lives: Lives = ()
     paused: Since[int] = ()
     quiet: Since[str] = ()
+    lists: Lists = ()
 
     def life(self, client: str) -> Life | None:
         """The client, once it has connected."""
@@ -37,15 +38,14 @@ class ClusterState(Named):
         return any(position == self.plan.index[name] for position, _ in self.paused)
 
     def board(self) -> Board:
-        columns = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet)
+        columns = (self.nodes, self.links, self.wires, self.lives, self.paused, self.quiet, self.lists)
         return Board(self.plan, self.now_ms, *columns)
 
 
 def state_on(board: Board) -> ClusterState:
-    nodes, links, wires, lives, paused, quiet = board.columns
-    return ClusterState(
-        board.plan, board.now_ms, nodes, links, wires, tuple(sorted(lives, key=lambda each: each.client)), paused, quiet
-    )
+    nodes, links, wires, lives, *others = board.columns
+    by_name = tuple(sorted(lives, key=lambda each: each.client))
+    return ClusterState(board.plan, board.now_ms, nodes, links, wires, by_name, *others)
 
 
 @dataclass(frozen=True, slots=True)

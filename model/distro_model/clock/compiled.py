@@ -48,7 +48,7 @@ CONSTANTS = {
     "target_name": "names[target]",
     "asked_name": "names[asked]",
     "handling_name": "names[handling]",
-    "others": "board.plan.others(at)",
+    "others": "board.others(at)",
     "addresses": "board.plan.addresses",
 }
 

@@ -58,8 +58,6 @@ OF_SEARCHES: Mapping[str, str] = {
     "LoadInterrupted": "no driver makes a node's own code raise",
     "OperatorSet": "no action says it yet",
     "MetadataDeleted": "no action says it yet",
-    "DetectionAnswered": "a living client is never idle on a clock, so it is never asked",
-    "DetectionHandled": "a living client is never idle on a clock, so it is never asked",
 }
 """Events that no action and no timer brings about, each with the reason."""
 
@@ -115,6 +113,7 @@ def perform(board: Board, action: Action) -> None:
         case AnswerAgain(client):
             board.take(connections.ANSWER_AGAIN, client=client)
             board.quiet.pop(client)
+            _answer_what_was_asked(board, client)
         case HttpRegister() | HttpDeregister() | HttpBeat():
             _ask_over_http(board, index[action.node], action)
         case Crash(node):
@@ -127,11 +126,22 @@ def perform(board: Board, action: Action) -> None:
             board.paused[index[node]] = board.now_ms
         case ListMembers(node, listed):
             others = tuple(sorted(name for name in listed if name != node))
+            board.lists[index[node]] = others
             board.take(members.REREAD_LIST, at=index[node], listed=others)
         case Advance() | Resume() | Says() | Answers():
             raise AssertionError("these may have several results, or are forbidden")
         case _:
             _change_link(board, index[action.source], index[action.target], action)
+
+
+def _answer_what_was_asked(board: Board, client: str) -> None:
+    """A check of connections that waits for nobody else ends with it."""
+    at = board.plan.index[board.lives[client].home]
+    if board.take(connections.ANSWER, at=at, client=client) is None:
+        board.take(connections.HANDLE_ANSWER, at=at, client=client)
+    node = board.nodes[at]
+    if node is not None and node.detections and all(each.recorded and each.counted for each in node.detections):
+        board.take(connections.END_CHECK, at=at)
 
 
 _HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTER, HttpBeat: HttpAction.BEAT}

@@ -35,11 +35,8 @@ AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE)
 LATE = calls.TIME_OUT  # every call of the node whose time is up now, in order of sending
 OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connections.END_CHECK)
 
-CONNECTION_CHECK_MS = 3_000
-IDLE_MS = 20_000
-DETECTION_MS = 1_000
-"""A server looks every 3 s for connections on which nothing came for 20 s, and waits 1 s for their sign of life. SDKs
-send one every 5 s, so only a silent client is idle."""
+FIRST_CONNECTION_CHECK_MS = 1_000
+"""After the start of a node. SDKs send a sign of life every 5 s, so only a silent client is ever idle."""
 
 NEVER = sys.maxsize
 
@@ -145,16 +142,21 @@ def _connection_timers(board: Board, position: int, node: NodeState, after_ms: i
         return
     since = [board.quiet[name] for name in guests(board, position) if name in board.quiet]
     if since:
-        idle_ms = max(after_ms, min(since) + IDLE_MS)
+        idle_ms = max(after_ms, min(since) + board.plan.profile.connection_idle_ms - 1)
         yield next_connection_check(node, idle_ms, board.plan.profile), connections.CHECK_CONNECTIONS
 
 
-def next_connection_check(node: NodeState, after_ms: int, _: Profile) -> int:
-    return nodes.next_on(node.started_ms, max(after_ms, node.started_ms) + 1, CONNECTION_CHECK_MS)
+def next_connection_check(node: NodeState, after_ms: int, profile: Profile) -> int:
+    """A check that waits for somebody moves those after it."""
+    first_ms = node.started_ms + FIRST_CONNECTION_CHECK_MS
+    if node.checked_ms:
+        first_ms = node.checked_ms + profile.connection_check_ms
+    return nodes.next_on(first_ms, max(after_ms + 1, first_ms), profile.connection_check_ms)
 
 
-def next_end_of_check(node: NodeState, after_ms: int, _: Profile) -> int:
-    return nodes.next_on(node.started_ms + DETECTION_MS, max(after_ms, node.started_ms) + 1, CONNECTION_CHECK_MS)
+def next_end_of_check(node: NodeState, after_ms: int, profile: Profile) -> int:
+    began_ms = node.checked_ms if node.detections else next_connection_check(node, after_ms, profile)
+    return began_ms + profile.detection_ms
 
 
 PHASES: dict[str, Callable[[NodeState, int, Profile], int | None]] = {
@@ -285,8 +287,12 @@ def run(board: Board, timer: Timer, way: Way) -> None:
         for target in board.plan.other_positions[position]:
             board.take(half_open.RECONNECT, source=position, target=target)
     elif transition is connections.CHECK_CONNECTIONS:
-        idle = (name for name in guests(board, position) if now_ms - board.quiet.get(name, now_ms) > IDLE_MS)
+        longest_ms = board.plan.profile.connection_idle_ms
+        idle = (name for name in guests(board, position) if now_ms - board.quiet.get(name, now_ms) >= longest_ms)
         board.take(transition, at=position, idle=tuple(idle))
+    elif transition is connections.END_CHECK:
+        if now_ms - node.checked_ms >= board.plan.profile.detection_ms:
+            board.take(transition, at=position)
     else:
         board.take(transition, at=position)
 

@@ -107,6 +107,7 @@ RELEASES = (
             "load_retry_ms": 60_000,
             "load_timeout_ms": 3000,
             "lease_ms": 30_000,
+            "detection_ms": 1000,
         },
         broke=("B02", "B08", "B13", "B16", "B30", "B31", "B32", "B35", "B37"),
     ),
@@ -170,7 +171,7 @@ RELEASES = (
             notify.removed,
             notify.handled_removal,
         ),
-        parameters={"reports_to_members_not_up": True},
+        parameters={"reports_to_members_not_up": True, "detection_ms": 5000},
         fixed=("B03", "B10", "B13", "B18"),
     ),
     Release(name="nacos-2.3.1", span="2.3.1", rules=(receive.is_applicable,), fixed=("B19",)),
@@ -200,8 +201,10 @@ class UnknownProfileError(ValueError):
 
 def beside_nodes(profile: Profile) -> Profile:
     """As the reference nodes are that the model is held against: their members have reported themselves before the run
-    and do so over gRPC, and a CHANGE is read and applied in one step, whatever the release."""
-    return profile.with_rules(load.knows_a_peer, members.judged, receive.on_change, sync.on_task_due)
+    and do so over gRPC; a CHANGE is read and applied in one step; and there is nobody to send a task to for who has
+    left, nor is the address of one a part of another's. All that whatever the release."""
+    there = (load.knows_a_peer, members.judged, sync.is_executed_for, sync.has_member)
+    return profile.with_rules(*there, receive.on_change, sync.on_task_due)
 
 
 def profile_named(name: str) -> Profile:

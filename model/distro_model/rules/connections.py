@@ -23,7 +23,8 @@ def on_connection_check_due(node: NodeState, event: ConnectionCheckDue, _: Profi
     if node.detections:
         return Step(node)
     connected = {client.name for client in node.clients if client.native}
-    return Step(node.changed(detections=tuple(Detection(name) for name in event.idle if name in connected)))
+    asked = tuple(Detection(name) for name in event.idle if name in connected)
+    return Step(node.changed(detections=asked, checked_ms=event.at_ms) if asked else node)
 
 
 @instead_of(on_connection_check_due)
@@ -66,7 +67,7 @@ def on_detection_handled(node: NodeState, event: DetectionHandled, _: Profile) -
 def on_connection_check_ends(node: NodeState, event: ConnectionCheckEnds, profile: Profile) -> Step:
     """Every connection that was asked, and is not among those that answered, is closed."""
     silent = [detection.client for detection in node.detections if not detection.recorded]
-    node = node.changed(detections=())
+    node = node.changed(detections=(), checked_ms=event.at_ms)
     for client in silent:
         node = disconnected(node, client, event.at_ms, profile)
     return Step(node)

@@ -52,19 +52,19 @@ def knows_no_peer_at_first(node: NodeState, _: Profile) -> bool:
 @rule("interrupt-a-load", source="load-interrupted; DistroLoadDataTask")
 def on_load_interrupted(node: NodeState, event: LoadInterrupted, profile: Profile) -> Step:
     """Whoever was asked, nobody listens to the answer any more. The load starts again later."""
-    return Step(node.changed(asking=None, load_at_ms=event.at_ms + profile.load_retry_ms))
+    return Step(node.changed(asking=None, to_ask=(), load_at_ms=event.at_ms + profile.load_retry_ms))
 
 
 @instead_of(on_load_interrupted)
 def ends_interrupted_load(node: NodeState, _event: LoadInterrupted, _: Profile) -> Step:
     """The task that loads has ended with the exception, and nothing starts it again (load-exception-no-retry)."""
-    return Step(node.changed(asking=None, load_at_ms=None))
+    return Step(node.changed(asking=None, to_ask=(), load_at_ms=None))
 
 
 @rule("take-a-snapshot", source="load-asks, load-takes; DistroLoadDataTask, DistroClientDataProcessor.processSnapshot")
 def on_snapshot_ended(node: NodeState, event: CallEnded, _snapshot: Snapshot, profile: Profile) -> Step:
     """The first success completes the load, an empty one too; after a failure the next member is asked at once."""
-    later = tuple(peer for peer in node.others if peer > event.target)
+    later = node.to_ask
     if event.answer.result is not CallResult.SUCCESS:
         node = node if event.answer.result is CallResult.FAIL else missing_one(node, profile)
         return _ask_next(node, later, event.at_ms, profile)
@@ -86,6 +86,8 @@ def asked_further(_node: NodeState, _later: tuple[str, ...], _: Profile) -> tupl
 def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Profile) -> Step:
     """Ask the first of `peers`, which ascend. After the last one: loaded, where everybody has refused.
 
+    A round goes over the list as it was when it began; who has left that since cannot be asked.
+
     Everybody is who is not DOWN, and there must be one: a node that hears nobody waits. Nobody waits for who is DOWN:
     several reports to it have failed, and it may never come back (two of three that restart would wait for each other
     for ever). A member that is only SUSPICIOUS, or whose answer was lost, may have all that is missing, and the round
@@ -95,14 +97,17 @@ def _ask_next(node: NodeState, peers: tuple[str, ...], at_ms: int, profile: Prof
     was cut off for longer than a lease. Copies that only the other held are of owners that are gone, and would expire,
     or of ip:port clients, whose next beat registers them again with the owner that has lost them.
     """
-    for peer in peers:
-        if is_reachable(node, peer, profile):
-            return Step(node.changed(asking=peer, load_at_ms=None), (Send(peer, Snapshot()),))
-        if not is_passed_over(node.member(peer), profile):
+    for number, peer in enumerate(peers, start=1):
+        is_listed = peer in node.others
+        if is_listed and is_reachable(node, peer, profile):
+            asking = node.changed(asking=peer, to_ask=peers[number:], load_at_ms=None)
+            return Step(asking, (Send(peer, Snapshot()),))
+        if not (is_listed and is_passed_over(node.member(peer), profile)):
             node = missing_one(node, profile)
     if refusals_complete(node, profile):
         return Step(_loaded(node))
-    return Step(node.changed(asking=None, load_at_ms=at_ms + profile.load_retry_ms))
+    wait_ms = profile.load_retry_ms if node.others else profile.load_alone_ms
+    return Step(node.changed(asking=None, to_ask=(), load_at_ms=at_ms + wait_ms))
 
 
 @rule("pass-over-a-member", source="load-refusals")
@@ -136,4 +141,4 @@ def missing_nobody(node: NodeState, _: Profile) -> NodeState:
 
 
 def _loaded(node: NodeState) -> NodeState:
-    return node.changed(loaded=True, asking=None, load_at_ms=None, missed=False)
+    return node.changed(loaded=True, asking=None, to_ask=(), load_at_ms=None, missed=False)

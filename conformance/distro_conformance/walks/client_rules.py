@@ -1,0 +1,147 @@
+"""The rules about clients of three nodes: who connects, publishes, leaves, and falls silent.
+
+They stand apart from what happens to nodes and links (`machine.py`): a client acts by itself, at the node that holds
+its connection. Which clients there are is known here, so that a rule about one draws among those that can do it.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from distro_conformance.walks.walk import Walk, pick
+from distro_model.actions import (
+    Advance,
+    AnswerAgain,
+    Connect,
+    Deregister,
+    Disconnect,
+    FallSilent,
+    Register,
+    RegisterBatch,
+)
+
+NODES = ("a", "b", "c")
+SERVICES = ("web", "api")
+CLIENTS_MAX = 6
+"""In one run. A client id never comes back, so every connection is a client of its own."""
+
+SILENCES_MS = (0, 21_000, 27_000)
+"""Over before anybody notices; around when an idle connection is asked; after it was closed."""
+
+_CLIENT = st.integers(0, CLIENTS_MAX - 1)
+
+
+class ClientRules(Walk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = list(NODES)
+        self.clients: dict[str, str] = {}  # connected ones that act, with their node
+        self.silent: dict[str, str] = {}  # connected, or were when they fell silent
+        self.homes: dict[str, str] = {}  # of everyone who ever connected
+        self.published: set[tuple[str, str]] = set()  # (client, service)
+        self.connected_ever = 0
+        self.can_batch = self.suits(RegisterBatch("c1", SERVICES[0], ()))
+        self.can_fall_silent = self.suits(FallSilent("c1"))
+
+    @precondition(lambda self: self.up and self.connected_ever < CLIENTS_MAX)
+    @rule(node=st.integers(0, 2))
+    def connect(self, node: int) -> None:
+        self.connect_one(self.up[node % len(self.up)])
+
+    @precondition(lambda self: self.clients)
+    @rule(client=_CLIENT, service=st.sampled_from(SERVICES), version=st.integers(1, 3))
+    def register(self, client: int, service: str, version: int) -> None:
+        self.register_one(pick(self.clients, client), service, version)
+
+    @precondition(lambda self: self.clients and self.can_batch)
+    @rule(client=_CLIENT, service=st.sampled_from(SERVICES), version=st.integers(1, 3))
+    def register_batch(self, client: int, service: str, version: int) -> None:
+        name = pick(self.clients, client)
+        self.published.add((name, service))
+        instances = tuple(f"10.0.0.{name[1:]}:{90 + number}" for number in range(version))
+        self.perform(RegisterBatch(name, service, instances))
+
+    @precondition(lambda self: self.published)
+    @rule(index=st.integers(0, CLIENTS_MAX * len(SERVICES) - 1))
+    def deregister(self, index: int) -> None:
+        chosen = pick(self.published, index)
+        self.published.remove(chosen)
+        action = Deregister(*chosen)
+        if self.stage and not self.stage.forbidden(action):  # a stale snapshot may have taken it away (B01)
+            self.perform(action)
+
+    @precondition(lambda self: self.clients)
+    @rule(client=_CLIENT)
+    def disconnect(self, client: int) -> None:
+        self.disconnect_one(pick(self.clients, client))
+
+    @precondition(lambda self: self.clients and self.can_fall_silent)
+    @rule(client=_CLIENT)
+    def fall_silent(self, client: int) -> None:
+        name = pick(self.clients, client)
+        self.silent[name] = self.clients[name]
+        self.gone({name})
+        self.perform(FallSilent(name))
+
+    @precondition(lambda self: self.silent)
+    @rule(client=_CLIENT, ms=st.sampled_from(SILENCES_MS))
+    def end_silence(self, client: int, ms: int) -> None:
+        """Some time later; if its node has closed the connection meanwhile, that was the end of it."""
+        name = pick(self.silent, client)
+        if ms:
+            self.perform(Advance(ms))
+        node = self.silent.pop(name)
+        action = AnswerAgain(name)
+        if self.stage and not self.stage.forbidden(action):
+            self.clients[name] = node
+            self.perform(action)
+
+    def connect_one(self, node: str) -> str:
+        client = f"c{self.connected_ever + 1}"
+        action = Connect(client, node)
+        self.note_client(action)
+        self.perform(action)
+        return client
+
+    def register_one(self, client: str, service: str, version: int) -> None:
+        """From version 1 to 2 only the port changes, from 2 to 3 only the metadata."""
+        self.published.add((client, service))
+        instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
+        self.perform(Register(client, service, instance))
+
+    def disconnect_one(self, client: str) -> None:
+        self.gone({client})
+        self.perform(Disconnect(client))
+
+    def link_from_home(self, client: str, peer: int) -> tuple[str, str]:
+        """Only its owner ever speaks for a client; on any other link a fault would wait for nothing."""
+        home = self.homes[client]
+        return home, [node for node in NODES if node != home][peer]
+
+    def client_ever(self, number: int) -> str:
+        """A fault names its client: which of several requests of one instant comes first, nothing prescribes."""
+        return f"c{(number - 1) % self.connected_ever + 1}"
+
+    # What is known of them
+
+    def note_client(self, action: Connect | Register | Deregister | Disconnect) -> None:
+        match action:
+            case Connect(client, node):
+                self.connected_ever += 1
+                self.clients[client] = self.homes[client] = node
+            case Register(client, service, _):
+                self.published.add((client, service))
+            case Deregister(client, service):
+                self.published.discard((client, service))
+            case Disconnect(client):
+                self.gone({client})
+
+    def gone_with(self, node: str) -> None:
+        self.gone({client for client, at in self.clients.items() if at == node})
+        self.silent = {client: at for client, at in self.silent.items() if at != node}
+
+    def gone(self, clients: set[str]) -> None:
+        """They do nothing any more."""
+        self.clients = {client: node for client, node in self.clients.items() if client not in clients}
+        self.published = {(client, service) for client, service in self.published if client not in clients}

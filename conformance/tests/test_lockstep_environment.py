@@ -1,0 +1,129 @@
+"""Silent clients, batches, member lists that change: nodes and model agree about each, and a broken node is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_conformance.language.replay import assert_scenario, replay
+from distro_conformance.language.text import parse
+from distro_conformance.walks.hunt import HuntOptions, hunt
+
+pytestmark = pytest.mark.wire
+
+SILENT = """
+nodes a b c
+connect c1 a
+register c1 web 10.0.0.1:80
+connect c2 a
+register c2 web 10.0.0.2:80
+advance 2.3s
+silent c1
+advance 1.1s
+silent c2
+advance {pause}
+answers c2
+advance 300ms
+register c2 api 10.0.0.2:81
+advance 8s
+expect b has {c1}
+expect b has c2 api 10.0.0.2:81
+expect model agrees
+"""
+SILENT_FOR_EVER = """
+nodes a b
+connect c1 a
+register c1 web 10.0.0.1:80
+silent c1
+advance 6s
+expect b has c1
+advance 30s
+expect b has no c1
+expect model agrees
+"""
+BATCH = """
+nodes a b
+connect c1 a
+batch c1 web 10.0.0.1:81, 10.0.0.1:80
+register c1 api 10.0.0.1:82
+advance 1.2s
+batch c1 web 10.0.0.1:83, 10.0.0.1:84
+batch c1 api 10.0.0.1:85, 10.0.0.1:86
+advance 20s
+expect b has c1 web 10.0.0.1:84
+expect query web at b shows 10.0.0.1:83 and 10.0.0.1:84
+expect model agrees
+"""
+LISTS = """
+nodes a b c
+members a: a c
+connect c1 a
+register c1 web 10.0.0.1:80
+advance 6s
+expect b has no c1
+crash a
+restart a
+connect c2 a
+register c2 web 10.0.0.2:80
+advance 3s
+expect b has no c2
+members a: a b c
+advance 20s
+expect b has c2
+expect model agrees
+"""
+NEWCOMER = """
+nodes a b c
+members a: a b
+crash c
+connect c1 a
+register c1 web 10.0.0.1:80
+advance 2s
+members a: a b c
+restart c
+register c1 web 10.0.0.1:81
+advance 1100ms
+expect model agrees
+"""
+ROUND = """
+# A load asks those who were members when its round began.
+nodes a b c
+members b: a b
+crash b
+drop b->a SNAPSHOT
+restart b
+members b: a b c
+advance 70s
+expect b loads from a
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.3.2"])
+def test_a_client_that_answers_again_in_time_stays(profile: str) -> None:
+    kept = "c1" if profile == "nacos-2.2.4" else "c2"  # no connection is ever checked there (B03)
+    assert_scenario(SILENT.format(pause="21.1s", c1=kept), target="embedded", profile=profile)
+
+
+@pytest.mark.parametrize("text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND])
+def test_nodes_and_model_agree(text: str) -> None:
+    for target in ("embedded", "model"):
+        assert_scenario(text, target=target, profile="strict")
+
+
+@pytest.mark.parametrize(
+    ("mutant", "text"),
+    [("B03", SILENT_FOR_EVER), ("m-asked-early", SILENT_FOR_EVER), ("B18", BATCH), ("B36", NEWCOMER)],
+)
+def test_a_broken_node_parts_from_the_model(mutant: str, text: str) -> None:
+    assert replay(parse(text), target="embedded", profile="strict", mutant=mutant).reproduced
+
+
+def test_a_node_of_a_release_without_batches_is_not_asked_for_one() -> None:
+    result = replay(parse(BATCH), target="embedded", profile="nacos-2.0.4")
+    assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
+
+
+def test_a_walk_does_all_of_this() -> None:
+    done = hunt(HuntOptions(runs_max=5, seed=1, rare_starts=False)).actions
+    assert all(done[each] for each in ("register batch", "fall silent", "list members")), done
+    assert not hunt(HuntOptions(profile="nacos-2.0.4", runs_max=2, seed=1, rare_starts=False)).actions["register batch"]
