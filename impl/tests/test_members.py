@@ -129,16 +129,30 @@ def test_a_new_list_is_told_once_and_keeps_what_is_known_of_those_who_stay() -> 
     a.members.report_failed(a.members.others[C])
     a.told.clear()
     assert a.members.change_list([C, D, A])
-    assert a.told == [MembersChanged((A, C, D), (A, C, D))]
-    assert (a.state(C), a.state(D)) == (MemberState.SUSPICIOUS, MemberState.UP)
+    assert a.told == [MembersChanged((A, C, D), (A, C))]
+    assert (a.state(C), a.state(D)) == (MemberState.SUSPICIOUS, MemberState.DOWN)
     assert not a.members.change_list([D, C, A])
     assert len(a.told) == 1
+
+
+def test_who_is_new_in_the_list_is_down_until_it_was_heard_of_and_up_at_once_in_a_release() -> None:
+    for profile, state in ((STRICT, MemberState.DOWN), (PROFILES["nacos-2.2.4"], MemberState.UP)):
+        config = NodeConfig(port=8848, members=(A, B), profile=profile)
+        members = ServerMemberManager(config, NotifyCenter(), config.other_members)
+        members.change_list([A, B, C])
+        assert (members.others[B].state, members.others[C].state) == (MemberState.UP, state)
+        members.report_failed(members.others[C])
+        assert members.others[C].state is (MemberState.DOWN if profile is STRICT else MemberState.SUSPICIOUS)
+        members.receive_report(Node(address=C))
+        assert members.is_up(C)
 
 
 def test_a_list_without_the_node_itself_is_taken_and_the_node_knows() -> None:
     a = Reporting(OK, B)
     a.members.change_list([B, C])
     assert not a.members.is_in_list
+    assert a.members.healthy_addresses() == (A, B)
+    a.members.receive_report(Node(address=C))
     assert a.members.healthy_addresses() == (A, B, C)
 
 

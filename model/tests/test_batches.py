@@ -43,7 +43,8 @@ class TestReceiving:
 
     def test_a_poisoned_element_ends_the_snapshot(self):
         """Nothing of it is left over, and the next member is asked."""
-        node = replace(fresh_node("c", ("a", "b"), 0), asking="a").with_client(Client("c1", False, 1, self.SINGLE, 0))
+        node = replace(fresh_node("c", ("a", "b"), 0), asking="a", to_ask=("b",))
+        node = node.with_client(Client("c1", False, 1, self.SINGLE, 0))
         copies = (Change("c1", 2, self.BATCH), Change("c2", 1, self.SINGLE))
         ended = CallEnded(0, "a", Snapshot(), Answer(CallResult.SUCCESS, copies))
         after = step(node, ended, self.POISONED)

@@ -106,11 +106,29 @@ def test_a_batch_is_one_entry_of_its_client_and_travels_like_any_other():
     assert cluster.shown("c1", "b") == {f"batch of {ONE} and {OTHER}"}
 
 
+def test_a_node_starts_with_the_list_that_it_was_given_last():
+    cluster = Cluster(nodes="abc").do(ListMembers("a", ("a", "b")), Crash("a"), Restart("a"), Advance(2_000))
+    cluster.do(Connect("c1", "a"), Register("c1", "web", ONE), Advance(6_000))
+    assert (cluster.shown("c1", "b"), cluster.shown("c1", "c")) == ({ONE}, {None})
+
+
 class TestSilence:
     def test_a_silent_client_is_asked_and_its_connection_closed(self):
         cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), Advance(2000), FallSilent("c1"))
         assert cluster.do(Advance(19_000)).shown("c1", "b") == {ONE}
-        assert cluster.do(Advance(8000)).shown("c1", "b") == {None}
+        assert cluster.do(Advance(11_000)).shown("c1", "b") == {None}
+
+    def test_one_that_was_asked_stays_if_it_answers_before_the_wait_is_over(self):
+        for answers, left in ((True, {ONE}), (False, {None})):
+            cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), FallSilent("c1"), Advance(24_000))
+            cluster.do(*([AnswerAgain("c1")] if answers else []), Advance(2_000))
+            assert cluster.shown("c1", "a") == left
+
+    def test_a_release_waits_for_a_second_and_then_checks_in_phase_with_its_last_check(self):
+        cluster = Cluster(PROFILES["nacos-2.0.4"]).do(Connect("c1", "a"), Connect("c2", "a"), FallSilent("c1"))
+        assert cluster.do(Advance(1_500), FallSilent("c2"), Advance(20_500)).shown("c1", "a") == {None}
+        assert cluster.do(Advance(3_500)).shown("c2", "a") == {""}
+        assert cluster.do(Advance(500)).shown("c2", "a") == {None}
 
     def test_one_that_answers_again_in_time_stays(self):
         cluster = Cluster().do(Connect("c1", "a"), Register("c1", "web", ONE), FallSilent("c1"), Advance(15_000))
@@ -233,6 +251,7 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
     TestHttpClients().test_beats_keep_it_and_silence_makes_it_unhealthy_and_then_gone()
     TestHttpClients().test_where_changes_are_announced_by_event_they_are_announced_at_once()
     TestSilence().test_a_silent_client_is_asked_and_its_connection_closed()
+    TestSilence().test_one_that_was_asked_stays_if_it_answers_before_the_wait_is_over()
     TestMemberLists().test_who_has_left_the_list_gets_nothing_and_who_is_back_gets_it_all()
     TestPartsOfWhatANodeDoes().test_a_change_that_is_made_and_applied_in_parts_arrives()
     TestPartsOfWhatANodeDoes().test_local_events_are_handled_in_the_instant_in_which_they_are_published()

@@ -55,11 +55,11 @@ class ClientRules(Walk):
         self.register_one(pick(self.clients, client), service, version)
 
     @precondition(lambda self: self.clients and self.can_batch)
-    @rule(client=_CLIENT, service=st.sampled_from(SERVICES), version=st.integers(1, 3))
-    def register_batch(self, client: int, service: str, version: int) -> None:
+    @rule(client=_CLIENT, service=st.sampled_from(SERVICES), size=st.integers(2, 3))
+    def register_batch(self, client: int, service: str, size: int) -> None:
         name = pick(self.clients, client)
         self.published.add((name, service))
-        instances = tuple(f"10.0.0.{name[1:]}:{90 + number}" for number in range(version))
+        instances = tuple(f"10.0.0.{name[1:]}:{90 + number}" for number in range(size))
         self.perform(RegisterBatch(name, service, instances))
 
     @precondition(lambda self: self.published)
