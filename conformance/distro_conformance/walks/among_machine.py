@@ -10,7 +10,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from distro_conformance.walks.machine import LEASES_MS, SERVICES
+from distro_conformance.walks.client_rules import SERVICES
+from distro_conformance.walks.machine import LEASES_MS
 from distro_conformance.walks.stage import Stage
 from distro_conformance.walks.walk import SYNC_MS, Walk, pick
 from distro_model.actions import (

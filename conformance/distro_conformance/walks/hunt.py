@@ -26,8 +26,9 @@ from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
+from distro_conformance.walks.client_rules import NODES
 from distro_conformance.walks.kept import broken_again, keep
-from distro_conformance.walks.machine import NODES, LockstepMachine
+from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lockstep, Stage

@@ -43,9 +43,9 @@ class ClusterState(Named):
 
 
 def state_on(board: Board) -> ClusterState:
-    nodes, links, wires, lives, *others = board.columns
+    nodes, links, wires, lives, paused, quiet, lists = board.columns
     by_name = tuple(sorted(lives, key=lambda each: each.client))
-    return ClusterState(board.plan, board.now_ms, nodes, links, wires, by_name, *others)
+    return ClusterState(board.plan, board.now_ms, nodes, links, wires, by_name, paused, quiet, lists)
 
 
 @dataclass(frozen=True, slots=True)
