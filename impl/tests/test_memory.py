@@ -1,0 +1,41 @@
+"""What a node does not hold: libraries that only some nodes need, and what is written already of a client."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import pytest
+from impl_lab import Lab
+
+OF_SOME_NODES = ("jwt", "cryptography", "javaproperties")
+STARTED = f"""
+import asyncio, sys
+from distro_impl import Cluster
+
+async def start():
+    async with Cluster(1, standalone=True):
+        print([name for name in {OF_SOME_NODES!r} if name in sys.modules])
+
+asyncio.run(start())
+"""
+
+
+@pytest.mark.wire
+def test_a_node_that_nobody_configured_imports_nothing_for_users_and_files() -> None:
+    done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.wire
+async def test_a_sync_that_is_not_answered_yet_holds_no_instances_beside_those_of_its_client(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    client = await lab.naming(run.cluster.nodes[0])
+    await client.register("web", 80)
+    run.events.clear()  # each shows all of its client
+    run.link(0, 1).unanswered.add("CHANGE")
+    await run.clock.advance(1_100)
+    assert run.links.operations(client.id) == ["CHANGE"]
+    held = [each for each in gc.get_objects() if isinstance(each, dict) and "metadataId" in each]
+    assert held == []
