@@ -85,7 +85,7 @@ JOBS: tuple[Job, ...] = (
     Job("sdks", "the official SDKs on reference nodes", ("test", "sdks", "--jobs", "2"), 60),
     *(_differential(release) for release in ("2.0.4", "2.2.4", "2.3.2")),
     _gate("embedded", "nightly", 240),
-    *(_gate(f"nacos:{release}", "ci", 60) for release in ("2.0.4", "2.2.4", "2.3.2")),
+    *(_gate(f"nacos:{release}", "ci", 60) for release in ("2.0.4", "2.1.1", "2.2.3", "2.2.4", "2.3.2")),
     Job("busy", "the gate, 20 fresh seeds beside two busy processes", _BUSY, 240),
     Job("busy 2.2.4", "the same on a real server", (*_BUSY, "--target", "nacos:2.2.4"), 360),
     Job("soak", "the gate for two hours, and what it leaves behind", (*_SOAK, "--minutes", "120"), 150),
