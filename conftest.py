@@ -1,12 +1,20 @@
-"""What holds for tests of every folder: which of them must run in one process, and that a busy machine fails none."""
+"""What holds for tests of every folder: which of them must run in one process, that a busy machine fails none, and that
+one may be a coroutine."""
 
 from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("no hurry", parent=settings.default, deadline=None)
 settings.load_profile("no hurry")
+
+REAL_TIMEOUT_S = 60.0
+"""Of a test that is a coroutine."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -19,3 +27,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.name))
             if item.path.name != "tutorial.md":
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(_bounded(pyfuncitem.obj, arguments))
+    return True
+
+
+async def _bounded(test: Any, arguments: dict[str, Any]) -> None:
+    """What a fixture gave and has to be closed, is closed in the same event loop."""
+    try:
+        await asyncio.wait_for(test(**arguments), REAL_TIMEOUT_S)
+    finally:
+        for value in arguments.values():
+            if inspect.iscoroutinefunction(close := getattr(value, "close", None)):
+                await close()

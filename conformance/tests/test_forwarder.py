@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,14 +138,6 @@ async def setting() -> AsyncIterator[Setting]:
     await running.stop(None)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(20):
-            await test
-
-    asyncio.run(bounded())
-
-
 async def until(condition: Any) -> None:
     while not condition():  # noqa: ASYNC110  (the other side is a socket: nobody could set an event)
         await asyncio.sleep(0.005)
@@ -155,163 +147,123 @@ async def send(connection: Connection, body: Json) -> Message:
     return await connection.ask("DistroDataRequest", body)
 
 
-def test_a_call_passes_and_leaves_four_rows() -> None:
-    async def test() -> None:
-        async with setting() as s, await s.connect() as source:
-            assert (await send(source, CHANGE)).succeeded
-            assert s.heard == ["a sent CHANGE of c1", "b received CHANGE of c1", "b replied success", "a heard success"]
-
-    run(test())
+async def test_a_call_passes_and_leaves_four_rows() -> None:
+    async with setting() as s, await s.connect() as source:
+        assert (await send(source, CHANGE)).succeeded
+        assert s.heard == ["a sent CHANGE of c1", "b received CHANGE of c1", "b replied success", "a heard success"]
 
 
-def test_pushes_of_the_target_reach_the_source() -> None:
-    async def test() -> None:
-        pushed: list[Message] = []
-        async with setting() as s, await s.connect(on_push=pushed.append):
-            await until(lambda: pushed)
-            assert pushed[0].type == "ConnectResetRequest"
-
-    run(test())
+async def test_pushes_of_the_target_reach_the_source() -> None:
+    pushed: list[Message] = []
+    async with setting() as s, await s.connect(on_push=pushed.append):
+        await until(lambda: pushed)
+        assert pushed[0].type == "ConnectResetRequest"
 
 
-def test_each_connection_has_one_of_its_own_at_the_target() -> None:
-    async def test() -> None:
-        async with setting() as s, await s.connect() as first, await s.connect() as second:
-            assert first.id != second.id
-            assert sorted(s.server.streams) == sorted([first.id, second.id])
-
-    run(test())
+async def test_each_connection_has_one_of_its_own_at_the_target() -> None:
+    async with setting() as s, await s.connect() as first, await s.connect() as second:
+        assert first.id != second.id
+        assert sorted(s.server.streams) == sorted([first.id, second.id])
 
 
-def test_the_connection_at_the_target_ends_with_the_one_of_the_source() -> None:
-    async def test() -> None:
-        async with setting() as s:
-            first, second = await s.connect(), await s.connect()
-            await first.close()
-            await until(lambda: s.server.streams == [second.id])
-            await second.close()
-
-    run(test())
+async def test_the_connection_at_the_target_ends_with_the_one_of_the_source() -> None:
+    async with setting() as s:
+        first, second = await s.connect(), await s.connect()
+        await first.close()
+        await until(lambda: s.server.streams == [second.id])
+        await second.close()
 
 
-def test_a_sender_that_gives_up_cancels_the_call_at_the_target() -> None:
-    async def test() -> None:
-        async with setting() as s, await s.connect() as source:
-            s.server.answer.clear()
-            call = asyncio.create_task(send(source, CHANGE))
-            await until(lambda: "b received CHANGE of c1" in s.heard)
-            await asyncio.sleep(0.05)
-            call.cancel()
-            await until(lambda: s.server.cancelled)
-            assert s.heard[-1] == "a heard timeout"
-
-    run(test())
+async def test_a_sender_that_gives_up_cancels_the_call_at_the_target() -> None:
+    async with setting() as s, await s.connect() as source:
+        s.server.answer.clear()
+        call = asyncio.create_task(send(source, CHANGE))
+        await until(lambda: "b received CHANGE of c1" in s.heard)
+        await asyncio.sleep(0.05)
+        call.cancel()
+        await until(lambda: s.server.cancelled)
+        assert s.heard[-1] == "a heard timeout"
 
 
-def test_a_call_without_deadline_is_not_given_an_endless_one() -> None:
+async def test_a_call_without_deadline_is_not_given_an_endless_one() -> None:
     """Java peers send none; 9.2e9 s passed on would be over at once."""
-
-    async def test() -> None:
-        async with setting() as s, grpc.aio.insecure_channel(s.address) as channel:
-            ask: Any = channel.unary_unary(f"/{REQUEST_SERVICE}/{REQUEST_METHOD}", Payload.SerializeToString)
-            await ask(encode("ServerCheckRequest", {}))
-            assert s.server.deadlines_s[-1] < CALL_TIMEOUT_MAX_S + 1  # the wire rounds up
-
-    run(test())
+    async with setting() as s, grpc.aio.insecure_channel(s.address) as channel:
+        ask: Any = channel.unary_unary(f"/{REQUEST_SERVICE}/{REQUEST_METHOD}", Payload.SerializeToString)
+        await ask(encode("ServerCheckRequest", {}))
+        assert s.server.deadlines_s[-1] < CALL_TIMEOUT_MAX_S + 1  # the wire rounds up
 
 
-def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
-    async def test() -> None:
-        async with setting() as s:
-            source = await s.connect()
-            s.link.cut()
-            await until(lambda: not s.server.streams)
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await send(source, CHANGE)
-            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-            with pytest.raises(TargetError, match="the link a->b is cut"):
-                await s.connect()
-            assert s.heard == ["a->b cut", "a sent CHANGE of c1", "a heard unreachable"]
-            await source.close()
-
-    run(test())
+async def test_a_cut_ends_what_is_connected_and_refuses_what_comes() -> None:
+    async with setting() as s:
+        source = await s.connect()
+        s.link.cut()
+        await until(lambda: not s.server.streams)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await send(source, CHANGE)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        with pytest.raises(TargetError, match="the link a->b is cut"):
+            await s.connect()
+        assert s.heard == ["a->b cut", "a sent CHANGE of c1", "a heard unreachable"]
+        await source.close()
 
 
-def test_a_call_under_way_when_the_link_is_cut_is_unavailable() -> None:
-    async def test() -> None:
-        async with setting() as s, await s.connect() as source:
-            s.server.answer.clear()
+async def test_a_call_under_way_when_the_link_is_cut_is_unavailable() -> None:
+    async with setting() as s, await s.connect() as source:
+        s.server.answer.clear()
+        call = asyncio.create_task(send(source, CHANGE))
+        await until(lambda: "b received CHANGE of c1" in s.heard)
+        await asyncio.sleep(0.05)
+        s.link.cut()
+        with pytest.raises(grpc.aio.AioRpcError) as broken:
+            await call
+        assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert s.heard[-1] == "a heard unreachable"
+
+
+async def test_a_healed_link_takes_new_connections_on_the_same_port() -> None:
+    async with setting() as s:
+        await (await s.connect()).close()
+        s.link.cut()
+        s.link.heal()
+        async with await s.connect() as source:
+            assert (await send(source, CHANGE)).succeeded
+
+
+async def test_a_held_link_lets_a_connection_be_made_and_keeps_its_requests() -> None:
+    async with setting() as s:
+        s.link.hold()
+        async with await s.connect() as source:
             call = asyncio.create_task(send(source, CHANGE))
-            await until(lambda: "b received CHANGE of c1" in s.heard)
-            await asyncio.sleep(0.05)
-            s.link.cut()
-            with pytest.raises(grpc.aio.AioRpcError) as broken:
-                await call
-            assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert s.heard[-1] == "a heard unreachable"
-
-    run(test())
+            await until(lambda: "a sent CHANGE of c1" in s.heard)
+            assert ("b received CHANGE of c1") not in s.heard
+            s.link.release()
+            assert (await call).succeeded
 
 
-def test_a_healed_link_takes_new_connections_on_the_same_port() -> None:
-    async def test() -> None:
-        async with setting() as s:
-            await (await s.connect()).close()
-            s.link.cut()
-            s.link.heal()
-            async with await s.connect() as source:
-                assert (await send(source, CHANGE)).succeeded
-
-    run(test())
+async def test_a_target_that_is_not_there_is_unavailable() -> None:
+    with contextlib.closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
+        async with Forwarder(Link("a", "b", Heard()), 0, f"127.0.0.1:{unused.getsockname()[1]}") as forwarder:
+            with pytest.raises(TargetError, match="cannot connect"):
+                await Connection.open(f"127.0.0.1:{forwarder.listen_port}", labels=CLUSTER_LABELS)
 
 
-def test_a_held_link_lets_a_connection_be_made_and_keeps_its_requests() -> None:
-    async def test() -> None:
-        async with setting() as s:
-            s.link.hold()
-            async with await s.connect() as source:
-                call = asyncio.create_task(send(source, CHANGE))
-                await until(lambda: "a sent CHANGE of c1" in s.heard)
-                assert ("b received CHANGE of c1") not in s.heard
-                s.link.release()
-                assert (await call).succeeded
-
-    run(test())
+async def test_a_port_in_use_is_said_in_one_line() -> None:
+    async with Forwarder(Link("a", "b", Heard()), 0, "127.0.0.1:1") as first:
+        with pytest.raises(TargetError, match=rf"port {first.listen_port} for the link c->b is in use"):
+            async with Forwarder(Link("c", "b", Heard()), first.listen_port, "127.0.0.1:1"):
+                pass
 
 
-def test_a_target_that_is_not_there_is_unavailable() -> None:
-    async def test() -> None:
-        with contextlib.closing(socket.socket()) as unused:
-            unused.bind(("127.0.0.1", 0))
-            async with Forwarder(Link("a", "b", Heard()), 0, f"127.0.0.1:{unused.getsockname()[1]}") as forwarder:
-                with pytest.raises(TargetError, match="cannot connect"):
-                    await Connection.open(f"127.0.0.1:{forwarder.listen_port}", labels=CLUSTER_LABELS)
-
-    run(test())
-
-
-def test_a_port_in_use_is_said_in_one_line() -> None:
-    async def test() -> None:
-        async with Forwarder(Link("a", "b", Heard()), 0, "127.0.0.1:1") as first:
-            with pytest.raises(TargetError, match=rf"port {first.listen_port} for the link c->b is in use"):
-                async with Forwarder(Link("c", "b", Heard()), first.listen_port, "127.0.0.1:1"):
-                    pass
-
-
-def test_it_stands_in_front_of_a_reference_node_too() -> None:
-    async def test() -> None:
-        (port,) = free_main_ports(1)
-        node, heard = Node(NodeConfig(port=port), clock=SystemClock()), Heard()
-        await node.start()
-        async with Forwarder(Link("a", "b", heard), 0, node.config.cluster_target) as forwarder:
-            address = f"127.0.0.1:{forwarder.listen_port}"
-            async with await Connection.open(address, labels=CLUSTER_LABELS) as source:
-                assert (await send(source, CHANGE)).succeeded
-                (replica,) = read_snapshot(await send(source, distro_request("SNAPSHOT")))
-                assert replica.client == "c1"
-        await node.stop()
-        assert heard[-1] == "a heard success"
-
-    run(test())
-
-    run(test())
+async def test_it_stands_in_front_of_a_reference_node_too() -> None:
+    (port,) = free_main_ports(1)
+    node, heard = Node(NodeConfig(port=port), clock=SystemClock()), Heard()
+    await node.start()
+    async with Forwarder(Link("a", "b", heard), 0, node.config.cluster_target) as forwarder:
+        address = f"127.0.0.1:{forwarder.listen_port}"
+        async with await Connection.open(address, labels=CLUSTER_LABELS) as source:
+            assert (await send(source, CHANGE)).succeeded
+            (replica,) = read_snapshot(await send(source, distro_request("SNAPSHOT")))
+            assert replica.client == "c1"
+    await node.stop()
+    assert heard[-1] == "a heard success"

@@ -42,144 +42,117 @@ def distro_arrivals(peer: PlayedPeer) -> list[Arrival]:
     return [arrival for arrival in peer.arrivals if arrival.call is not None]
 
 
-def test_it_counts_as_connected_once_a_cluster_client_is_set_up() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, node):
-            assert peer.is_connected
-            await node.close()
-            async with asyncio.timeout(20):
-                while peer.is_connected:  # noqa: ASYNC110 - the member tells nobody
-                    await asyncio.sleep(0.01)
-
-    asyncio.run(run())
+async def test_it_counts_as_connected_once_a_cluster_client_is_set_up() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        assert peer.is_connected
+        await node.close()
+        async with asyncio.timeout(20):
+            while peer.is_connected:  # noqa: ASYNC110 - the member tells nobody
+                await asyncio.sleep(0.01)
 
 
-def test_a_member_report_is_answered_with_a_node_since_only_that_keeps_it_up() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, node):
-            reply = await node.ask("MemberReportRequest", {"node": {"address": "127.0.0.1:1"}})
+async def test_a_member_report_is_answered_with_a_node_since_only_that_keeps_it_up() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        reply = await node.ask("MemberReportRequest", {"node": {"address": "127.0.0.1:1"}})
 
-            assert reply.succeeded
-            assert reply.body["node"]["address"] == peer.address
-            assert reply.body["node"]["extendInfo"]["version"] == "2.2.4"
-
-    asyncio.run(run())
+        assert reply.succeeded
+        assert reply.body["node"]["address"] == peer.address
+        assert reply.body["node"]["extendInfo"]["version"] == "2.2.4"
 
 
-def test_it_acknowledges_by_default_and_remembers_what_came_and_when() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, node):
-            content = sync_data("c", 3, [("web", "10.0.0.1", 80)])
-            reply = await node.ask(DISTRO_REQUEST, distro_request("CHANGE", "c", target="x", content=content))
+async def test_it_acknowledges_by_default_and_remembers_what_came_and_when() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        content = sync_data("c", 3, [("web", "10.0.0.1", 80)])
+        reply = await node.ask(DISTRO_REQUEST, distro_request("CHANGE", "c", target="x", content=content))
 
-            assert reply.succeeded
-            (arrival,) = distro_arrivals(peer)
-            assert arrival.at_ms == 7
-            assert str(arrival) == "CHANGE of c revision 3 with web, answered with success"
-
-    asyncio.run(run())
+        assert reply.succeeded
+        (arrival,) = distro_arrivals(peer)
+        assert arrival.at_ms == 7
+        assert str(arrival) == "CHANGE of c revision 3 with web, answered with success"
 
 
-def test_answers_can_be_given_per_client_and_taken_back() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, node):
-            peer.answer("VERIFY", FAILURE, client="mine")
-            answers = [(await verify(node, client)).succeeded for client in ("mine", "other")]
-            assert answers == [False, True]
-            assert [arrival.answered for arrival in distro_arrivals(peer)] == [False, True]
+async def test_answers_can_be_given_per_client_and_taken_back() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        peer.answer("VERIFY", FAILURE, client="mine")
+        answers = [(await verify(node, client)).succeeded for client in ("mine", "other")]
+        assert answers == [False, True]
+        assert [arrival.answered for arrival in distro_arrivals(peer)] == [False, True]
 
-            peer.answer("VERIFY", lambda call: SUCCESS if call.revision == 2 else FAILURE)
-            answers = [(await verify(node, "mine", revision)).succeeded for revision in (1, 2)]
-            assert answers == [False, True]
+        peer.answer("VERIFY", lambda call: SUCCESS if call.revision == 2 else FAILURE)
+        answers = [(await verify(node, "mine", revision)).succeeded for revision in (1, 2)]
+        assert answers == [False, True]
 
-            peer.answer_normally()
-            assert (await verify(node, "mine")).succeeded
-
-    asyncio.run(run())
+        peer.answer_normally()
+        assert (await verify(node, "mine")).succeeded
 
 
-def test_its_snapshot_is_empty_until_told_otherwise() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, node):
-            assert read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT"))) == ()
+async def test_its_snapshot_is_empty_until_told_otherwise() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        assert read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT"))) == ()
 
-            peer.answer("SNAPSHOT", snapshot_reply(sync_data("c", 1, [])))
-            (replica,) = read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT")))
-            assert replica.client == "c"
-
-    asyncio.run(run())
+        peer.answer("SNAPSHOT", snapshot_reply(sync_data("c", 1, [])))
+        (replica,) = read_snapshot(await node.ask(DISTRO_REQUEST, distro_request("SNAPSHOT")))
+        assert replica.client == "c"
 
 
-def test_a_transport_that_was_not_set_up_is_told_so() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, node):
-            address = f"127.0.0.1:{peer.port + CLUSTER_OFFSET}"
-            stranger = Connection.bare(address)
-            reply = await stranger.ask("HealthCheckRequest", {})
-            await stranger.close()
+async def test_a_transport_that_was_not_set_up_is_told_so() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        address = f"127.0.0.1:{peer.port + CLUSTER_OFFSET}"
+        stranger = Connection.bare(address)
+        reply = await stranger.ask("HealthCheckRequest", {})
+        await stranger.close()
 
-            assert (reply.type, reply.body["errorCode"]) == ("ErrorResponse", 301)
-            assert (await node.ask("HealthCheckRequest", {})).succeeded
-
-    asyncio.run(run())
+        assert (reply.type, reply.body["errorCode"]) == ("ErrorResponse", 301)
+        assert (await node.ask("HealthCheckRequest", {})).succeeded
 
 
-def test_two_members_at_one_port_are_refused() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (peer, _):
-            with pytest.raises(TargetError, match="the port is in use"):
-                await PlayedPeer(peer.port, lambda: 0).start()
-
-    asyncio.run(run())
+async def test_two_members_at_one_port_are_refused() -> None:
+    async with a_peer_and_a_node() as (peer, _):
+        with pytest.raises(TargetError, match="the port is in use"):
+            await PlayedPeer(peer.port, lambda: 0).start()
 
 
-def test_it_says_nothing_before_it_has_dialled() -> None:
+async def test_it_says_nothing_before_it_has_dialled() -> None:
     with pytest.raises(TargetError, match="has not dialled"):
-        asyncio.run(PlayedPeer(1, lambda: 0).verify("c", 1))
+        await PlayedPeer(1, lambda: 0).verify("c", 1)
 
 
 def test_an_arrival_that_is_no_distro_request_is_about_nothing() -> None:
     assert not Arrival(0, "MemberReportRequest").is_about("VERIFY")
 
 
-def test_it_checks_its_connection_when_it_has_said_nothing_for_five_seconds() -> None:
-    async def run() -> None:
-        async with a_peer_and_a_node() as (node, _):
-            now_ms = 0
-            (port,) = free_base_ports()
-            peer = PlayedPeer(port, lambda: now_ms)
-            await peer.dial(node.address)
-            try:
-                await peer.verify("c", 1)
-                now_ms = 4_999
-                await peer.stay()
-                assert checks(node) == 0
-                now_ms = 5_000
-                await peer.stay()
-                await peer.stay()
-                assert checks(node) == 1
-            finally:
-                await peer.hang_up()
-
+async def test_it_checks_its_connection_when_it_has_said_nothing_for_five_seconds() -> None:
     def checks(node: PlayedPeer) -> int:
         """Beyond those with which a connection is opened."""
         kinds = [arrival.type for arrival in node.arrivals]
         return kinds[kinds.index(DISTRO_REQUEST) :].count("HealthCheckRequest")
 
-    asyncio.run(run())
+    async with a_peer_and_a_node() as (node, _):
+        now_ms = 0
+        (port,) = free_base_ports()
+        peer = PlayedPeer(port, lambda: now_ms)
+        await peer.dial(node.address)
+        try:
+            await peer.verify("c", 1)
+            now_ms = 4_999
+            await peer.stay()
+            assert checks(node) == 0
+            now_ms = 5_000
+            await peer.stay()
+            await peer.stay()
+            assert checks(node) == 1
+        finally:
+            await peer.hang_up()
 
 
-def test_an_old_one_reports_itself_when_it_joins_since_nobody_would_join_it_else() -> None:
-    async def run() -> list[str]:
-        async with a_peer_and_a_node() as (node, _):
-            for version in ("2.2.0", "2.2.1"):
-                (port,) = free_base_ports()
-                peer = PlayedPeer(port, lambda: 0, version=version)
-                await peer.join(node.address)
-                await peer.hang_up()
-            return [report["extendInfo"]["version"] for report in node.http.reports]
-
-    assert asyncio.run(run()) == ["2.2.0"]
+async def test_an_old_one_reports_itself_when_it_joins_since_nobody_would_join_it_else() -> None:
+    async with a_peer_and_a_node() as (node, _):
+        for version in ("2.2.0", "2.2.1"):
+            (port,) = free_base_ports()
+            peer = PlayedPeer(port, lambda: 0, version=version)
+            await peer.join(node.address)
+            await peer.hang_up()
+        assert [report["extendInfo"]["version"] for report in node.http.reports] == ["2.2.0"]
 
 
 def test_an_address_is_chosen_by_the_member_that_owns_it() -> None:

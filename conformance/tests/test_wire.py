@@ -16,35 +16,31 @@ from distro_protos import Message
 pytestmark = pytest.mark.wire
 
 
-def test_close_ends_the_transport_at_once_although_the_connection_is_still_held() -> None:
+async def test_close_ends_the_transport_at_once_although_the_connection_is_still_held() -> None:
     """A server knows of a client's end by its transport; gRPC keeps one open as long as somebody holds a call of it."""
+    (port,) = free_base_ports()
+    peer = PlayedPeer(port, lambda: 0)
+    await peer.start()
+    ended = asyncio.Event()
 
-    async def run() -> None:
-        (port,) = free_base_ports()
-        peer = PlayedPeer(port, lambda: 0)
-        await peer.start()
-        ended = asyncio.Event()
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", port + CLUSTER_OFFSET)
+        await asyncio.gather(_pump(reader, to_server), _pump(from_server, writer))
+        ended.set()
 
-        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            from_server, to_server = await asyncio.open_connection("127.0.0.1", port + CLUSTER_OFFSET)
-            await asyncio.gather(_pump(reader, to_server), _pump(from_server, writer))
-            ended.set()
+    between = await asyncio.start_server(relay, "127.0.0.1", 0)
+    try:
+        address = f"127.0.0.1:{between.sockets[0].getsockname()[1]}"
+        connection = await Connection.open(address, labels=SDK_LABELS)
 
-        between = await asyncio.start_server(relay, "127.0.0.1", 0)
-        try:
-            address = f"127.0.0.1:{between.sockets[0].getsockname()[1]}"
-            connection = await Connection.open(address, labels=SDK_LABELS)
+        await connection.close()
 
-            await connection.close()
-
-            async with asyncio.timeout(20):
-                await ended.wait()
-            assert connection.id
-        finally:
-            between.close()
-            await peer.stop()
-
-    asyncio.run(run())
+        async with asyncio.timeout(20):
+            await ended.wait()
+        assert connection.id
+    finally:
+        between.close()
+        await peer.stop()
 
 
 @pytest.mark.parametrize(
