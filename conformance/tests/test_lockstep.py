@@ -41,6 +41,7 @@ from distro_model.actions import (
     Swallow,
 )
 from distro_model.possible import Observation
+from distro_traces.event import Kind
 from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 600
@@ -74,10 +75,14 @@ def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
     ],
 )
 def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(mutant: str, tmp_path: Path) -> None:
-    found = hunt(HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90)).failure
+    traces = tmp_path / "traces"
+    options = HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90, record_into=traces)
+    found = hunt(options).failure
     assert found is not None, f"{mutant} was not found within {FOUND_WITHIN_S} s"
     assert found.seconds_until_found < FOUND_WITHIN_S
     scenario, test = save_failure(found, tmp_path, f"lockstep-{mutant}")
+    for trace in traces.iterdir():  # that of the failing run too
+        assert {event.node for event in read_ndjson(trace).events if event.kind is Kind.CHECKPOINT} == {"a", "b", "c"}
 
     assert found.steps <= 12, found.scenario.render()
     assert found.scenario.mutant == mutant

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from distro_conformance.recording.journal import READINGS_MAX, TraceJournal
+from distro_conformance.recording.journal import READINGS_MAX, TraceJournal, read_state
+from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.verdict import TargetError
+from distro_conformance.wire.connection import Connection
 from distro_conformance.wire.links import Carried
 from distro_conformance.wire.messages import DISTRO_RESPONSE, DistroCall, pack, sync_data
 from distro_protos import Message
@@ -163,3 +165,16 @@ def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(real: Recording
     with pytest.raises(TargetError, match=f"b cannot be read: what it holds changed during each of {READINGS_MAX}"):
         asyncio.run(real.journal.probe("b", always_overtaken))
     assert FIRST.digest not in [digest for *_, digest in real.states]
+
+
+@pytest.mark.wire
+def test_a_node_that_does_not_answer_holds_what_nobody_knows_and_not_nothing() -> None:
+    async def read() -> None:
+        connection = Connection.bare(f"127.0.0.1:{free_base_ports()[0]}")
+        try:
+            await read_state(connection)
+        finally:
+            await connection.close()
+
+    with pytest.raises(TargetError, match=r"127\.0\.0\.1:\d+ cannot be read: .*; is the node up\?"):
+        asyncio.run(read())

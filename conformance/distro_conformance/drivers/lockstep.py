@@ -15,7 +15,7 @@ from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projectio
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, Fault, beyond_the_model
+from distro_model.actions import Action, Advance, Fault, Restart, beyond_the_model
 from distro_model.clock import prologue, start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
@@ -26,6 +26,9 @@ Watch = Callable[[Profile], Profile]
 
 LONG_MS = 2_000
 """An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
+
+REST_MS = 60_000
+"""Of nodes that left the model: loads are repeated after half a minute, verifies come every five seconds."""
 
 
 class DivergedError(AssertionError):
@@ -110,6 +113,20 @@ class LockstepCluster:
             await self._perform_and_compare(action)
         except (WorkFailedError, RefusedError) as error:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {error}") from error
+
+    async def rest(self) -> None:
+        """The nodes alone, where the model can follow them no more: what is broken is repaired, they have their time,
+        and a checkpoint ends their trace."""
+        for link in self.nodes.links.values():
+            if link.is_held:
+                link.release()
+            if link.is_cut or link.is_blackhole:
+                link.heal()
+        for name in self.names:
+            if name not in self.nodes.up:
+                await self.nodes.perform(Restart(name))
+        await self.nodes.perform(Advance(REST_MS))
+        await self.checkpoint()
 
     async def _perform_and_compare(self, action: Action) -> None:
         pushed = await self._perform(action)

@@ -6,6 +6,7 @@ time, which has to agree in the end.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
@@ -19,8 +20,9 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.replay import hold
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.wire.transports import IN_MEMORY, Wire
+from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, AnswerAgain, FallSilent, Fault, ListMembers
 from distro_traces.ndjson import Recorder
 
@@ -115,6 +117,7 @@ class Lockstep(_OnCluster):
         watch: Watch = lambda profile: profile,
     ) -> None:
         self.cluster = LockstepCluster(mutant, recorder, wire, watch)
+        self._needs_checkpoint = recorder is not None
         super().__init__(self.cluster, nodes, profile)
 
     @property
@@ -132,6 +135,17 @@ class Lockstep(_OnCluster):
         """None for a fault that waits already: enough of them outlast every calm."""
         is_armed = isinstance(action, Fault) and self.cluster.is_armed(action)
         return None if is_armed or self.cluster.cannot(action) else action
+
+    def checkpoint(self) -> None:
+        super().checkpoint()
+        self._needs_checkpoint = False
+
+    def close(self) -> None:
+        """The recording of a run in which nodes and model part is ended too, so that it can be judged."""
+        if self._needs_checkpoint:
+            with contextlib.suppress(KitError, WorkFailedError):  # what is broken may stay so
+                event_loop().run_until_complete(self.cluster.rest())
+        super().close()
 
 
 class Among(_OnCluster):
