@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.cli.verbs import VERBS
+
 ROOT = Path(__file__).resolve().parents[2]
 BASE_MB_MAX = 80
 BROUGHT_BY_VENV = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
@@ -43,8 +45,9 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """`distrocheck` in an empty directory."""
+    """`distrocheck` in a directory in which there is a scenario and nothing else."""
     directory = tmp_path_factory.mktemp("elsewhere")
+    (directory / "life.scenario").write_text("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\n")
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -64,7 +67,13 @@ WORKS = (
     ("list", "requirements"),
     ("explain", "B24"),
     ("mutants",),
+    ("list", "mutants"),
+    ("doctor",),
+    ("replay", "life.scenario"),
+    ("replay", "life.scenario", "--target", "model"),
     ("test", "node", "--requirement", "DISTRO-SYNC-001"),
+    ("test", "node", "--machine", "--examples", "1", "--steps", "5"),
+    ("import", "nacos-logs", "--help"),
     ("ui", "--help"),
     ("serve", "--help"),
     ("test", "sdks", "--help"),
@@ -83,6 +92,13 @@ NEEDS = {
     ("query", "SELECT 1", "."): "traces",
     ("export", ".", "--to", "itf"): "traces",
 }
+
+
+def test_every_verb_is_tried() -> None:
+    groups = {"test", "import"}
+    verbs = {(group, verb) if group in groups else (verb,) for group, of in VERBS.items() for verb in of}
+    assert [verb for verb in verbs if verb[0] not in {each[0] for each in (*WORKS, *NEEDS)}] == []
+    assert [verb for verb in verbs if len(verb) == 2 and verb not in {each[:2] for each in (*WORKS, *NEEDS)}] == []
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
+from pydantic import BaseModel, ValidationError
+from sarif_pydantic import Sarif
 
 from distro_conformance.diagrams.sequence import Note, Sequence
 from distro_conformance.diagrams.svg import svg
@@ -69,6 +71,7 @@ def report(*findings: Finding, verdict: Verdict, failures: tuple[Failure, ...] =
         stages=(Stage("node", verdict, 2.5, "22 met"),),
         findings=findings,
         failures=failures,
+        coverage={"transitions": {"deliver": 3, "lose": 0}, "guards beside nodes": {"has_loaded: no": 0}},
         changes=tuple({"node": "a", "what": f"change {number}", "ms": 500 + 40 * number} for number in range(40)),
         traces=str(RECORDED),
     )
@@ -117,6 +120,49 @@ def test_the_nodes_stand_side_by_side_and_the_one_that_differs_is_marked(tmp_pat
     assert by_node[row.node].content == f"revision 2, content {row.digest}"
     assert not by_node[row.node].differs
     assert [held.differs for held in section.held].count(True) == 2
+
+
+def test_what_a_check_did_is_drawn_up_to_what_it_found(tmp_path: Path) -> None:
+    node, member, client = "127.0.0.1:8848", "127.0.0.1:9100", "1700000000008_127.0.0.1_25587"
+    lines = (
+        f"100 ms: client {client} connects to the node",
+        f"1100 ms: {node} -> {member}: CHANGE of {client} revision 1, answered with failure",
+        f"7000 ms: {member} sends VERIFY of {client} revision 2: {{'resultCode': 200, 'errorCode': 0}}",
+    )
+    found = replace(requirement(Judgement.VIOLATES, node=node, message=f"no failure of {client}"), evidence=lines)
+    (section,) = page_of(report(found, verdict=Verdict.VIOLATES), tmp_path).sections
+    picture = section.picture
+    for part in ("client c1 connects", "CHANGE of c1 revision 1, 1100 ms", "hears failure", "hears 200/0", member):
+        assert part in picture
+    assert picture.index("hears 200/0") < picture.index('class="bad"') < picture.index("no failure of c1")
+
+
+def test_the_findings_for_services_are_what_sarif_knows(tmp_path: Path) -> None:
+    """By models of SARIF 2.1.0 that refuse a wrong value and keep what they do not know. These two they lack."""
+    judged = [requirement(each, node="a", client="c1", known="B10", link="https://example.org") for each in Judgement]
+    page(tmp_path, *judged, verdict=Verdict.VIOLATES)
+    text = (tmp_path / "report.sarif").read_text()
+    assert {name for name, _ in unknown(Sarif.model_validate_json(text))} == {"occurrenceCount", "suppressions"}
+    with pytest.raises(ValidationError, match="level"):
+        Sarif.model_validate_json(text.replace('"level": "error"', '"level": "fatal"'))
+    misspelt = Sarif.model_validate_json(text.replace('"ruleIndex"', '"ruleNumber"'))
+    assert "ruleNumber" in dict(unknown(misspelt))
+
+
+def unknown(value: object) -> Iterator[tuple[str, object]]:
+    """Fields that the models have no place for; what a service may put into `properties` is free."""
+    if isinstance(value, BaseModel):
+        yield from (value.model_extra or {}).items()
+        for name in type(value).model_fields:
+            yield from () if name == "properties" else unknown(getattr(value, name))
+    elif isinstance(value, list):
+        for each in value:
+            yield from unknown(each)
+
+
+def test_a_sentence_says_once_what_was_expected() -> None:
+    found = replace(diverged(), message="expected both show web 10.0.0.1:80; seen: nothing")
+    assert sentence(found).count("both show web 10.0.0.1:80") == 1
 
 
 def test_what_was_not_recorded_is_not_drawn(tmp_path: Path) -> None:
@@ -229,6 +275,9 @@ def test_a_browser_and_a_screen_reader_can_read_it(
     found = Axe().run(opened)
     assert found.violations_count == 0, found.generate_report()
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    opened.emulate_media(media="print")
+    assert opened.locator("#requirements .row").first.is_visible(), "paper opens nothing"
+    opened.emulate_media(media="screen")
     opened.get_by_label("verdict").select_option("violates")
     assert not opened.locator("#requirements .row").first.is_visible()
     assert opened.pdf().startswith(b"%PDF")

@@ -63,6 +63,7 @@ class Sequence:
 
     def window(self, first: int, count: int) -> Sequence:
         """Part of a long run: `count` items from `first` on."""
+        first = max(0, first)
         shown = self.items[first : first + count]
         after = self.after + len(self.items) - first - len(shown)
         return Sequence(self.lifelines, shown, self.title, self.before + first, max(0, after))

@@ -7,11 +7,14 @@ in its form too, since colour alone is not seen by everybody and not printed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 
 COLUMN, MARGIN, HEAD, ROW, REPLY = 190, 125, 44, 34, 15
+WIDEST = 320
+"""Between two lifelines that have room: beyond that a label is cut."""
 LETTER = 6.3
 """Width of a letter of the labels, which are 11 px and of one width each."""
 
@@ -55,10 +58,18 @@ class _Drawing:
 
     @property
     def width(self) -> int:
-        return 2 * MARGIN + COLUMN * max(0, len(self.sequence.lifelines) - 1)
+        return 2 * MARGIN + self.column * max(0, len(self.sequence.lifelines) - 1)
+
+    @cached_property
+    def column(self) -> int:
+        """As wide as the longest label of a message, where two or three lifelines leave room for it."""
+        if len(self.sequence.lifelines) > 3:
+            return COLUMN
+        texts = [text for each in self.sequence.items if isinstance(each, Message) for text in (each.text, each.reply)]
+        return max(COLUMN, min(WIDEST, int((max(map(len, texts), default=0) + 2) * LETTER)))
 
     def x(self, name: str) -> int:
-        return MARGIN + COLUMN * self.sequence.lifelines.index(name)
+        return MARGIN + self.column * self.sequence.lifelines.index(name)
 
     def element(self, style: str) -> str:
         rows, y = [], HEAD + ROW

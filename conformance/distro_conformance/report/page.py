@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from distro_conformance.diagrams import charts
+from distro_conformance.diagrams.evidence import sequence_of_evidence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
 from distro_conformance.findings import Finding, Judgement
@@ -47,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One finding; `picture` is empty where no run was recorded."""
+    """One finding; `picture` is empty where neither a run was recorded nor a check noted what it did."""
 
     finding: Finding
     picture: str = ""
@@ -133,7 +134,8 @@ def sentence(finding: Finding) -> str:
     parts += [f"at {where}"] if where else []
     parts += [f"since {finding.since}"] if finding.since else []
     parts += [f"after {finding.after}"] if finding.after else []
-    expected = f" Expected: {finding.expected.rstrip('.')}." if finding.expected else ""
+    is_new = finding.expected and finding.expected not in finding.message
+    expected = f" Expected: {finding.expected.rstrip('.')}." if is_new else ""
     return f"{', '.join(parts)}.{expected}"
 
 
@@ -148,6 +150,8 @@ def _trend(earlier: tuple[Earlier, ...], report: Report) -> str:
     if not counts:
         return ""
     counts[f"{report.origin['date']} (this one)"] = float(sum(finding.times for finding in report.news))
+    if not any(counts.values()):
+        return ""
     return charts.bars(counts, title="Violations", bad=[name for name, count in counts.items() if count])
 
 
@@ -189,6 +193,9 @@ class Recordings:
 
     def section(self, finding: Finding) -> Section:
         """The client's story around the first bad event, and who holds what of it then."""
+        if finding.by == "node" and finding.node and finding.evidence:
+            checked = sequence_of_evidence(finding.evidence, finding.node, finding.message)
+            return Section(finding, Markup(svg(checked.window(len(checked.items) - ROWS_AROUND, ROWS_AROUND))))
         run = self.run(finding.run) if finding.run and finding.client else None
         if run is None or finding.client is None:
             return Section(finding)

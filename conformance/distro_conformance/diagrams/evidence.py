@@ -1,0 +1,53 @@
+"""What a check of one node did and saw, line by line (`node/kit.py`), as a sequence diagram.
+
+A line is `7000 ms: 127.0.0.1:8848 -> 127.0.0.1:9848: CHANGE of …, answered with success`, or `… sends CHANGE of …:` and
+the answer; whatever else a check notes, its client did. Ids of clients are long and say nothing: they are numbered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
+
+CLIENT = "client"
+_LINE = re.compile(r"(-?\d+) ms: (.*)", re.DOTALL)
+_OF_NODE = re.compile(r"(\S+:\d+) -> (\S+:\d+): (.*), answered with (success|failure)", re.DOTALL)
+_TO_NODE = re.compile(r"(\S+:\d+) sends ([^{]*): (.*)", re.DOTALL)
+_ID = re.compile(r"\d{13}_[\d.]+_\d+")
+_CODES = re.compile(r"'resultCode': (\d+), 'errorCode': (\d+)")
+
+
+def sequence_of_evidence(lines: Iterable[str], node: str, bad: str) -> Sequence:
+    """`node`: the address of the one under test; `bad`: what was found in the end."""
+    numbers: dict[str, str] = {}
+
+    def named(text: str) -> str:
+        return _ID.sub(lambda found: numbers.setdefault(found[0], f"c{len(numbers) + 1}"), text)
+
+    items = [item for line in lines if (item := _item(named(line), node)) is not None]
+    items.append(Fault(named(bad), bad=True))
+    ends = dict.fromkeys(end for item in items for end in _ends(item))
+    members = sorted(end for end in ends if end not in (CLIENT, node))
+    return Sequence((*([CLIENT] if CLIENT in ends else []), node, *members), tuple(items))
+
+
+def _item(line: str, node: str) -> Item | None:
+    timed = _LINE.fullmatch(line)
+    if timed is None:
+        return None
+    at, text = f"{timed[1]} ms", timed[2]
+    if sent := _OF_NODE.fullmatch(text):
+        fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
+        return Message(node, sent[2], f"{sent[3]}, {at}", fate, f"hears {sent[4]}")
+    if said := _TO_NODE.fullmatch(text):
+        codes = _CODES.search(said[3])
+        is_good = codes is not None and codes.groups() == ("200", "0")
+        reply = "/".join(codes.groups()) if codes else said[3]
+        return Message(said[1], node, f"{said[2]}, {at}", Fate.ARRIVED if is_good else Fate.FAILED, f"hears {reply}")
+    return Note(CLIENT, f"{text}, {at}")
+
+
+def _ends(item: Item) -> tuple[str, ...]:
+    return (item.source, item.target) if isinstance(item, Message) else (item.at,) if isinstance(item, Note) else ()
