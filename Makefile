@@ -41,6 +41,7 @@ bench: $(READY)
 gate-nacos: $(READY)
 	@rm -rf distrocheck-out/nacos-2.2.4
 	@$(BIN)/distrocheck gate --budget quick --target nacos:2.2.4 --out distrocheck-out/nacos-2.2.4
+	@$(BIN)/python tools/track_record.py --release 2.2.4 --only scenarios
 
 # Hours; goes on where it was interrupted. `make nightly JOBS="--only 'mutants node'"` runs one.
 nightly: $(READY)

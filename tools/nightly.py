@@ -69,6 +69,7 @@ JOBS: tuple[Job, ...] = (
         180,
     ),
     _mutants("trace", 60),
+    Job("track record", "every bug of the list on the real releases", ("tools/track_record.py", "--keep"), 120),
     Job(
         "alarms",
         "1,000 simulated runs of every profile with all faults: nothing unexplained",

@@ -1,12 +1,15 @@
 """The bugs of real servers that the kit finds, and the commands that show each today: docs/reference/track-record.md.
 
-From the list of known failures, the scenarios that are named after a bug, and the releases that can be fetched: a bug
-that is listed stands there, with a release on which anybody can see it.
+From the list of known failures, the scenarios that are named after a bug, the releases that can be fetched, and what
+`tools/track_record.py` was answered by them: a bug that is listed stands there, with a release on which anybody can
+see it, and where it was seen last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -20,14 +23,34 @@ ASKED_ALWAYS = "2.2.4"
 """The release whose real servers are held against everything in CI (`.ci/run`)."""
 
 PICTURES = {"B02": "lost-change.svg", "B24": "swallowed-delete.svg"}
-_SCENARIOS = Path(__file__).parents[2] / "scenarios"
+_ROOT = Path(__file__).parents[2]
+_SCENARIOS = _ROOT / "scenarios"
+
+TABLE = "track-record"
+"""In docs/results: `name_of` -> answer, date and commit."""
+SEEN, NOT_SEEN = "seen", "not seen"
+
+
+def name_of(by: str, release: str) -> str:
+    """Of a row: what was asked, a requirement or a scenario, and on which release."""
+    return f"{by} {release}"
+
+
+def has_bug(by: str, release: str) -> tuple[bool, bool]:
+    """Whether that release is listed with what a requirement or a scenario shows, and whether it shows each time."""
+    profile = f"nacos-{release}"
+    entries = [entry for entry in KNOWN_FAILURES if entry.requirement == by and profile in entry.releases]
+    made_for = [own for paths in bug_scenarios().values() for path, own in paths if path == by]
+    if made_for:
+        return True, release in made_for
+    return bool(entries), not any(entry.needs_a_race for entry in entries)
 
 
 def track_record_page(note: str) -> str:
     lines = ["# Track record", "", note, "", *_HEAD]
     by_bug = sorted(KNOWN_FAILURES, key=lambda entry: entry.bug)
     listed = {bug: tuple(found) for bug, found in groupby(by_bug, key=lambda entry: entry.bug)}
-    for bug in sorted({*listed, *_scenarios()}):
+    for bug in sorted({*listed, *bug_scenarios()}):
         lines += ["", f"## {bug}", "", *_bug(bug, listed.get(bug, ()))]
     return "\n".join(lines) + "\n"
 
@@ -37,16 +60,36 @@ def _bug(bug: str, entries: tuple[KnownFailure, ...]) -> Iterator[str]:
     for entry in entries:
         yield f"* {entry.requirement}, {entry.releases}: {entry.reason}. ([reported or read here]({entry.link}))"
         yield f"    * expected: {texts[entry.requirement]}"
-    commands = [
-        f"distrocheck test node --target nacos:{release} --requirement {entry.requirement}"
-        for entry in entries
-        if (release := _release_for(entry.releases)) is not None and "nacos" in entry.targets
-    ]
-    commands += [f"distrocheck replay {path} --target nacos:{release}" for path, release in _scenarios().get(bug, ())]
+        yield from _tried(entry.requirement)
+    wanted: dict[str, list[str]] = {}
+    for entry in entries:
+        if (release := _release_for(entry.releases)) is not None and "nacos" in entry.targets:
+            wanted.setdefault(release, []).append(f"--requirement {entry.requirement}")
+    commands = [f"distrocheck test node --target nacos:{release} {' '.join(each)}" for release, each in wanted.items()]
+    for path, release in bug_scenarios().get(bug, ()):
+        yield f"* `{path}`"
+        yield from _tried(path)
+        commands.append(f"distrocheck replay {path} --target nacos:{release}")
     if bug in PICTURES:
         yield from ("", f"![the run](../explanation/{PICTURES[bug]})")
     if commands:
         yield from ("", "```", *commands, "```")
+
+
+def _tried(by: str) -> Iterator[str]:
+    """Where it was looked for last, and what came of it."""
+    rows = {release: row for release in RELEASES if (row := _results().get(name_of(by, release))) is not None}
+    if not rows:
+        return
+    answers = dict.fromkeys(row["answer"] for row in rows.values())
+    told = [f"{each} on {', '.join(name for name, row in rows.items() if row['answer'] == each)}" for each in answers]
+    yield f"    * real servers, last asked {max(row['date'] for row in rows.values())}: {'; '.join(told)}"
+
+
+@cache
+def _results() -> Mapping[str, Mapping[str, str]]:
+    path = _ROOT / "docs" / "results" / f"{TABLE}.json"
+    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
 
 def _release_for(span: Span) -> str | None:
@@ -55,7 +98,7 @@ def _release_for(span: Span) -> str | None:
     return next((release for release in fetched if f"nacos-{release}" in span), None)
 
 
-def _scenarios() -> dict[str, list[tuple[str, str]]]:
+def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
     """Bug -> paths of its scenarios, each with the release in its profile line."""
     found: dict[str, list[tuple[str, str]]] = {}
     for path in sorted(_SCENARIOS.glob("b[0-9][0-9]-*.scenario")):

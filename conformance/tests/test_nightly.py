@@ -12,6 +12,7 @@ import nightly
 import pytest
 import results
 import soak
+import track_record
 
 DONE = nightly.Result("sdks", "abc1234", "2026-01-02", 1, 61.2, "embedded: 7 met | 1 violated")
 
@@ -121,3 +122,22 @@ def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
     assert alarms.told([line], left, as_json=True) == code
     headline = json.loads(capsys.readouterr().out)["headline"]
     assert headline == f"at least 50 runs of each of 1 profiles: {len(news)} news; {left} batches left"
+
+
+@pytest.mark.parametrize(
+    ("by", "release", "answer", "is_surprising"),
+    [
+        ("DISTRO-REVISION-001", "2.2.4", "seen", False),
+        ("DISTRO-REVISION-001", "2.2.4", "not seen", True),
+        ("DISTRO-REVISION-001", "2.3.2", "not seen", False),
+        ("DISTRO-REVISION-001", "2.3.2", "fails otherwise", True),
+        ("DISTRO-RETRY-006", "2.2.4", "not seen", False),  # it needs a race
+        ("scenarios/b24-delete-swallowed-2.2.4.scenario", "2.2.4", "not seen", True),
+        ("scenarios/b24-delete-swallowed-2.2.4.scenario", "2.1.1", "not seen", False),
+        ("DISTRO-REVISION-001", "2.2.4", "not judged", False),
+    ],
+)
+def test_an_answer_of_a_real_server_is_held_against_the_list(
+    by: str, release: str, answer: str, is_surprising: bool
+) -> None:
+    assert track_record.surprise(by, release, answer) is is_surprising

@@ -1,0 +1,95 @@
+"""The track record on real servers: what is listed as a bug of some release is looked for in each of them.
+
+Of a release the requirements that any release is known to fail, in one run, and every scenario that is named after a
+bug, by the commands of docs/reference/track-record.md. With `--keep` the answers go to docs/results as they come, and
+the page is made of them. Ends with 1 when a bug that is listed for the release does not show, or another one does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import results
+
+from distro_conformance.findings.known import KNOWN_FAILURES
+from distro_conformance.targets.releases import RELEASES
+from distro_conformance.track_record import NOT_SEEN, SEEN, TABLE, bug_scenarios, has_bug, name_of
+
+DISTROCHECK = str(Path(sys.executable).with_name("distrocheck"))
+OF_REQUIREMENT = {
+    "known": SEEN,
+    "conforms": NOT_SEEN,
+    "not-applicable": "does not apply",
+    "violates": "fails otherwise",
+}
+OF_SCENARIO = {"violates": SEEN, "conforms": NOT_SEEN}
+NOT_JUDGED = "not judged"
+
+
+def by_requirements(release: str) -> Iterator[tuple[str, str]]:
+    """(id of a requirement, the answer)."""
+    wanted = dict.fromkeys(entry.requirement for entry in KNOWN_FAILURES if "nacos" in entry.targets)
+    options = [word for name in wanted for word in ("--requirement", name)]
+    for row in asked("test", "node", "--target", f"nacos:{release}", *options)["requirements"]:
+        yield row["id"], OF_REQUIREMENT.get(row["verdict"], NOT_JUDGED)
+
+
+def by_scenarios(release: str) -> Iterator[tuple[str, str]]:
+    """(path, the answer)."""
+    for paths in bug_scenarios().values():
+        for path, _ in paths:
+            verdict = asked("replay", path, "--target", f"nacos:{release}")["verdict"]
+            yield path, OF_SCENARIO.get(verdict, NOT_JUDGED)
+
+
+def asked(*words: str) -> dict[str, Any]:
+    """Raises RuntimeError when there is no answer."""
+    ran = subprocess.run([DISTROCHECK, *words, "--json"], cwd=results.ROOT, check=False, capture_output=True, text=True)
+    try:
+        document: dict[str, Any] = json.loads(ran.stdout)
+    except ValueError:
+        raise RuntimeError(ran.stderr.strip()[-300:]) from None
+    if "error" in document:
+        raise RuntimeError(document["error"])
+    return document
+
+
+def surprise(by: str, release: str, answer: str) -> bool:
+    """Whether that contradicts the list. Nothing is decided by what was not judged."""
+    listed, is_sure = has_bug(by, release)
+    return answer == "fails otherwise" or (answer == SEEN and not listed) or (answer == NOT_SEEN and listed and is_sure)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--release", action="append", choices=list(RELEASES), help="default: all")
+    parser.add_argument("--only", choices=("requirements", "scenarios"))
+    parser.add_argument("--keep", action="store_true", help="write the answers to docs/results")
+    options = parser.parse_args()
+    commit, told, wrong = results.commit(), 0, []
+    ways = {"requirements": by_requirements, "scenarios": by_scenarios}
+    for release in options.release or RELEASES:
+        for way in [options.only] if options.only else ways:
+            try:
+                for by, answer in ways[way](release):
+                    told += 1
+                    print(f"{release}: {by}: {answer}", file=sys.stderr, flush=True)
+                    wrong += [f"{by} on {release} {answer}"] if surprise(by, release, answer) else []
+                    row = {"answer": answer, "date": results.today(), "commit": commit}
+                    if options.keep:
+                        results.keep(TABLE, name_of(by, release), row)
+            except RuntimeError as error:
+                wrong.append(f"{way} on {release}: {error}")
+    headline = f"{told} answers, {len(wrong)} not as listed" + "".join(f"; {each}" for each in wrong)
+    print(json.dumps({"headline": headline}))
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
