@@ -26,7 +26,6 @@ class DelayTask(Generic[A]):
 
     action: A
     interval_ms: int
-    created_ms: int
     last_process_ms: int
     number: int
     """Of the first task of this key that waited; tasks that are due together run in this order."""
@@ -55,13 +54,14 @@ class DelayTaskEngine(Generic[K, A]):
         So later changes never postpone the first one. Of two actions the later created one wins; a task that is
         added is created now, hence the new one.
         """
-        now_ms = self._clock.now_ms()
         pending = self._tasks.get(key)
         if pending is None:
-            task = DelayTask(action, delay_ms, now_ms, now_ms, next(self._numbers))
+            task = DelayTask(action, delay_ms, self._clock.now_ms(), next(self._numbers))
         else:
             merged = self._merge(action, pending.action)
-            task = DelayTask(merged, delay_ms, now_ms, pending.last_process_ms, pending.number)
+            if (merged, delay_ms) == (pending.action, pending.interval_ms):  # one change of many, most times
+                return
+            task = DelayTask(merged, delay_ms, pending.last_process_ms, pending.number)
         self._tasks[key] = task
         if pending is None or pending.interval_ms != delay_ms:
             heappush(self._due, (task.due_ms, task.number, key))
