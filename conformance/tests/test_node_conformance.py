@@ -11,6 +11,7 @@ import pytest
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
 from distro_conformance.node import run as conformance_run
+from distro_conformance.node.beside import members_beside
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import Span
@@ -100,7 +101,7 @@ def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
     target = EmbeddedTarget("strict")
 
     async def run() -> list[Finding]:
-        async with conformance_run.members_beside(target, lambda _: None) as peers:
+        async with members_beside(target, lambda _: None) as peers:
             await target.stop()
             return await conformance_run.check_requirements(target, peers, all_requirements(), lambda _: None)
 

@@ -17,9 +17,6 @@ from distro_conformance.audit.member import NOTHING, Holding, Member, Reading
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import Clock
 
-INTERVAL_S = 12.0
-"""Longer than a verify period (5 s) and the change (1 s, 3 s again after a failure) that a failed one asks for."""
-
 Now = Callable[[], datetime]
 
 

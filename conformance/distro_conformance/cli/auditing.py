@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @app.command()
 def audit(
     member: Annotated[list[str], typer.Option(help="A member, HOST:PORT with the main port; repeat for each.")],
+    # Longer than a verify period (5 s) and the change (1 s, 3 s again after a failure) that a failed one asks for.
     interval_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two readings.")] = 12.0,
     follow: Annotated[bool, typer.Option("--follow", help="Go on, with a live table, until interrupted.")] = False,
     identity: Annotated[

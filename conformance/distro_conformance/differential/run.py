@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import ScriptLog
@@ -15,14 +16,18 @@ from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.scripts import scripts_named
 from distro_conformance.differential.scripts.registry import Script, Setting
 from distro_conformance.differential.secured import SecuredNacos, secured_reference
-from distro_conformance.differential.stage import Stage, ready
+from distro_conformance.differential.stage import GROUP, SERVICE, Stage
 from distro_conformance.findings import Judged
+from distro_conformance.node.beside import members_beside, port_beside, version_of
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import members_beside, port_beside, version_of
 from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets.nacos import listed_members
+from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.waiting import eventually
+from distro_conformance.wire.connection import SDK_LABELS, Connection
 
 Nodes = Mapping[Setting, Target]
 Around = Callable[[Target, OnProgress], AbstractAsyncContextManager[PlayedPeer]]
@@ -145,7 +150,7 @@ async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[Play
     """The member's address is the higher one on every node: who owns what depends on the order
     (docs/protocol #owner-place)."""
     async with members_beside(target, on_progress, 1, higher=True) as (peer,):
-        await ready(peer, target, _READY_WITHIN_MS)
+        await _ready(peer, target, _READY_WITHIN_MS)
         yield peer
 
 
@@ -165,6 +170,27 @@ async def _alone(target: Target, on_progress: OnProgress) -> AsyncIterator[Playe
     finally:
         await peer.hang_up()
         await target.stop()
+
+
+async def _ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
+    """Until the node has connected to the played member, serves naming, which a 2.0.x does only after it has seen what
+    its members can, and lists the member as it describes itself. Raises TargetError."""
+    query = {"namespace": "ready", "serviceName": SERVICE, "groupName": GROUP}
+    async with await Connection.open(with_offset(target.address, SDK_OFFSET), labels=SDK_LABELS) as client:
+
+        async def serves() -> bool | None:
+            joined = peer.is_connected and (await client.ask("ServiceQueryRequest", query)).succeeded
+            listed = await asyncio.to_thread(listed_members, target.address) if joined else ()
+            return (joined and _describes(peer.address, listed)) or None
+
+        if await eventually(serves, target.clock, within_ms, step_ms=50) is None:
+            raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")
+
+
+def _describes(address: str, members: Sequence[Mapping[str, Any]]) -> bool:
+    """Its answer to the first report has arrived; a node that shows no such list cannot be asked."""
+    own = [member for member in members if member["address"] == address]
+    return not own or "version" in (own[0].get("extendInfo") or ())
 
 
 _AROUND: Mapping[Setting, Around] = {Setting.MEMBER: _beside, Setting.SECURED: _alone}

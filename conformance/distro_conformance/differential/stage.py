@@ -18,13 +18,10 @@ import grpc.aio
 from distro_conformance.differential.exchange import ScriptLog, in_rows, opened
 from distro_conformance.differential.udp_client import UdpClient
 from distro_conformance.differential.udp_client import opened as in_packet
-from distro_conformance.node.kit import Timings
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.targets.nacos import get
+from distro_conformance.node.timings import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
-from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import eventually
 from distro_conformance.wire.connection import SDK_LABELS, Connection
 from distro_conformance.wire.messages import content_of, distro_request
 from distro_protos import Json, Message, Payload, UnreadableBodyError, decode
@@ -290,26 +287,3 @@ def _read(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-async def ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
-    """Until the node has connected to the played member, serves naming, which a 2.0.x does only after it has seen what
-    its members can, and lists the member as it describes itself. Raises TargetError."""
-    query = {"namespace": "ready", "serviceName": SERVICE, "groupName": GROUP}
-    async with await Connection.open(with_offset(target.address, SDK_OFFSET), labels=SDK_LABELS) as client:
-
-        async def serves() -> bool | None:
-            joined = peer.is_connected and (await client.ask("ServiceQueryRequest", query)).succeeded
-            return (joined and _describes(peer.address, await asyncio.to_thread(get, members_url))) or None
-
-        members_url = f"http://{target.address}/nacos/v1/core/cluster/nodes"
-        if await eventually(serves, target.clock, within_ms, step_ms=_TICK_MS) is None:
-            raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")
-
-
-def _describes(address: str, members: str | None) -> bool:
-    """Its answer to the first report has arrived; a node that shows no such list cannot be asked."""
-    listed = _read(members or "null")
-    rows = listed.get("data") if isinstance(listed, dict) else None
-    own = [row for row in rows or () if isinstance(row, dict) and row.get("address") == address]
-    return not own or "version" in (own[0].get("extendInfo") or ())

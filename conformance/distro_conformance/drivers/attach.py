@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from distro_conformance.drivers.cluster import CannotError
 from distro_conformance.drivers.nacos import RealTimeCluster
 from distro_conformance.node.player import NAMESPACE
-from distro_conformance.targets.attached import OWN_NAMESPACE, addresses_in, listed_members
+from distro_conformance.targets.attached import OWN_NAMESPACE, addresses_in
+from distro_conformance.targets.nacos import listed_members
 from distro_conformance.verdict import UsageError
 from distro_model.actions import Action, Crash, ListMembers, OverHttp, Pause, Restart, Resume
 

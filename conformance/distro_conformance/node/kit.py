@@ -20,7 +20,7 @@ from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
 from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
-from distro_conformance.release import release_of
+from distro_conformance.node.timings import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import KitError, TargetError
@@ -29,7 +29,6 @@ from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPus
 from distro_traces.content import Replica
 
 T = TypeVar("T")
-_TICK_MS = 100
 _ELSES = "one that runs for somebody else"
 _SERVES_WITHIN_MS = 60_000
 _SIGN_OF_LIFE_MS = 5_000
@@ -56,39 +55,6 @@ class CannotTellError(Exception):
 def services(copy: Replica | None) -> list[str] | None:
     """The services of a client as the node holds it, sorted; None: it does not know the client."""
     return None if copy is None else sorted(instance.service for instance in copy.published)
-
-
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """When a node has to do things, with the tick of the delay engine. Source: docs/protocol #sync-merge,
-    #releases-matrix."""
-
-    sync_ms: int
-    resync_ms: int
-    retry_ms: int  # from a failed sync to its repetition
-    verify_ms: int
-    view_ms: int  # until a query shows what was applied (docs/real-servers.md#a-played-member)
-    push_ms: int
-    lease_ms: int
-    clean_ms: int = 5000  # until the cleaner comes round
-    call_ms: int = 3000  # the patience of a member that waits for an answer
-    idle_ms: int = 20_000  # until a silent connection is asked
-
-    @classmethod
-    def of(cls, profile: str, lease_ms: int | None = None) -> Timings:
-        """`lease_ms`: where the target was started with another one."""
-        release = release_of(profile)
-        delay_ms, retry_ms = (2000, 5000) if release is not None and release < (2, 2, 0) else (1000, 3000)
-        documented_ms = 30_000 if release is not None and release < (2, 0, 3) else 180_000
-        return cls(
-            sync_ms=delay_ms + _TICK_MS,
-            resync_ms=_TICK_MS,
-            retry_ms=retry_ms + _TICK_MS,
-            verify_ms=5000,
-            view_ms=600,
-            push_ms=500 + _TICK_MS,
-            lease_ms=lease_ms or documented_ms,
-        )
 
 
 @dataclass

@@ -11,34 +11,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import grpc.aio
 
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
+from distro_conformance.node.beside import PLAYED, members_beside, played_members
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.release import release_of
 from distro_conformance.requirements import Requirement, all_requirements
-from distro_conformance.targets.ports import family, free_base_ports
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, TargetError, UsageError
+from distro_conformance.verdict import KitError, UsageError
 from distro_conformance.waiting import Clock, Look, RealClock
 from distro_conformance.wire.messages import distro_request
 
-PLAYED = 2
-"""Members that the kit plays: what is due to one member is told from what is due to all."""
 OWN_NODES = 2
 """So many checks with a node of their own at a time; a real server takes some hundred MB."""
 _FORBIDDEN = 403
 _PULSE_S = 0.5
 _JOINED_WITHIN_MS = 60_000
 _CHECK_TIMEOUT_S = 1200.0
-_ATTEMPTS = 1000
 BY = "node"
 
 
@@ -80,52 +75,6 @@ async def run_requirements(
     chosen = _chosen(ids)
     async with members_beside(target, lambda _: None) as peers:
         return await check_requirements(target, peers, chosen, on_finding)
-
-
-@asynccontextmanager
-async def members_beside(
-    target: Target, on_progress: OnProgress, count: int = PLAYED, *, higher: bool = False
-) -> AsyncIterator[tuple[PlayedPeer, ...]]:
-    """The target running, and played members on its list that have been dialled in both directions, if possible.
-
-    `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order
-    (docs/protocol #owner-place).
-    """
-    async with played_members(target, count, higher=higher) as peers:
-        try:
-            await target.start([peer.address for peer in peers], on_progress)
-            for peer in peers:
-                await (peer.join if target.limits.counts_members else peer.dial)(target.address)
-            yield peers
-        finally:
-            for peer in peers:
-                await peer.hang_up()
-            await target.stop()
-
-
-@asynccontextmanager
-async def played_members(target: Target, count: int, *, higher: bool = False) -> AsyncIterator[tuple[PlayedPeer, ...]]:
-    """Members that listen; the target has not been started yet."""
-    peers: list[PlayedPeer] = []
-    try:
-        for _ in range(count):
-            port = port_beside(target, higher, *(peer.port for peer in peers))
-            is_virtual, version = target.clock.slack_ms == 0, version_of(target.profile)
-            peers.append(
-                PlayedPeer(
-                    port,
-                    target.clock.now_ms,
-                    version=version,
-                    headers=target.member_headers,
-                    in_virtual_time=is_virtual,
-                    only_reads=not target.limits.takes_syncs,
-                )
-            )
-            await peers[-1].start()
-        yield tuple(peers)
-    finally:
-        for peer in peers:
-            await peer.stop()
 
 
 async def check_requirements(
@@ -286,19 +235,3 @@ def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:
     if unknown:
         raise UsageError(f"no requirement {', '.join(unknown)}; known: {', '.join(known)}")
     return tuple(known.values()) if ids is None else tuple(known[name] for name in ids)
-
-
-def port_beside(target: Target, higher: bool, *others: int) -> int:
-    own = int(target.address.rpartition(":")[2])
-    for _ in range(_ATTEMPTS):
-        (port,) = free_base_ports()
-        taken = set[int]().union(*map(family, (own, *others)))
-        if (port > own or not higher) and not family(port) & taken:
-            return port
-    raise TargetError(f"no port above {own} is free")
-
-
-def version_of(profile: str) -> str:
-    """That a member of this profile has; `strict` stands on the latest 2.x."""
-    release = release_of(profile)
-    return "2.5.1" if release is None else ".".join(map(str, release))

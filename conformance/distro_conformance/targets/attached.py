@@ -8,19 +8,18 @@ and the kit says what a member says.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from distro_conformance.targets.identity import NO_HEADERS
-from distro_conformance.targets.nacos import get
+from distro_conformance.targets.nacos import get, listed_members
 from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import RealClock
 
 OWN_NAMESPACE = "distrocheck"
-_NODES, _STATE = "/nacos/v1/core/cluster/nodes", "/nacos/v1/console/server/state"
+_STATE = "/nacos/v1/console/server/state"
 
 
 class NoReleaseError(TargetError):
@@ -77,12 +76,3 @@ def asked_profile(address: str) -> str:
     if not any(versions):
         raise NoReleaseError(f"{address} does not say which release it is; is a server there? --profile says it too")
     return f"nacos-{versions[0]}"
-
-
-def listed_members(address: str) -> Sequence[Mapping[str, object]]:
-    """The members as a server lists them, with `address` and `state`; none while it does not answer."""
-    try:
-        found = json.loads(get(f"http://{address}{_NODES}") or "{}").get("data") or ()
-    except (ValueError, AttributeError):
-        return ()
-    return [member for member in found if isinstance(member, dict) and {"address", "state"} <= member.keys()]

@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.jvm import Leashed
@@ -152,10 +153,8 @@ class NacosServer:
 
     async def members(self) -> Mapping[str, str]:
         """Address to state, as the server lists its members; empty while it does not answer."""
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            listed = json.loads(await self.get("/nacos/v1/core/cluster/nodes"))["data"]
-            return {member["address"]: member["state"] for member in listed}
-        return {}
+        listed = await asyncio.to_thread(listed_members, self.address)
+        return {member["address"]: member["state"] for member in listed}
 
     async def _until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         async def holds() -> bool | None:
@@ -194,6 +193,15 @@ def get(url: str) -> str | None:
             return str(answer.read().decode("utf-8", "replace"))
     except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
         return None
+
+
+def listed_members(address: str) -> Sequence[Mapping[str, Any]]:
+    """The members as a server lists them, with `address` and `state`; none while it does not answer."""
+    try:
+        found = json.loads(get(f"http://{address}/nacos/v1/core/cluster/nodes") or "{}").get("data") or ()
+    except (ValueError, AttributeError):
+        return ()
+    return [member for member in found if isinstance(member, dict) and {"address", "state"} <= member.keys()]
 
 
 def _reason(log: str) -> str:

@@ -81,10 +81,6 @@ def _nameless(old: Any) -> Any:
     return body
 
 
-def _copies_too(_: Any) -> Any:
-    return lambda self: [client.id for client in self._clients]
-
-
 MUTANTS = (
     Mutant(
         "m-verify-to-one", "Each round verifies with one member only.", changes=(Change(VerifyTask, "run", _to_one),)

@@ -12,7 +12,6 @@ from distro_conformance.release import Span
 from distro_protos import Json
 
 V1, V2 = "/v1/ns/instance", "/v2/ns/instance"
-OWN_PORTS = ("node", "member")
 
 
 async def owned_by(stage: Stage, owner: str, *, port: int = 8001) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""A node and played members side by side: their ports, who is dialled when, and that nothing of them is left."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from distro_conformance.node.peer import PlayedPeer
+from distro_conformance.release import release_of
+from distro_conformance.targets.ports import family, free_base_ports
+from distro_conformance.targets.target import OnProgress, Target
+from distro_conformance.verdict import TargetError
+
+PLAYED = 2
+"""Members that the kit plays: what is due to one member is told from what is due to all."""
+_ATTEMPTS = 1000
+
+
+@asynccontextmanager
+async def members_beside(
+    target: Target, on_progress: OnProgress, count: int = PLAYED, *, higher: bool = False
+) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """The target running, and played members on its list that have been dialled in both directions, if possible.
+
+    `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order
+    (docs/protocol #owner-place).
+    """
+    async with played_members(target, count, higher=higher) as peers:
+        try:
+            await target.start([peer.address for peer in peers], on_progress)
+            for peer in peers:
+                await (peer.join if target.limits.counts_members else peer.dial)(target.address)
+            yield peers
+        finally:
+            for peer in peers:
+                await peer.hang_up()
+            await target.stop()
+
+
+@asynccontextmanager
+async def played_members(target: Target, count: int, *, higher: bool = False) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """Members that listen; the target has not been started yet."""
+    peers: list[PlayedPeer] = []
+    try:
+        for _ in range(count):
+            port = port_beside(target, higher, *(peer.port for peer in peers))
+            is_virtual, version = target.clock.slack_ms == 0, version_of(target.profile)
+            peers.append(
+                PlayedPeer(
+                    port,
+                    target.clock.now_ms,
+                    version=version,
+                    headers=target.member_headers,
+                    in_virtual_time=is_virtual,
+                    only_reads=not target.limits.takes_syncs,
+                )
+            )
+            await peers[-1].start()
+        yield tuple(peers)
+    finally:
+        for peer in peers:
+            await peer.stop()
+
+
+def port_beside(target: Target, higher: bool, *others: int) -> int:
+    own = int(target.address.rpartition(":")[2])
+    for _ in range(_ATTEMPTS):
+        (port,) = free_base_ports()
+        taken = set[int]().union(*map(family, (own, *others)))
+        if (port > own or not higher) and not family(port) & taken:
+            return port
+    raise TargetError(f"no port above {own} is free")
+
+
+def version_of(profile: str) -> str:
+    """That a member of this profile has; `strict` stands on the latest 2.x."""
+    release = release_of(profile)
+    return "2.5.1" if release is None else ".".join(map(str, release))
