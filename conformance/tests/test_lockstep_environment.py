@@ -1,12 +1,16 @@
-"""Silent clients, batches, member lists that change: nodes and model agree about each, and a broken node is found."""
+"""Silent clients, batches, changing lists, refusals: nodes and model agree about each, and a broken node is found."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import parse
 from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.wire.transports import Carrier
 
 pytestmark = pytest.mark.wire
 
@@ -96,6 +100,55 @@ advance 70s
 expect b loads from a
 expect model agrees
 """
+REFUSALS = """
+# c refuses for 40 s whatever a asks, and is repaired when it does so no longer.
+nodes a b c
+connect c1 a
+register c1 web 10.0.0.1:80
+advance 2s
+refuse a->c
+register c1 web 10.0.0.1:81
+connect c2 a
+register c2 web 10.0.0.2:80
+advance 6s
+disconnect c2
+lose-reply a->c VERIFY c1
+advance 34s
+expect c has c1 web 10.0.0.1:80
+expect c has no c2
+expect a counts c UP
+heal a->c
+advance 10s
+expect c has c1 web 10.0.0.1:81
+expect model agrees
+"""
+REFUSED_FAULTS = """
+# What else was to become of a request that is refused makes no difference, but where it or its reply is lost.
+nodes a b
+connect c1 a
+refuse a->b
+hold a->b
+register c1 web 10.0.0.1:80
+advance 1100ms
+duplicate held a->b CHANGE c1
+deliver a->b CHANGE c1
+garble a->b CHANGE c1
+release a->b
+advance 3.2s
+swallow a->b CHANGE c1
+advance 8s
+crash b
+restart b
+refuse b->a
+crash b
+restart b
+advance 31s
+heal b->a
+heal a->b
+advance 70s
+expect all agree
+expect model agrees
+"""
 
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.3.2"])
@@ -104,7 +157,7 @@ def test_a_client_that_answers_again_in_time_stays(profile: str) -> None:
     assert_scenario(SILENT.format(pause="21.1s", c1=kept), target="embedded", profile=profile)
 
 
-@pytest.mark.parametrize("text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND])
+@pytest.mark.parametrize("text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND, REFUSALS, REFUSED_FAULTS])
 def test_nodes_and_model_agree(text: str) -> None:
     for target in ("embedded", "model"):
         assert_scenario(text, target=target, profile="strict")
@@ -123,7 +176,14 @@ def test_a_node_of_a_release_without_batches_is_not_asked_for_one() -> None:
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
 
 
+def drawn(profile: str) -> Mapping[str, int]:
+    some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=4, rare_starts=False)
+    found = hunt(replace(some, transport=Carrier.MEMORY))
+    assert found.failure is None, found.failure
+    return found.coverage["actions"]
+
+
 def test_a_walk_does_all_of_this() -> None:
-    done = hunt(HuntOptions(runs_max=5, seed=1, rare_starts=False)).actions
-    assert all(done[each] for each in ("register batch", "fall silent", "list members")), done
-    assert not hunt(HuntOptions(profile="nacos-2.0.4", runs_max=2, seed=1, rare_starts=False)).actions["register batch"]
+    done = drawn("strict")
+    assert all(done[each] for each in ("register batch", "fall silent", "list members", "refuse")), done
+    assert not drawn("nacos-2.0.4")["register batch"]

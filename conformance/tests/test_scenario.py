@@ -58,7 +58,7 @@ steps = st.one_of(
     st.builds(actions.Advance, durations),
     *(
         links.map(lambda link, kind=kind: kind(*link))
-        for kind in (actions.Cut, actions.Heal, actions.Hold, actions.Release, actions.Blackhole)
+        for kind in (actions.Cut, actions.Heal, actions.Refuse, actions.Hold, actions.Release, actions.Blackhole)
     ),
     *(st.builds(lambda kind, link, ms: kind(*link, ms), st.just(kind), links, durations) for kind in SHAPES),
     *(

@@ -142,13 +142,25 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Heal:
-    """The target can be reached again: the end of a cut and of a black hole."""
+    """The target can be reached again, and does what it is asked: the end of a cut, a black hole and of refusals."""
 
     source: str
     target: str
 
     def __str__(self) -> str:
         return f"heal {self.source}->{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """From now on the target answers every Distro request of the source that arrives with a failure, and does nothing;
+    reports pass. A request that is lost or swallowed does not arrive."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"refuse {self.source}->{self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +405,7 @@ class Answers:
 RequestAction = Drop | Swallow | LoseReply | Garble | Duplicate | Reorder | Deliver | AnswerLate | Reply
 Shape = Blackhole | Delay | Throttle
 """What a link does to all that travels on it."""
-LinkAction = Cut | Heal | Hold | Release | Shape | RequestAction
+LinkAction = Cut | Heal | Refuse | Hold | Release | Shape | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
 NodeAction = Crash | Restart | Pause | Resume | ListMembers
 HttpRequest = HttpRegister | HttpDeregister | HttpBeat

@@ -18,6 +18,7 @@ from distro_model.transitions import (
     EndsConnectionCheck,
     Fails,
     FallsSilent,
+    Garbles,
     HealsLink,
     HttpAsks,
     InsideNode,
@@ -54,6 +55,7 @@ DECISIONS: Mapping[type[OnLink], type[actions.RequestAction]] = {
     Loses: actions.Drop,
     LosesReply: actions.LoseReply,
     Swallows: actions.Swallow,
+    Garbles: actions.Garble,
 }
 """What becomes of a call that a link holds."""
 

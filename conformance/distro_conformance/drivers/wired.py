@@ -47,10 +47,12 @@ from distro_model.actions import (
     HttpDeregister,
     HttpRegister,
     HttpRequest,
+    LinkAction,
     ListMembers,
     OfRequest,
     OverHttp,
     Pause,
+    Refuse,
     Register,
     RegisterBatch,
     Release,
@@ -91,12 +93,14 @@ class WiredCluster:
         self._recorder = recorder
         self._checkpoints = 0
         self._paused: set[str] = set()
+        self._lists: dict[str, Sequence[str]] = {}
+        """Of nodes whose list was changed."""
 
     # The contract
 
     def cannot(self, action: Action) -> str | None:
         match action:
-            case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest() if (
+            case Cut() | Heal() | Refuse() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest() if (
                 action.source,
                 action.target,
             ) not in self.links:
@@ -219,7 +223,7 @@ class WiredCluster:
 
     async def _bring_up(self, name: str, *, until_loaded: bool) -> None:
         if self.journal is not None:
-            self.journal.node_started(name, self.names)
+            self.journal.node_started(name, self._lists.get(name, self.names))
         for ends, link in self.links.items():
             if ends[0] == name:
                 link.source_back()
@@ -243,7 +247,7 @@ class WiredCluster:
                     self.journal.silence(silent.node, client, ends=ends)
             case OverHttp():
                 await self._over_http(action)
-            case Cut() | Heal() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():
+            case Cut() | Heal() | Refuse() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():
                 await self._fault(action)
             case Crash(node):
                 await self._crash(node)
@@ -262,6 +266,9 @@ class WiredCluster:
                     self.journal.pause(node, ends=True)
             case ListMembers(node, members):
                 await self.servers[node].change_members([self.servers[member].address for member in members])
+                self._lists[node] = members
+                if self.journal is not None:
+                    self.journal.members_changed(node, members)
                 if self.journal is not None:
                     self.journal.members_changed(node, members)
 
@@ -292,7 +299,7 @@ class WiredCluster:
         if reply.status != 200:
             raise RefusedError(f"{action.node} answers '{action}' with {reply}")
 
-    async def _fault(self, action: Cut | Heal | Hold | Release | Blackhole | Delay | Throttle | OfRequest) -> None:
+    async def _fault(self, action: LinkAction) -> None:
         link = self.links[action.source, action.target]
         match action:
             case Cut():
@@ -301,6 +308,8 @@ class WiredCluster:
                 link.hold(distro=distro)
             case Heal():
                 link.heal()
+            case Refuse():
+                link.refuse()
             case Release():
                 link.release()
             case Blackhole():

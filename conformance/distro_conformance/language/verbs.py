@@ -151,6 +151,7 @@ VERBS: Mapping[str, Verb] = {
     "advance": Verb(_DURATION, Advance, lambda words: Advance(duration_ms(words.word("duration")))),
     "cut": Verb(_LINK, actions.Cut, lambda words: actions.Cut(*words.link())),
     "heal": Verb(_LINK, actions.Heal, lambda words: actions.Heal(*words.link())),
+    "refuse": Verb(_LINK, actions.Refuse, lambda words: actions.Refuse(*words.link())),
     "hold": Verb(f"[distro] {_LINK}", actions.Hold, _hold),
     "release": Verb(_LINK, actions.Release, lambda words: actions.Release(*words.link())),
     "blackhole": Verb(_LINK, actions.Blackhole, lambda words: actions.Blackhole(*words.link())),

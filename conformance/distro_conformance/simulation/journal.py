@@ -23,6 +23,7 @@ from distro_model.actions import (
     Hold,
     ListMembers,
     Pause,
+    Refuse,
     Release,
     Restart,
     Resume,
@@ -80,6 +81,7 @@ _OPERATIONS = {each: each.operation.value for each in get_args(Request)}
 _FAULTS: dict[type[Action], str] = {
     Cut: "cut",
     Heal: "healed",
+    Refuse: "refusing",
     Hold: "held",
     Release: "released",
     FallSilent: "silent",
@@ -124,7 +126,7 @@ class SimulationJournal:
             case Crash(node):
                 self._of_node(at_ms, node, Kind.NODE_STOPPED, "crash")
                 self._applying = [each for each in self._applying if self._names[each[0]] != node]
-            case Cut() | Heal() | Hold() | Release():
+            case Cut() | Heal() | Refuse() | Hold() | Release():
                 self._fault(at_ms, action.source, action.target, _FAULTS[type(action)])
             case Fault():
                 words = (action.verb, action.operation or "any", action.client or "")

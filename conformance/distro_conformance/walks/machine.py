@@ -25,6 +25,7 @@ from distro_model.actions import (
     Heal,
     Hold,
     ListMembers,
+    Refuse,
     Register,
     Release,
     Restart,
@@ -60,6 +61,7 @@ class LockstepMachine(ClientRules):
     def __init__(self) -> None:
         super().__init__()
         self.cut: list[tuple[str, str]] = []
+        self.refusing: list[tuple[str, str]] = []
         self.held: list[tuple[str, str]] = []  # by a beginning; no rule here holds
         self.left_out: set[tuple[str, str]] = set()  # (node, member that its list lacks)
         self.can_change_lists = self.suits(ListMembers(NODES[0], NODES))
@@ -145,7 +147,22 @@ class LockstepMachine(ClientRules):
     @precondition(lambda self: self.cut)
     @rule(link=st.integers(0, len(LINKS) - 1))
     def heal_link(self, link: int) -> None:
-        self.perform(Heal(*self.cut.pop(link % len(self.cut))))
+        self._heal(self.cut[link % len(self.cut)])
+
+    @rule(link=st.sampled_from(LINKS))
+    def refuse_or_heal(self, link: tuple[str, str]) -> None:
+        """Whoever refuses a DELETE, too, is told of it again and again."""
+        if link in self.refusing:
+            self._heal(link)
+        else:
+            self.refusing.append(link)
+            self.perform(Refuse(*link))
+
+    def _heal(self, link: tuple[str, str]) -> None:
+        """Whatever is wrong with it."""
+        self.cut = [each for each in self.cut if each != link]
+        self.refusing = [each for each in self.refusing if each != link]
+        self.perform(Heal(*link))
 
     @precondition(lambda self: self.held)
     @rule(link=st.integers(0, len(LINKS) - 1))
@@ -177,8 +194,7 @@ class LockstepMachine(ClientRules):
                 self.perform(Cut(*link))
         self._restart(name)
         for link in outgoing:
-            self.cut.remove(link)
-            self.perform(Heal(*link))
+            self._heal(link)
         client = self.connect_one(name)
         self.register_one(client, SERVICES[0], version)
         if is_stale:
@@ -213,8 +229,9 @@ class LockstepMachine(ClientRules):
     def come_to_rest(self, stage: Stage) -> None:
         while self.held:
             self.perform(Release(*self.held.pop()))
-        while self.cut:
-            self.perform(Heal(*self.cut.pop()))
+        for link in LINKS:
+            if link in (*self.cut, *self.refusing):
+                self._heal(link)
         for name in sorted(set(NODES) - set(self.up)):
             self.perform(Restart(name))
         readers = sorted({node for node, _ in self.left_out})

@@ -21,6 +21,7 @@ from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     DISTRO_REQUEST,
     DISTRO_RESPONSE,
+    REFUSED,
     UNHEARD_TYPE,
     DistroCall,
     outcome_of,
@@ -125,7 +126,7 @@ class Link(PeerLink):
         self.target = target
         self.is_cut = False
         self.is_held = self._others_pass = False
-        self.is_blackhole = False
+        self.is_blackhole = self.is_refusing = False
         self._delay_ms = self._spacing_ms = self._next_ms = 0
         self._journal = journal
         self._clock = clock or SystemClock()
@@ -142,10 +143,15 @@ class Link(PeerLink):
         self.target_gone()
 
     def heal(self) -> None:
-        """The target can be reached again."""
+        """The target can be reached again, and refuses nothing any more."""
         self._journal.fault(self.source, self.target, "healed")
-        self.is_cut = self.is_blackhole = False
+        self.is_cut = self.is_blackhole = self.is_refusing = False
         self._severed.clear()
+
+    def refuse(self) -> None:
+        """From now on, until `heal`, Distro requests that arrive are answered with a failure, and go no further."""
+        self._journal.fault(self.source, self.target, "refusing")
+        self.is_refusing = True
 
     def hold(self, *, distro: bool = False) -> None:
         """Messages wait here until `release`, or until their sender gives up; `distro`: Distro requests only."""
@@ -286,10 +292,13 @@ class Link(PeerLink):
             fate = decided or fate
             if decided is not Fate.DUPLICATE:
                 break
-            await self._deliver(carried, request, forward)
+            if not self.is_refusing:
+                await self._deliver(carried, request, forward)
             fate = None
         if fate is Fate.SWALLOW:
             return encode(DISTRO_RESPONSE, ACKNOWLEDGED), Outcome.SUCCESS
+        if self.is_refusing:
+            return await self._refuse(carried.call, fate)
         if fate is Fate.REORDER:
             self._next_turn()
             await self._wait(carried.call, _Stage.NEXT)
@@ -303,6 +312,13 @@ class Link(PeerLink):
         if fate in (Fate.LOSE_REPLY, Fate.ANSWER_LATE):
             await self._wait(carried.call, _Stage.REPLY if fate is Fate.ANSWER_LATE else _Stage.NOTHING)
         return answer
+
+    async def _refuse(self, call: DistroCall, fate: Fate | None) -> tuple[Payload, Outcome]:
+        """What else was to become of it makes no difference, but where its reply is lost."""
+        self._next_turn()
+        if fate is Fate.LOSE_REPLY:
+            await self._wait(call, _Stage.NOTHING)
+        return encode(DISTRO_RESPONSE, REFUSED), Outcome.FAIL
 
     async def _travels(self, call: DistroCall | None) -> None:
         """As long as a request takes on this link; for ever in a black hole."""

@@ -20,6 +20,7 @@ RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
 DISTRO_REQUEST, DISTRO_RESPONSE = "DistroDataRequest", "DistroDataResponse"
 UNHEARD_TYPE = "NobodyKnowsThisResponse"
 ACKNOWLEDGED: Json = {"resultCode": 200, "errorCode": 0, "success": True}
+REFUSED: Json = {"resultCode": 500, "errorCode": 500, "message": "refused", "success": False}
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ class Wire:
     faults: tuple[Fault, ...] = ()
     reports_pass: bool = False
     """However the link is held."""
+    refuses: bool = False
+    """What arrives is answered with a failure."""
 
     @property
     def holds_reports(self) -> bool:
@@ -359,12 +361,18 @@ class Board(Named):
 
     def carry(self, source: int, target: int, call: Call) -> None:
         """Nothing is in its way: it arrives at once."""
+        if self.refuses(source, target, call):
+            self.take(calls.REFUSE, source=source, target=target, call=call)
+            return
         if self.plan.applies_in_parts:
             self.wait(source, target, call)
             if self.begins(source, target, call):
                 return
             self._take_off(source, target, call)
         self.exchange(source, target, call)
+
+    def refuses(self, source: int, target: int, call: Call) -> bool:
+        return self.wires[source * self.size + target].refuses and not call.is_report
 
     def begins(self, source: int, target: int, call: Call) -> bool:
         """It arrives and is applied in parts: its end comes later. Of a call that is on its link."""
@@ -377,7 +385,13 @@ class Board(Named):
         self.settle()
 
     def decide(self, fault: Fault, source: int, target: int, call: Call) -> None:
-        """What the fault makes of a call that is on its link."""
+        """What the fault makes of a call that is on its link; of one that is refused, most faults make nothing else."""
+        if self.refuses(source, target, call) and not isinstance(fault, Drop | Swallow):
+            if isinstance(fault, LoseReply):
+                self.take(calls.LOSE, source=source, target=target, call=call)
+            elif not (isinstance(fault, Duplicate) and fault.held):
+                self.deliver(source, target, call)
+            return
         if isinstance(fault, Garble):
             self.end(calls.GARBLE, source, target, call)
             return

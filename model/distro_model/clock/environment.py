@@ -31,6 +31,7 @@ from distro_model.actions import (
     ListMembers,
     OfRequest,
     Pause,
+    Refuse,
     Register,
     RegisterBatch,
     Release,
@@ -167,7 +168,10 @@ def _change_link(board: Board, source: int, target: int, action: LinkAction) -> 
             board.take(links.CUT, **ends)
             board.fail_refused()
         case Heal():
+            board.wires[at] = replace(board.wires[at], refuses=False)
             board.take(links.HEAL, **ends)
+        case Refuse():
+            board.wires[at] = replace(board.wires[at], refuses=True)
         case Hold(distro=reports_pass):
             board.wires[at] = replace(board.wires[at], held=True, reports_pass=reports_pass)
         case Release():
@@ -188,6 +192,8 @@ def _decide(board: Board, source: int, target: int, action: LinkAction) -> None:
         case Fault():
             board.decide(action, source, target, call)
         case Deliver():
+            board.deliver(source, target, call)
+        case AnswerLate() if board.refuses(source, target, call):
             board.deliver(source, target, call)
         case AnswerLate():
             board.take(calls.REPLY_LATE, source=source, target=target, call=call)
@@ -249,7 +255,9 @@ def _link_guard(board: Board, action: LinkAction) -> str | None:
         case Cut():
             return "the link is cut already" if link.cut else None
         case Heal():
-            return None if link.cut else "the link is not cut"
+            return None if link.cut or wire.refuses else "the link is not cut, and the target refuses nothing"
+        case Refuse():
+            return f"{target} refuses already what {source} asks" if wire.refuses else None
         case Hold():
             return "the link is held already" if wire.held else None
         case Release():

@@ -42,7 +42,7 @@ EVERY = DISTRO | {Operation.SNAPSHOT}
 
 WAITING = frozenset({Phase.LOST, Phase.REFUSED, Phase.ANSWERED, Phase.ABANDONED})
 
-GARBLED = Answer(CallResult.UNHEARD)
+GARBLED, REFUSED = Answer(CallResult.UNHEARD), Answer(CallResult.FAIL)
 
 
 # Which call
@@ -160,6 +160,10 @@ def given_up(call: Call, target_name: str, now: int) -> CallEnded:
 
 def unreadable(call: Call, target_name: str, now: int) -> CallEnded:
     return CallEnded(now, target_name, call.request, GARBLED)
+
+
+def refusal(call: Call, target_name: str, now: int) -> CallEnded:
+    return CallEnded(now, target_name, call.request, REFUSED)
 
 
 def raised(call: Call, source_name: str, now: int) -> HandlingRaised:
@@ -316,6 +320,9 @@ GARBLE = Transition(
     cost="garbles",
 )
 """The request takes effect, and the answer is of an unknown type (B42)."""
+
+REFUSE = Transition("refuse", (*taking(is_any), tells("source", refusal)), _ends(Fails))
+"""Of clocks only. The target answers with a failure and does nothing, for as long as it is told to."""
 
 RAISE = Transition(
     "raise",
