@@ -153,6 +153,14 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         _nothing_is_detected,
     ),
     KnownFailure(
+        "DISTRO-CONNECTION-004",
+        Span("2.2.0", "2.2.4"),
+        "B03",
+        "the ejector detects nothing",
+        f"{_ISSUE}/10509",
+        _nothing_is_detected,
+    ),
+    KnownFailure(
         "DISTRO-ERROR-005",
         Span(until="2.5.0"),
         "B16",

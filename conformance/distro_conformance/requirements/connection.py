@@ -54,33 +54,42 @@ async def answering_client_stays(kit: Kit) -> None:
 )
 async def idle_client_is_asked(kit: Kit) -> None:
     client = await kit.client(idle=True)
-
-    async def asked() -> str | None:
-        return DETECTION if any(push.type == DETECTION for push in client.pushes) else None
-
+    asked = _asked(client)
     await kit.never(asked, for_ms=kit.timings.idle_ms - _CHECK_MS, what=f"{client.id} was active a moment ago")
-
-    async def otherwise() -> dict[str, object]:
-        return {"held": await kit.peer.query(client.id) is not None, "detections": 0}
-
-    within_ms = 2 * _CHECK_MS + _ANSWER_MS + _CHECK_MS
-    await kit.eventually(asked, within_ms=within_ms, what=f"a {DETECTION} to {client.id}", otherwise=otherwise)
+    await _is_asked(kit, client, within_ms=2 * _CHECK_MS + _ANSWER_MS + _CHECK_MS)
 
 
 @requirement(
     "DISTRO-CONNECTION-004",
     MUST,
     source="docs/protocol #wire-checks, #ejector-check",
-    text="Requests count as signs of life: who sends them is not asked for one.",
+    text="Requests count as signs of life: who sends them is not asked for one, while who sends none is.",
 )
 async def active_client_is_not_asked(kit: Kit) -> None:
-    client = await kit.client(idle=True)
+    """Beside a client that is idle: where nobody is asked, that somebody is not says nothing."""
+    client, idle = await kit.client(idle=True), await kit.client(idle=True)
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
         reply = await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
         kit.require(reply.succeeded, "a connection that lives", reply.body)
     asked = [push for push in client.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)
+    await _is_asked(kit, idle, within_ms=_CHECK_MS)
+
+
+def _asked(client: PlayedClient) -> Look[str]:
+    async def look() -> str | None:
+        return DETECTION if any(push.type == DETECTION for push in client.pushes) else None
+
+    return look
+
+
+async def _is_asked(kit: Kit, client: PlayedClient, *, within_ms: int) -> None:
+    async def otherwise() -> dict[str, object]:
+        return {"held": await kit.peer.query(client.id) is not None, "detections": 0}
+
+    what = f"a {DETECTION} to {client.id}"
+    await kit.eventually(_asked(client), within_ms=within_ms, what=what, otherwise=otherwise)
 
 
 async def _registered(kit: Kit) -> PlayedClient:
