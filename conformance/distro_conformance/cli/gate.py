@@ -19,7 +19,7 @@ from distro_conformance.cli.options import (
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, schema, stage_ended, summary
-from distro_conformance.cli.paths import writable_directory
+from distro_conformance.cli.paths import writable_places
 from distro_conformance.findings import Finding
 from distro_conformance.gate.options import GateOptions, budget_named
 from distro_conformance.report import Report, Stage, write_report
@@ -42,9 +42,7 @@ def gate(
 ) -> None:
     """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
     chosen_budget = budget_named(budget)
-    writable_directory(out)
-    if database:
-        writable_directory(database, "--database")
+    writable_places(out, database, None)
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
     from distro_conformance.gate.run import expected_seconds, run_gate, scope_of_gate

@@ -18,6 +18,14 @@ def readable(path: Path, what: str) -> Path:
     return path
 
 
+def writable_places(out: Path, database: Path | None, html: Path | None) -> None:
+    """Wherever a search writes to. Raises UsageError."""
+    writable_directory(out)
+    writable_file(html, "--html")
+    if database:
+        writable_directory(database, "--database")
+
+
 def writable_directory(path: Path, option: str = "--out") -> Path:
     """`path`, made if it is not there. Raises UsageError when nothing can be written into it."""
     if path.exists() and not path.is_dir():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -24,7 +24,7 @@ from distro_conformance.cli.options import (
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, print_judged, progress, say, say_aside, summary
-from distro_conformance.cli.paths import writable_directory, writable_file
+from distro_conformance.cli.paths import writable_file, writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.requirements import all_requirements
@@ -73,23 +73,24 @@ def node(
             raise UsageError(
                 f"{target} is what it is: there the machine takes no profile, mutant, transport or database"
             )
-        _machine(
-            HuntOptions(
-                target=target,
-                among_played=True,
-                profile=profile or "strict",
-                mutant=mutant,
-                seconds=seconds,
-                runs_max=examples,
-                steps_per_run=steps,
-                seed=chosen_seed(seed),
-                database=database,
-                transport=transport,
-            ),
-            out,
-            html,
-            json=json,
+        writable_places(out, database, html)
+        if target != "embedded":
+            require_own(resolve_target(target))
+        else:
+            _look_at(target, profile or "strict", mutant)
+        options = HuntOptions(
+            target=target,
+            among_played=True,
+            profile=profile or "strict",
+            mutant=mutant,
+            seconds=seconds,
+            runs_max=examples,
+            steps_per_run=steps,
+            seed=chosen_seed(seed),
+            database=database,
+            transport=transport,
         )
+        _search(options, "test node", out, html, json=json)
     parts = len(requirement or all_requirements())
     ended = count(1)
     with progress() as on_progress:
@@ -131,21 +132,14 @@ def _page(html: Path | None) -> str:
     return f"\n    page: {html}" if html else ""
 
 
-def _machine(options: HuntOptions, out: Path, html: Path | None, *, json: bool) -> NoReturn:
-    writable_directory(out)
-    if options.database:
-        writable_directory(options.database, "--database")
-    if options.target == "embedded":
-        _look_at(options.target, options.profile, options.mutant)
-    else:
-        require_own(resolve_target(options.target))
+def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
         result = hunt(options, on_progress)
-    told = {"headline": f"{options.target}: {result.steps} steps in {result.runs} runs"}
+    told = {"headline": f"{options.target}: {result.steps} steps in {result.runs} runs"} if options.among_played else {}
     text = f", seed {options.seed}{_covered(result)}"
-    done = _Done("machine", result, result.runs, told, text, "test node", options.target)
+    done = _Done(options.name, result, result.runs, told, text, verb, options.target)
     _tell(done, options.profile, options.mutant, options.seed, out, html, json=json)
     raise typer.Exit(result.verdict.exit_code)
 
@@ -174,40 +168,32 @@ def cluster(
     if tours and html:
         raise UsageError("--tours has no page; leave --html out")
     profile = profile or "strict"
-    writable_directory(out)
-    writable_file(html, "--html")
-    if database:
-        writable_directory(database, "--database")
+    writable_places(out, database, html)
     _look_at(target, profile, mutant)
     seed = chosen_seed(seed)
+    if not tours:
+        options = HuntOptions(
+            target=target,
+            database=database,
+            profile=profile,
+            mutant=mutant,
+            seconds=seconds,
+            seed=seed,
+            runs_max=examples,
+            steps_per_run=steps,
+            transport=transport,
+        )
+        _search(options, "test cluster", out, html, json=json)
+    from distro_conformance.walks.tours import TourOptions, tour
+
     say_aside(f"seed {seed}")
+    touring = TourOptions(profile=profile, mutant=mutant, seconds=seconds, walks_max=examples, transport=transport)
     with progress() as on_progress:
         on_progress.expect(seconds)
-        if tours:
-            from distro_conformance.walks.tours import TourOptions, tour
-
-            touring = TourOptions(
-                profile=profile, mutant=mutant, seconds=seconds, walks_max=examples, transport=transport
-            )
-            report = tour(touring, on_progress)
-            done = _Done("tours", report, report.walks, _tours_document(report), _tours_text(report))
-        else:
-            options = HuntOptions(
-                target=target,
-                database=database,
-                profile=profile,
-                mutant=mutant,
-                seconds=seconds,
-                seed=seed,
-                runs_max=examples,
-                steps_per_run=steps,
-                transport=transport,
-            )
-            result = hunt(options, on_progress)
-            text = f", seed {seed}{_covered(result)}"
-            done = _Done("lockstep", result, result.runs, {}, text, target=target)
-    _tell(done, profile, mutant, seed, out, html, json=json)
-    raise typer.Exit(done.result.verdict.exit_code)
+        report = tour(touring, on_progress)
+    done = _Done("tours", report, report.walks, _tours_document(report), _tours_text(report))
+    _tell(done, profile, mutant, seed, out, None, json=json)
+    raise typer.Exit(report.verdict.exit_code)
 
 
 def _look_at(target: str, profile: str, mutant: str | None) -> None:
@@ -295,27 +281,9 @@ def _covered(hunt: Hunt) -> str:
 
 
 def _tours_document(report: TourReport) -> dict[str, Any]:
-    return {
-        "tours": {
-            "edges": report.edges,
-            "covered": report.covered,
-            "walks": report.walks,
-            "whole": report.whole,
-            "left_out": report.left_out,
-            "cut_short": dict(report.cut_short),
-            "graphs": [
-                {
-                    "name": each.name,
-                    "bounds": str(each.bounds),
-                    "states": each.states,
-                    "edges": each.edges,
-                    "covered": each.covered,
-                    "walks_planned": each.walks_planned,
-                }
-                for each in report.tours
-            ],
-        }
-    }
+    counts = {name: getattr(report, name) for name in ("edges", "covered", "walks", "whole", "left_out")}
+    graphs = [{**asdict(each), "bounds": str(each.bounds)} for each in report.tours]
+    return {"tours": {**counts, "cut_short": dict(report.cut_short), "graphs": graphs}}
 
 
 def _tours_text(report: TourReport) -> str:
