@@ -89,6 +89,7 @@ FAIL: Change = lambda event: replace(event, outcome=Outcome.FAIL)  # noqa: E731
         (at(Kind.CLIENT_CHANGED, None, lambda e: replace(e, revision=2)), "register", "this is its revision"),
         (at(Kind.CLIENT_CHANGED, None, DROP), "send CHANGE", "it is the owner, and sends what it holds"),
         (at(Kind.CLIENT_DISCONNECTED, None, DROP), "send DELETE", "the client is gone here"),
+        (at(Kind.CLIENT_DISCONNECTED, None, lambda e: replace(e, owned=False)), "disconnect", "it is native"),
         (at(Kind.REPLY_SENT, "VERIFY", FAIL), "answer", "it is what the model answers"),
         (at(Kind.REPLY_RECEIVED, "CHANGE", FAIL), "hear the answer", "it is what was answered"),
         (at(Kind.REQUEST_SENT, "VERIFY", DROP), "receive", "it was sent"),

@@ -139,6 +139,8 @@ class ClientRows:
         is_there = any(self._view(state) for state in states)
         if event.kind is Kind.CLIENT_DISCONNECTED and not is_there:
             return rejected(event, transition, "the client is held until then", "nothing", "disconnected")
+        if event.kind is Kind.CLIENT_DISCONNECTED and event.owned is False:
+            return rejected(event, transition, "it is native", "native", "a copy")
         views = {self._view(state) for state in states}
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
             return rejected(event, transition, "a connection is made once", _shown(views), "connected again")
