@@ -22,7 +22,7 @@ from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.grpc_server import add_port, grpc_server
 from distro_impl.transport.health import Health
 from distro_impl.transport.tls import channel_credentials
-from distro_impl.transport.transport import InvalidRequestError, Service
+from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -93,6 +93,7 @@ class GrpcChannel:
         self._unary: Any = self._channel.unary_unary(f"/{REQUEST_SERVICE}/{REQUEST_METHOD}")
         self._bi_stream: Any = self._channel.stream_stream(f"/{STREAM_SERVICE}/{STREAM_METHOD}")
         self._streams: list[_ClientStream] = []
+        self._is_closed = False
 
     async def knock(self) -> None:
         """A channel takes ten times as long to find out that nobody listens."""
@@ -101,11 +102,16 @@ class GrpcChannel:
         writer.close()
 
     async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:
-        reply: bytes = await self._unary(request, timeout=timeout_s)
+        try:
+            reply: bytes = await self._unary(request, timeout=timeout_s)
+        except grpc.aio.UsageError as error:  # to gRPC that is a mistake of its caller
+            raise broken(grpc.StatusCode.UNAVAILABLE, CLOSED) from error
         return reply
 
     def open_stream(self) -> _ClientStream:
         clock = _listening.get(self._target)
+        if self._is_closed:
+            return _ClientStream(None, None, None)
         if clock is None:
             stream = _ClientStream(self._bi_stream(), None, None)
         else:
@@ -116,6 +122,7 @@ class GrpcChannel:
         return stream
 
     async def close(self) -> None:
+        self._is_closed = True
         for stream in self._streams:
             stream.cancel()
         self._streams.clear()

@@ -21,7 +21,7 @@ from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
 from distro_impl.ports import PortInUseError
 from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.health import Health
-from distro_impl.transport.transport import InvalidRequestError, Service, broken
+from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
 
 FIRST_CLIENT_PORT = 40_000
 
@@ -103,6 +103,8 @@ class MemoryChannel:
             raise ConnectionRefusedError(f"nobody listens at {self._target}")
 
     async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:  # noqa: ARG002 - nothing takes time
+        if self._is_closed:
+            raise broken(grpc.StatusCode.UNAVAILABLE, CLOSED)
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[reply] = None
         self._network.post(Lane(), lambda: self._arrived(request, reply))
@@ -113,6 +115,9 @@ class MemoryChannel:
 
     def open_stream(self) -> _ClientEnd:
         stream = _Stream(self._network, CountedStream(self._clock, f"stream of {self._peer} to {self._target}"))
+        if self._is_closed:
+            stream.client_ends()
+            return _ClientEnd(stream)
         self._streams.append(stream)
         self._network.post(stream.up, lambda: self._opened(stream))
         return _ClientEnd(stream)

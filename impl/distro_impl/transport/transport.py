@@ -54,10 +54,12 @@ class Channel(Protocol):
         ...
 
     async def call(self, request: bytes, timeout_s: float | None = None) -> bytes:
-        """One unary call; the time-out is one of real time. Raises AioRpcError."""
+        """One unary call; the time-out is one of real time. Raises AioRpcError, also when this end is closed."""
         ...
 
-    def open_stream(self) -> ClientStream: ...
+    def open_stream(self) -> ClientStream:
+        """One that has ended already when this end is closed."""
+        ...
 
     async def close(self) -> None:
         """End the transport, with its streams and whatever is under way on it."""
@@ -149,6 +151,9 @@ class PeerLink:
     async def carry(self, request: Payload, forward: Forward) -> Payload:
         """Take one unary request over the link and bring back its reply. Raises ConnectionError when it is cut."""
         return await forward(request)
+
+
+CLOSED = "this end of the connection is closed"
 
 
 def broken(code: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:
