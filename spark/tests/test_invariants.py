@@ -882,6 +882,22 @@ def a_change_that_failed_for_a_member_that_leaves_and_comes_back(run: Teller) ->
 
 
 @whole_story()
+def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_back(run: Teller) -> list[Expected]:
+    def applied(message: str) -> Event:
+        row = run.row("c", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X", message=message)
+        run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+        run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+        return row
+
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    call(run, "a", "c", "CHANGE", Outcome.TIMEOUT, does=applied, revision=1, digest="X")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
 def a_change_that_failed_for_another_member_than_the_one_that_left(run: Teller) -> list[Expected]:
     run.connect("a")
     run.change("a", 1, "X")

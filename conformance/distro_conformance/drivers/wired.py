@@ -269,8 +269,6 @@ class WiredCluster:
                 self._lists[node] = members
                 if self.journal is not None:
                     self.journal.members_changed(node, members)
-                if self.journal is not None:
-                    self.journal.members_changed(node, members)
 
     async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
         match action:

@@ -2,8 +2,8 @@
 
 Judged at the owner's checkpoints, long after every retry was due: the last thing that happened between the owner and a
 member that is up must not be a CHANGE or DELETE that failed, unless the client has gone since and a CHANGE has nothing
-to carry (that its DELETE is sent is INV-DELETE). For a member that leaves the list it is dropped, and not taken up
-when it is back. B37, B42.
+to carry (that its DELETE is sent is INV-DELETE). For a member that leaves the list, while it is asked or later, it is
+dropped, and not taken up when it is back. B37, B42.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
         node = rows.node[start]
         peers = members(facts, node)
         failed = np.full(len(peers), -1, np.int64)
+        asked_ms = np.zeros(len(peers), np.int64)
         waiting = 0
         check, last_check = facts.check_from[node], facts.check_from[node + 1]
         for i in range(start, end + 1):
             while waiting and check < last_check and (i == end or facts.check_seq[check] < rows.seq[i]):
-                offender = unanswered(rows, facts, past, failed, peers, check, i - 1)
+                offender = unanswered(rows, facts, past, failed, asked_ms, peers, check, i - 1)
                 if offender >= 0:
                     first[found] = last[found] = offender
                     found += 1
@@ -62,13 +63,17 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
             if peer < 0 or rows.operation[i] not in (CHANGE, DELETE):
                 continue
             waiting -= failed[peer] >= 0
+            if rows.kind[i] != ENDED:
+                asked_ms[peer] = rows.at_ms[i]
             failed[peer] = i if rows.kind[i] == ENDED and rows.outcome[i] != SUCCESS else -1
             waiting += failed[peer] >= 0
     return found
 
 
 @compiled
-def unanswered(rows: Rows, facts: Facts, past: Past, failed: Integers, peers: Integers, check: int, now: int) -> int:
+def unanswered(
+    rows: Rows, facts: Facts, past: Past, failed: Integers, asked_ms: Integers, peers: Integers, check: int, now: int
+) -> int:
     """The first failure that a peer with the same checkpoint has left behind, or -1."""
     node = rows.node[now]
     reset = past.reset[now]
@@ -83,7 +88,7 @@ def unanswered(rows: Rows, facts: Facts, past: Past, failed: Integers, peers: In
         ordinals = facts.check_ordinal[facts.check_from[peers[j]] : facts.check_from[peers[j] + 1]]
         at = np.searchsorted(ordinals, facts.check_ordinal[check])
         is_up = at < len(ordinals) and ordinals[at] == facts.check_ordinal[check]
-        stayed = not has_left(facts, node, peers[j], rows.at_ms[i], facts.check_at_ms[check])
+        stayed = not has_left(facts, node, peers[j], asked_ms[j], facts.check_at_ms[check])
         if is_up and stayed and (worst < 0 or i < worst):
             worst = i
     return worst
