@@ -1,8 +1,8 @@
 """SQL over traces in DuckDB, without Spark.
 
-Views: `events` with the columns of `Event`, `runs` with a row for each header, and `violations` where somebody has
-written them as Parquet below a folder of that name. Lines of recordings that are no events are left out and counted by
-`check`, not here. Files are read where they lie; nothing is written.
+Views: `events` with the columns of `Event`, `runs` with a row for each header, and `violations` of the document that
+`check --json` printed, or where somebody has written them as Parquet below a folder of that name. Lines of recordings
+that are no events are left out and counted by `check`, not here. Files are read where they lie; nothing is written.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ class Table(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-def query(sql: str, path: Path) -> Table:
-    """The answer of `sql` over the traces at `path`. Raises QueryError and the TraceError family."""
-    with opened(path) as database:
+def query(sql: str, path: Path, checked: Path | None = None) -> Table:
+    """The answer of `sql` over the traces at `path`, and the violations in `checked`, a document of `check --json`.
+
+    Raises QueryError and the TraceError family.
+    """
+    with opened(path, checked) as database:
         try:
             answer = database.execute(sql)
             return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
@@ -49,7 +52,7 @@ def query(sql: str, path: Path) -> Table:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def opened(path: Path, checked: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory with the views over the traces at `path`. Raises the TraceError family."""
     found = list(headers_at(path))
     files = [file for _, files in found for file in files]
@@ -62,6 +65,10 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         )
         rows = [_run_row(header, paths) for header, paths in found]
         database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        if checked is not None:
+            _take_violations(database, checked)
+            yield database
+            return
         violations = sorted(path.rglob(f"{VIOLATIONS}*/*{parquet.SUFFIX}")) if path.is_dir() else []
         if violations:
             database.execute(f"CREATE VIEW violations AS SELECT * FROM read_parquet({_texts(violations)})")
@@ -75,6 +82,34 @@ def _refuse_too_long(path: Path) -> None:
             line = first_too_long(file)
             if line is not None:
                 raise TooLongLineError(file, line, LINE_BYTES_MAX)
+
+
+_REFERENCE = ("node", "seq", "at_ms", "kind", "message")
+_EVENT = "STRUCT(node VARCHAR, seq BIGINT, at_ms BIGINT, kind VARCHAR, message VARCHAR)"
+_TEXTS_OF_VIOLATION = ("invariant", "run", "profile", "client", "node", "message", "expected", "after", "known")
+_VIOLATION = ", ".join(
+    [
+        *(f'"{name}" VARCHAR' for name in _TEXTS_OF_VIOLATION),
+        *(f"{end}_event {_EVENT}" for end in ("first", "last")),
+        "evidence JSON",
+    ]
+)
+
+
+def _take_violations(database: duckdb.DuckDBPyConnection, document: Path) -> None:
+    """Those that `check --json` listed, in the columns that they have at rest. Raises QueryError."""
+    events = (f"v.{end}_event.{name} AS {end}_{name}" for end in ("first", "last") for name in _REFERENCE)
+    columns = ", ".join([*(f'v."{name}"' for name in _TEXTS_OF_VIOLATION), *events, "v.evidence"])
+    source = f"read_json(?, columns={{schema: 'VARCHAR', violations: 'STRUCT({_VIOLATION})[]'}}, maximum_object_size=?)"
+    arguments = [str(document), document.stat().st_size + 1]
+    try:
+        (schema,) = database.execute(f"SELECT schema FROM {source}", arguments).fetchone() or (None,)
+        listed = f"SELECT unnest(violations) AS v FROM {source}"
+        database.execute(f"CREATE TABLE violations AS SELECT {columns} FROM ({listed})", arguments)
+    except duckdb.Error:
+        schema = None
+    if schema != "distrocheck/check/1":
+        raise QueryError(f"{document}: no document of 'distrocheck check --json'; write one into a file and name that")
 
 
 def _run_row(header: Header, files: Sequence[Path]) -> tuple[object, ...]:

@@ -153,3 +153,30 @@ def test_sql_over_recordings_and_runs_at_rest_gives_the_same_answers(trace: Trac
 def test_wrong_sql_is_one_line(trace: TraceFile, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match=r"evnts.*; views: events, runs, violations"):
         query("SELECT * FROM evnts", tmp_path / "r1.ndjson")
+
+
+def checked(file: Path, schema: str = "distrocheck/check/1", *, violations: int = 1) -> Path:
+    """What `check --json` prints, as far as a query goes by it."""
+    event = {"node": "b", "seq": 2, "at_ms": 4, "kind": "replica_applied", "message": "m1"}
+    found = {"invariant": "INV-REV", "run": "r1", "profile": "strict", "client": C1, "node": "b", "known": None}
+    found |= {"first_event": event, "last_event": event, "evidence": {"revision": "1"}, "message": "b has …"}
+    file.write_text(json.dumps({"schema": schema, "verdict": "violates", "violations": [found] * violations}))
+    return file
+
+
+def test_violations_are_asked_together_with_the_rows_that_show_them(trace: TraceFile, tmp_path: Path) -> None:
+    sql = (
+        "SELECT invariant, e.digest, evidence->>'revision' FROM violations v "
+        "JOIN events e ON (e.run, e.node, e.seq) = (v.run, v.last_node, v.last_seq)"
+    )
+    assert query(sql, tmp_path / "r1.ndjson", checked(tmp_path / "check.json")).rows == [("INV-REV", "d1", "1")]
+    none = checked(tmp_path / "check.json", violations=0)
+    assert query("SELECT count(*) FROM violations", tmp_path / "r1.ndjson", none).rows == [(0,)]
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", '{"violations": []}', '{"schema": "distrocheck/audit/1"}'])
+def test_what_check_has_not_printed_is_refused(trace: TraceFile, tmp_path: Path, text: str) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(text)
+    with pytest.raises(QueryError, match=r"other\.json: no document of 'distrocheck check --json'; write one"):
+        query("SELECT 1", tmp_path / "r1.ndjson", other)

@@ -20,12 +20,15 @@ from distro_conformance.cli.paths import readable
 def query(
     sql: Annotated[str, typer.Argument(help="SELECT …, over the views events, runs and violations.")],
     path: Annotated[Path, typer.Argument(help="A trace, or a directory of traces (NDJSON or Parquet).")],
+    checked: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What 'check --json' printed: the view violations.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Ask traces and violations in SQL."""
     from distro_traces.query import query as run_query
 
-    answer = run_query(sql, readable(path, "trace"))
+    answer = run_query(sql, readable(path, "trace"), checked and readable(checked, "document"))
     if json:
         rows = [[value if _is_json(value) else str(value) for value in row] for row in answer.rows]
         print_json("query", {"columns": list(answer.columns), "rows": rows})
