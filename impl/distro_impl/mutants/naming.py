@@ -65,6 +65,13 @@ def _equal_is_nothing(old: Any) -> Any:
     return register
 
 
+def _stands_still(_: Any) -> Any:
+    def asked(self: Client, now_ms: int) -> None:  # noqa: ARG001 - in the place of a method that may use it
+        self.revision = 1
+
+    return asked
+
+
 def _whatever_name(old: Any) -> Any:
     def service(body: Any) -> Service:
         body.service_name = (body.service_name or "").strip() or "nameless"
@@ -201,6 +208,11 @@ MUTANTS = (
         "m-equal-registration-is-nothing",
         "A registration in which nothing differs leaves the revision.",
         changes=(Change(ClientManager, "register", _equal_is_nothing),),
+    ),
+    Mutant(
+        "m-revision-stands-still",
+        "The revision of a client does not rise above 1.",
+        changes=(Change(Client, "asked", _stands_still),),
     ),
     Mutant(
         "m-nameless-service",
