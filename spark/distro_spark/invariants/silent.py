@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from distro_spark.compiling import compiled
 from distro_spark.encoding import SILENT
 from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import FAULT, Facts, Flags, Integers, Past, Rows, held_until_ms, replicas
+from distro_spark.rows import DISCONNECTED, FAULT, Facts, Flags, Integers, Past, Rows, held_until_ms, replicas
 from distro_spark.story import Finding, Story, Told
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
@@ -36,7 +36,7 @@ def kept(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, 
                 silent = -1
             if rows.kind[i] == FAULT:
                 silent = i if rows.flags[i] & SILENT else -1
-        if silent >= 0 and past.native[end - 1]:
+        if silent >= 0 and past.native[end - 1] and rows.kind[end - 1] != DISCONNECTED:
             until_ms = held_until_ms(rows, facts, past, end - 1, end)
             if until_ms - rows.at_ms[silent] > NOTICED_MS + MARGIN_MS:
                 first[found], last[found] = silent, end - 1
