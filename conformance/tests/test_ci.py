@@ -21,7 +21,13 @@ def ci_run(directory: Path, *, maven: int = 0, gate: int = 0, **budgets: str) ->
     for target, minutes in budgets.items():
         script = re.sub(rf"stage \d+ make {target}", f"stage {minutes} make {target}", script)
     (directory / ".ci" / "run").write_text(script, encoding="utf-8")
-    programs = {".venv/bin/python": maven, ".venv/bin/distrocheck": gate, "bin/make": 0, "bin/chromium": 0}
+    programs = {
+        ".venv/bin/python": maven,
+        ".venv/bin/distrocheck": gate,
+        "bin/make": 0,
+        "bin/chromium": 0,
+        "bin/pg_ctlcluster": 0,
+    }
     (directory / "bin").mkdir()
     for name, code in programs.items():
         wait = "sleep 2\n" if budgets and name == "bin/make" else ""

@@ -12,7 +12,6 @@ name.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,10 +25,11 @@ from distro_spark.convergence import convergence as measured
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.facts import Overview, overview
 from distro_spark.invariants import INVARIANTS, Invariant
-from distro_spark.judge import TOLD_MAX, Suspect, first_of_each_run, suspects, told, told_of_nodes
+from distro_spark.judge import Found, judged
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.replay import replay as held_against_the_model
 from distro_spark.result import CheckResult, CutFile, InvariantResult, Judgement, Misfit, Verdict, Violation, violation
+from distro_spark.sinks import Sink, add_to_all
 from distro_traces.errors import TraceError
 from distro_traces.header import Header
 from distro_traces.ndjson import LINE_BYTES_MAX
@@ -47,24 +47,27 @@ def check(
     convergence: bool = False,
     replay: bool = False,
     line_bytes_max: int = LINE_BYTES_MAX,
+    sinks: Sequence[Sink] = (),
 ) -> CheckResult:
     """Evaluate `invariants` (all that are registered, unless named) over the traces at `paths`.
 
     `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
     measure how long changes took to be everywhere, which costs a second look at every row. `replay`: hold every row
     against the model too, some 30,000 a second and core. `line_bytes_max`: a line that is longer is no event of any
-    trace, and nothing of it is kept in memory. Raises the TraceError family when a trace cannot be used at all,
-    UnknownInvariantError.
+    trace, and nothing of it is kept in memory. `sinks` get every violation that is told. Raises the TraceError family
+    when a trace cannot be used at all, UnknownInvariantError, SinkError.
     """
     began = time.perf_counter()
-    chosen = _chosen(invariants)
+    chosen = chosen_invariants(invariants)
+    for sink in sinks:
+        sink.make(session)
     loaded = load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max)
     headers = {source.header.run: source.header for source in loaded.sources}
-    with _one_line_errors():
+    with one_line_errors():
         seen = overview(loaded.rows, headers)
         loaded.refuse_too_long(seen.text_bytes)
         quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))
-        judged, listed = _judged(session, loaded.events, seen, headers, chosen)
+        results, listed = _judged(session, loaded.events, seen, headers, chosen, sinks)
         times, changes = measured(session, loaded.events, seen) if convergence else (None, ())
         replayed = held_against_the_model(session, loaded.events, seen, headers) if replay else None
     quarantined = sum(misfit.rows for misfit in quarantine)
@@ -75,7 +78,7 @@ def check(
             f"{replayed.undecided} rows could not be held against the model: what came before was not observed",
         )
     return CheckResult(
-        verdict="violates" if replayed is not None and replayed.rejected else _verdict(judged, reasons),
+        verdict="violates" if replayed is not None and replayed.rejected else _verdict(results, reasons),
         reasons=reasons,
         runs=len(headers),
         runs_with_checkpoint=len(seen.runs) - len(seen.runs_without_checkpoint),
@@ -85,9 +88,9 @@ def check(
         cuts=cuts,
         missing=missing,
         doubled=seen.doubled,
-        invariants=judged,
+        invariants=results,
         violations=listed,
-        violations_left_out=sum(each.violations + each.known for each in judged) - len(listed),
+        violations_left_out=sum(each.violations + each.known for each in results) - len(listed),
         convergence=times,
         changes=changes,
         changes_left_out=0 if times is None else times.count + times.unconverged - len(changes),
@@ -96,7 +99,8 @@ def check(
     )
 
 
-def _chosen(names: Sequence[str] | None) -> list[Invariant]:
+def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:
+    """Those of the registry that are named, or all. Raises UnknownInvariantError."""
     unknown = [name for name in names or () if name not in INVARIANTS]
     if unknown:
         raise UnknownInvariantError(f"no invariant {', '.join(unknown)}; there are {', '.join(INVARIANTS)}")
@@ -109,46 +113,27 @@ def _judged(
     seen: Overview,
     headers: Mapping[str, Header],
     chosen: Sequence[Invariant],
+    sinks: Sequence[Sink],
 ) -> tuple[tuple[InvariantResult, ...], tuple[Violation, ...]]:
     """What each invariant found, and the violations that are listed."""
     began = time.perf_counter()
-    found: defaultdict[str, list[Suspect]] = defaultdict(list)
-    for suspect in suspects(session, events, seen, chosen) if seen.client_rows else ():
-        found[list(INVARIANTS)[suspect.invariant]].append(suspect)
-    listed = {name: first_of_each_run([s for s in each if s.key is not None], TOLD_MAX) for name, each in found.items()}
     profiles = {run: header.profile for run, header in headers.items()}
-    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    if found:
-        wanted = [suspect for each in listed.values() for suspect in each]
-        for row in told(session, events, seen, profiles, wanted).toArrow().to_pylist():
-            rows[row["invariant"]].append(row)
-    for row in told_of_nodes(seen, profiles, chosen):
-        rows[row["invariant"]].append(row)
+    found = judged(session, events, seen, profiles, chosen)
+    add_to_all(session, sinks, [row for each in found.values() for row in each.rows])
     seconds = (time.perf_counter() - began) / len(chosen)
-    results, violations = [], []
-    for each in chosen:
-        clients = sum(suspect.run if suspect.key is None else 1 for suspect in found[each.name])
-        not_told = clients - len(listed.get(each.name, ()))
-        result = _result(each, rows[each.name], clients, not_told, seen, profiles, seconds)
-        results.append(result)
-        violations += _in_order(rows[each.name])[:VIOLATIONS_MAX]
-    return tuple(results), tuple(violation(row) for row in violations)
+    results = tuple(_result(each, found[each.name], seen, profiles, seconds) for each in chosen)
+    violations = [row for each in chosen for row in _in_order(found[each.name].rows)[:VIOLATIONS_MAX]]
+    return results, tuple(violation(row) for row in violations)
 
 
 def _result(
-    invariant: Invariant,
-    rows: Sequence[Mapping[str, Any]],
-    clients: int,
-    not_told: int,
-    seen: Overview,
-    profiles: Mapping[str, str],
-    seconds: float,
+    invariant: Invariant, found: Found, seen: Overview, profiles: Mapping[str, str], seconds: float
 ) -> InvariantResult:
-    known = sum(row["count"] for row in rows if row["known"] is not None)
-    count = sum(row["count"] for row in rows) - known + not_told
+    known = sum(row["count"] for row in found.rows if row["known"] is not None)
+    count = sum(row["count"] for row in found.rows) - known + found.not_told
     undecided = seen.undecided(invariant.name)
     verdict = _judgement(invariant, seen, profiles, count, known)
-    return InvariantResult(invariant.name, invariant.text, verdict, count, known, seconds, clients, undecided)
+    return InvariantResult(invariant.name, invariant.text, verdict, count, known, seconds, found.clients, undecided)
 
 
 def _judgement(
@@ -224,7 +209,7 @@ def _verdict(results: Sequence[InvariantResult], doubts: tuple[str, ...]) -> Ver
 
 
 @contextmanager
-def _one_line_errors() -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
     """A file that was whole at the start of the job and is not in its midst: the user's matter, not ours."""
     try:
         yield

@@ -14,3 +14,7 @@ __all__ = ["JavaMissingError", "UnknownInvariantError"]
 
 class CheckpointError(ValueError):
     """A checkpoint directory holds another search, or something else altogether."""
+
+
+class SinkError(ValueError):
+    """Violations cannot be written where they were to be written. The message is one line."""

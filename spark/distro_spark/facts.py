@@ -107,7 +107,7 @@ def overview(rows: DataFrame, headers: Mapping[str, Header]) -> Overview:
     """Two jobs over few columns of `Loaded.rows`; `headers` by run."""
     nodes, misfits, text_bytes = _nodes(rows)
     marks = _marks(rows)
-    return Overview(nodes, _facts(nodes, marks, headers), _runs(nodes), marks, misfits, text_bytes)
+    return Overview(nodes, facts_of(nodes, marks, headers), _runs(nodes), marks, misfits, text_bytes)
 
 
 def _runs(nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def _marks(rows: DataFrame) -> Marks:
     }
 
 
-def _facts(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -> Facts:
+def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -> Facts:
     number = {run: position for position, run in enumerate(_runs(nodes))}
     of_run: defaultdict[str, list[str]] = defaultdict(list)
     for node in nodes:

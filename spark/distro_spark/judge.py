@@ -46,6 +46,37 @@ class Suspect(NamedTuple):
     at_ms: int
 
 
+class Found(NamedTuple):
+    """What one invariant found: violations in the columns of `VIOLATION_COLUMNS`, in how many clients, and in how many
+    of these it is not told."""
+
+    rows: list[dict[str, Any]]
+    clients: int
+    not_told: int
+
+
+def judged(
+    session: SparkSession, events: DataFrame, seen: Overview, profiles: Mapping[str, str], chosen: Sequence[Invariant]
+) -> dict[str, Found]:
+    """By invariant what it finds in `events`, of which `seen` is the overview; `profiles` by run."""
+    found: defaultdict[str, list[Suspect]] = defaultdict(list)
+    for suspect in suspects(session, events, seen, chosen) if seen.client_rows else ():
+        found[list(INVARIANTS)[suspect.invariant]].append(suspect)
+    wanted = {name: first_of_each_run([s for s in each if s.key is not None], TOLD_MAX) for name, each in found.items()}
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    if found:
+        every = [suspect for each in wanted.values() for suspect in each]
+        for row in told(session, events, seen, profiles, every).toArrow().to_pylist():
+            rows[row["invariant"]].append(row)
+    for row in told_of_nodes(seen, profiles, chosen):
+        rows[row["invariant"]].append(row)
+    clients = {name: sum(suspect.run if suspect.key is None else 1 for suspect in each) for name, each in found.items()}
+    return {
+        name: Found(rows[name], clients.get(name, 0), clients.get(name, 0) - len(wanted.get(name, ())))
+        for name in (each.name for each in chosen)
+    }
+
+
 def suspects(session: SparkSession, events: DataFrame, seen: Overview, chosen: Sequence[Invariant]) -> list[Suspect]:
     """One scan and one shuffle of `events`. At most `TOLD_MAX` of each invariant have a key; the rest is a number."""
     rows = together(numbered(events), seen.client_rows)

@@ -85,19 +85,12 @@ class Loaded:
 def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX) -> Loaded:
     """Load the traces at `paths` (files or directories). Lazy; raises the TraceError family before any job runs."""
     sources = discover(session, paths)
-    profiles = {source.header.run: source.header.profile for source in sources}
-    # As an Arrow table: no Python worker is started for it.
-    runs = session.createDataFrame(pa.table({"run": list(profiles), "profile": list(profiles.values())}))
     recordings = [literal(source.path) for source in sources if source.is_ndjson]
     at_rest = [literal(source.path) for source in sources if not source.is_ndjson]
     lines = _lines(session, recordings, line_bytes_max)
-    parts = [_from_ndjson(lines)] if recordings else []
+    parts = [from_ndjson(lines)] if recordings else []
     parts += [_from_parquet(session, at_rest)] if at_rest else []
-    rows = reduce(DataFrame.unionByName, parts).join(F.broadcast(runs), "run", "left")
-    reason = F.coalesce(
-        "reason", _misfit(), F.when(F.col("profile").isNull(), F.format_string("run %s has no header", "run"))
-    )
-    rows = rows.withColumn("reason", reason)
+    rows = fitted(reduce(DataFrame.unionByName, parts), sources)
     return Loaded(sources, rows, _quarantine(rows, lines), line_bytes_max)
 
 
@@ -119,7 +112,20 @@ def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame
     )
 
 
-def _from_ndjson(lines: DataFrame) -> DataFrame:
+def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
+    """With the profile of the run, and the reason why a row is no event of any run."""
+    profiles = {source.header.run: source.header.profile for source in sources}
+    # As an Arrow table: no Python worker is started for it.
+    runs = pa.table({"run": pa.array(profiles, pa.string()), "profile": pa.array(profiles.values(), pa.string())})
+    reason = F.coalesce(
+        "reason", _misfit(), F.when(F.col("profile").isNull(), F.format_string("run %s has no header", "run"))
+    )
+    known = F.broadcast(rows.sparkSession.createDataFrame(runs))
+    return rows.join(known, "run", "left").withColumn("reason", reason)
+
+
+def from_ndjson(lines: DataFrame) -> DataFrame:
+    """Lines with text, bytes, file, block, position: the columns of an event each, and the reason why it is none."""
     lines = (
         lines.where(F.trim(F.translate("text", "\r\t", "  ")) != "")
         # Within brackets, so that a second value on the line is seen and not dropped.

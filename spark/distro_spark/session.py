@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -44,37 +44,38 @@ _SMALL_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 __all__ = ["JavaMissingError", "local_session", "require_java"]
 
 
-def local_session(master: str | None = None, *, small: bool = False) -> SparkSession:
+def local_session(
+    master: str | None = None, *, small: bool = False, settings: Mapping[str, str] | None = None
+) -> SparkSession:
     """Start Spark for an entry point. Without `master`: as spark-submit says when it runs us, else on this machine.
 
     What spark-submit starts is set up by whoever submits, and nothing is changed of it. Else there is no UI, and
     little is logged. `small`, on this machine: for recordings of one sitting, where compiling and planning take longer
-    than the work; on millions of events it costs more than it saves. Stop the session with `session.stop()`. Raises
+    than the work; on millions of events it costs more than it saves. `settings` are
+    Spark's, and win over those made here. Stop the session with `session.stop()`. Raises
     JavaMissingError before a JVM is started.
     """
     if master is None and _IS_SUBMITTED in os.environ:
-        return SparkSession.builder.appName("distrocheck").getOrCreate()
+        return _built(SparkSession.builder, settings or {}).getOrCreate()
     require_java()
     master = master or "local[*]"
     # The setting `spark.pyspark.python` is for spark-submit only; without this, tasks run on the first `python3`.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log4j = resources.files("distro_spark") / "log4j2-quiet.properties"
     java_options = [f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}"]
-    settings = {
+    own = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Else every column expression asks Python for its line number, which costs more than the expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     if master.startswith("local"):
-        settings |= _LOCAL_SETTINGS
+        own |= _LOCAL_SETTINGS
         if small:
-            settings |= _SMALL_SETTINGS
+            own |= _SMALL_SETTINGS
             java_options += _SMALL_JAVA_OPTIONS
-    settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
-    builder = SparkSession.builder.master(master).appName("distrocheck")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    own["spark.driver.extraJavaOptions"] = " ".join(java_options)
+    builder = _built(SparkSession.builder.master(master), own | dict(settings or {}))
     logging.disable(logging.CRITICAL)  # an interrupt while the JVM starts would be logged once by each layer
     try:
         with _jvm_greeting_held_back(), _interrupt_held_back():
@@ -84,6 +85,13 @@ def local_session(master: str | None = None, *, small: bool = False) -> SparkSes
     if current_thread() is main_thread():
         signal.signal(signal.SIGINT, _interrupt)
     return session
+
+
+def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
+    builder = builder.appName("distrocheck")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
 
 
 def _interrupt(*_: object) -> None:

@@ -70,12 +70,16 @@ def _names(files: Files, path: str) -> list[str]:
         if not path.endswith(SUFFIXES):
             raise NotATraceError(f"{path}: neither {ndjson.SUFFIX} nor {parquet.SUFFIX}; name a recording")
         return [path]
-    found = files.below(path, SUFFIXES)
+    found = [name for name in files.below(path, SUFFIXES) if not _is_of_a_check(name.removeprefix(path))]
     if not found:
         raise EmptyTraceError(
             f"{path}: no *{ndjson.SUFFIX} and no *{parquet.SUFFIX} below; record a run with `distrocheck gate`"
         )
     return found
+
+
+def _is_of_a_check(below: str) -> bool:
+    return parquet.VIOLATIONS in below.split("/")[:-1]
 
 
 def _sources(session: SparkSession, files: Files, names: Sequence[str]) -> list[Source]:

@@ -5,7 +5,7 @@ written from the sentences of the invariants, one client at a time and without a
 a failure names the run, and its recording is in the test's directory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -25,66 +25,6 @@ GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
 RESETS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
 
 Found = tuple[str, str, str, str, tuple[str, int], tuple[str, int]]  # invariant, run, client, node, first, last
-
-
-def simulate(recorder: Recorder, random: Random) -> None:
-    """Clients of one owner each change; every replica follows with a delay, unless something goes wrong."""
-    nodes = ["a", "b", "c"]
-    wrong = random.choice([0.0, 0.05, 0.3])  # a third of the runs is healthy
-    owner = {f"c{number}": random.choice(nodes) for number in range(random.randint(1, 3))}
-    held: dict[tuple[str, str], tuple[int, str]] = {}
-    at_ms = 0
-    step_ms = random.choice((50, 60_000, 60_000))  # within a lease, or so that copies outlive theirs
-
-    def row(node: str, kind: Kind, **fields: object) -> None:
-        nonlocal at_ms
-        at_ms += random.randint(1, step_ms)
-        recorder.record(node, kind, at_ms=at_ms, **fields)  # type: ignore[arg-type]
-
-    def state(node: str, kind: Kind, client: str, revision: int, content: str, owned: bool) -> None:
-        held[node, client] = (revision, content)
-        row(node, kind, client=client, owned=owned, revision=revision, digest=content)
-
-    def remove(node: str, kind: Kind, client: str) -> None:
-        if held.pop((node, client), None):
-            row(node, kind, client=client)
-
-    def replicate(client: str) -> None:
-        for node in nodes:
-            if node != owner[client] and random.random() >= wrong:
-                if (owner[client], client) not in held:
-                    remove(node, Kind.REPLICA_REMOVED, client)
-                    continue
-                revision, content = held[owner[client], client]
-                if random.random() < wrong / 4:
-                    revision = max(0, revision - 1)
-                state(node, Kind.REPLICA_APPLIED, client, revision, content, random.random() < wrong / 10)
-
-    for node in nodes:
-        row(node, Kind.NODE_STARTED)
-    for client, node in owner.items():
-        state(node, Kind.CLIENT_CONNECTED, client, 0, EMPTY, True)
-    for number in range(random.randint(1, 3)):
-        for _ in range(random.randint(0, 6)):
-            client = random.choice(list(owner))
-            if (owner[client], client) in held:
-                if random.random() < 0.1:
-                    remove(owner[client], Kind.CLIENT_DISCONNECTED, client)
-                else:
-                    revision = held[owner[client], client][0] + 1
-                    state(owner[client], Kind.CLIENT_CHANGED, client, revision, random.choice(["X", "Y", EMPTY]), True)
-                replicate(client)
-            if random.random() < wrong / 2:
-                crashed = random.choice(nodes)
-                row(crashed, Kind.NODE_STOPPED)
-                row(crashed, Kind.NODE_STARTED)
-                held = {place: what for place, what in held.items() if place[0] != crashed}
-            if random.random() < wrong:
-                old = random.choice(nodes)
-                if (old, client) in held and old != owner[client]:
-                    state(old, Kind.REPLICA_APPLIED, client, 1, "X", False)
-        for node in nodes:
-            row(node, Kind.CHECKPOINT, detail=str(number))
 
 
 def oracle(events: Sequence[Event]) -> Iterator[Found]:
@@ -208,7 +148,9 @@ def since(client: str, point: Event, own: Event, truth: str | None, events: Sequ
 
 
 @pytest.mark.quality
-def test_spark_and_the_oracle_find_the_same_in_random_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_and_the_oracle_find_the_same_in_random_runs(
+    spark: SparkSession, tmp_path: Path, simulate: Callable[[Recorder, Random], None]
+) -> None:
     expected: set[Found] = set()
     broken = set()
     for seed in range(RUNS):

@@ -22,6 +22,8 @@ from distro_traces.header import Header, parse_header
 from distro_traces.ndjson import Cut, TraceFile
 
 SUFFIX = ".parquet"
+VIOLATIONS = "violations"
+"""The folder beside recordings in which a check keeps what it found: no recording, though it is Parquet."""
 HEADER_KEY = b"distrocheck.header"
 CUT_KEY = b"distrocheck.cut"
 

@@ -22,7 +22,6 @@ from distro_traces.header import Header
 from distro_traces.ndjson import LINE_BYTES_MAX, SUFFIX, first_too_long
 from distro_traces.reading import headers_at
 
-VIOLATIONS = "violations"
 VIEWS = "views: events, runs, violations"
 
 
@@ -69,7 +68,7 @@ def opened(path: Path, checked: Path | None = None) -> Iterator[duckdb.DuckDBPyC
             _take_violations(database, checked)
             yield database
             return
-        violations = sorted(path.rglob(f"{VIOLATIONS}*/*{parquet.SUFFIX}")) if path.is_dir() else []
+        violations = sorted(path.rglob(f"{parquet.VIOLATIONS}*/*{parquet.SUFFIX}")) if path.is_dir() else []
         if violations:
             database.execute(f"CREATE VIEW violations AS SELECT * FROM read_parquet({_texts(violations)})")
         yield database

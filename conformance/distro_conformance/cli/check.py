@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -15,17 +15,20 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption, only
 from distro_conformance.cli.output import Progress, Told, print_json, progress, say, summary
-from distro_conformance.cli.paths import readable, writable_file
-from distro_conformance.verdict import Verdict
+from distro_conformance.cli.paths import readable, writable_directory, writable_file
+from distro_conformance.verdict import UsageError, Verdict
 from distro_spark.java import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from distro_spark.result import CheckResult, InvariantResult, Replay, Violation
+    from distro_spark.sinks import Sink
 
 VIOLATIONS_PRINTED = 3
 """Of one invariant."""
+JDBC = "DISTROCHECK_JDBC"
+"""In the environment: the URL, which may hold a password."""
 SMALL_BYTES = 256 * 1024 * 1024
 """Below this, starting and planning cost more than the work, and Spark is set up for that."""
 
@@ -50,6 +53,23 @@ def check(
     replay: Annotated[
         bool, typer.Option("--replay", help="Hold every row against the model too, as 'validate' does with one run.")
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the violations here, each once, as Parquet; with --follow its state too.")
+    ] = None,
+    jdbc: Annotated[
+        str | None,
+        typer.Option(help="Add the violations to the table 'violations' of this database, each once.", envvar=JDBC),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Watch a directory in which recordings are still being written.")
+    ] = False,
+    idle_s: Annotated[
+        int | None, typer.Option(help="With --follow: end when nothing new was written for so many seconds.")
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark, as spark-submit has it; several times."),
+    ] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -58,16 +78,27 @@ def check(
     if is_here:
         readable(Path(path), "trace")
     writable_file(html, "--html")
+    settings = _settings(conf or [])
+    if follow and (out is None or not is_here or not Path(path).is_dir()):
+        raise UsageError("--follow needs a directory of this machine to watch, and --out for what it keeps")
+    if idle_s is not None and not follow:
+        raise UsageError("--idle-s says when --follow ends; give both")
+    if out:
+        writable_directory(out)
     require_java()
     # Spark is an extra, and heavy: only this verb and the gate load it.
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check as run_check
     from distro_spark.session import local_session
 
+    sinks = _sinks(jdbc, out)
     with progress() as on_progress:
         on_progress("starting Spark")
-        session = local_session(master, small=is_here and _size_bytes(Path(path)) < SMALL_BYTES)
+        session = local_session(master, small=is_here and _size_bytes(Path(path)) < SMALL_BYTES, settings=settings)
         try:
+            if follow and out:
+                on_progress(f"following {path}")
+                _follow(session, Path(path), out.absolute(), invariant, sinks, idle_s, tell=not json)
             on_progress(f"checking {path}")
             with tasks_told(session, on_progress, f"checking {path}"):
                 result = run_check(
@@ -77,6 +108,7 @@ def check(
                     allow_quarantined=allow_quarantined,
                     convergence=convergence,
                     replay=replay,
+                    sinks=sinks,
                 )
         finally:
             session.stop()
@@ -96,6 +128,42 @@ def check(
         told = [_told(judged, result.violations) for judged in result.invariants]
         summary([*told, *_told_by_model(result.replay)], verdict, figures)
     raise typer.Exit(verdict.exit_code)
+
+
+def _follow(
+    session: SparkSession,
+    path: Path,
+    out: Path,
+    invariants: list[str] | None,
+    sinks: Sequence[Sink],
+    idle_s: int | None,
+    *,
+    tell: bool,
+) -> None:
+    """Until nothing comes any more; each violation is told when it is found, if wanted."""
+    from distro_spark.follow import follow
+
+    def on_news(rows: Sequence[Mapping[str, Any]]) -> None:
+        for row in rows if tell else ():
+            known = f" (known, {row['known']})" if row["known"] else ""
+            say(f"{row['invariant']}  run {row['run']}: {row['message']}{known}")
+
+    follow(session, path, out, invariants=invariants, sinks=sinks, on_news=on_news, idle_s=idle_s)
+
+
+def _sinks(jdbc: str | None, out: Path | None) -> list[Sink]:
+    from distro_spark.sinks import JdbcSink, ParquetSink
+    from distro_traces.parquet import VIOLATIONS
+
+    database: list[Sink] = [JdbcSink(jdbc)] if jdbc else []
+    return [*database, *([ParquetSink(str(out.absolute() / VIOLATIONS))] if out else [])]
+
+
+def _settings(pairs: Sequence[str]) -> dict[str, str]:
+    found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    if len(found) < len(set(pairs)):
+        raise UsageError("--conf takes KEY=VALUE, spark.jars.packages=org.postgresql:postgresql:42.7.7 for instance")
+    return found
 
 
 @contextmanager

@@ -197,6 +197,7 @@ ROUND = Invariant(
     skipped,
     tell_skipped,
     needs=Needs(state=True, reported=True, sent=True, lossless=True),
+    needs_end=True,  # the longer a node holds a client, the more of what happens to its peers is an excuse
 )
 DELAY = Invariant(
     "INV-DELAY",

@@ -76,7 +76,8 @@ _WORDS: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Invariant:
     """`key`: the columns by which the rows must lie together; `needs_checkpoint`: cannot be judged without one;
-    `not_on`: pattern of the profiles that lack what it is about."""
+    `needs_end`: what comes later may excuse what was found; `not_on`: pattern of the profiles that lack what it is
+    about."""
 
     name: str
     text: str
@@ -85,6 +86,7 @@ class Invariant:
     tell: Teller | None = None
     needs: Needs = field(default_factory=Needs)
     needs_checkpoint: bool = False
+    needs_end: bool = False
     of_nodes: OfNodes | None = None
     not_on: re.Pattern[str] | None = None
 
