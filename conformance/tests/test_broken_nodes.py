@@ -32,5 +32,10 @@ def test_every_requirement_has_been_seen_to_fail() -> None:
     assert {each.id for each in all_requirements()} == NOTICED.keys()
 
 
-def test_every_mutant_is_noticed_by_a_requirement() -> None:
-    assert MUTANTS.keys() == {mutant for mutants in NOTICED.values() for mutant in mutants}
+ONLY_IN_LOCKSTEP = {"B36"}
+"""It shows when a member list changes, which no requirement does: killed by lockstep (docs/matrix-node.md)."""
+
+
+def test_every_other_mutant_is_noticed_by_a_requirement() -> None:
+    noticed = {mutant for mutants in NOTICED.values() for mutant in mutants}
+    assert MUTANTS.keys() - ONLY_IN_LOCKSTEP == noticed

@@ -165,7 +165,7 @@ def test_a_crash_of_the_sender_ends_its_calls_and_connections():
         (Disconnect("c9"), "c9 has never been connected"),
         (Advance(-1), "time does not run backwards"),
         (Cut("a", "a"), "a has no link to itself"),
-        (Heal("a", "b"), "the link is not cut"),
+        (Heal("a", "b"), "the link is not cut, and the target refuses nothing"),
         (Release("a", "b"), "the link is not held"),
         (Restart("a"), "it is running"),
         (Drop("a", "b", "REPORT"), "REPORT is none of CHANGE, DELETE, VERIFY, SNAPSHOT"),
