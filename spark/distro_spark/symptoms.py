@@ -5,7 +5,7 @@ what, in which releases.
 
 | bug | what has to be seen |
 |---|---|
-| B10 | the copy has the stamp that it was created with, and by then its owner had published the content later |
+| B10 | the copy has the stamp of its creation or of its last batch; by then its owner had published the content later |
 | B10 | or it has that stamp over the older content of a snapshot that came late |
 | B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
 from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
 from distro_traces.event import STATE_KINDS, Kind, Outcome
@@ -36,13 +37,15 @@ _END = 2**62
 
 
 def creation_stamp(story: Story, told: Told) -> bool:
-    """B10. The first revision that the node's copy had in this life of it is the only one, and the content is that of
-    a later one: it came with a message that carries a later revision, or its owner had published it by then."""
+    """B10. The node's copy has the revision that it was created with, or that came with a batch, and the content is
+    that of a later one: it came with a message that carries a later revision, or its owner had published it by then."""
     stamp, offence = int(str(told.evidence["revision"])), told.last
     if offence.kind not in STATE_KINDS:
         return False
-    lives = list(_lives(story, offence.node, offence.seq))
-    if {row.revision for row in lives[-1] if row.revision is not None} != {stamp}:
+    *_, life = _lives(story, offence.node, offence.seq)
+    stamped = [row for row in life if row.revision is not None]
+    before = [place for place, row in enumerate(stamped) if row.revision != stamp]
+    if not stamped or (before and not _came_with_a_batch(story, stamped, before[-1] + 1)):
         return False
     sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT]
     carried = [row.revision for row in sent if row.message is not None and row.message == offence.message]
@@ -55,6 +58,20 @@ def creation_stamp(story: Story, told: Told) -> bool:
         and row.at_ms <= offence.at_ms
         for row in story.rows
         if row.owned or row.kind == Kind.REQUEST_SENT
+    )
+
+
+def _came_with_a_batch(story: Story, stamped: list[Row], place: int) -> bool:
+    """A copy takes over the revision of what has a batch in it (docs/protocol #receive-revision): of a client whose
+    owner published something without counting it, and that was sent under this revision."""
+    if place == len(stamped):
+        return False
+    taken = stamped[place]
+    own = [row for row in story.rows if row.kind in OWN_CONNECTION and row.at_ms <= taken.at_ms]
+    uncounted = any((one.node, one.revision) == (two.node, two.revision) for one, two in pairwise(own))
+    return uncounted and any(
+        row.kind == Kind.REQUEST_SENT and (row.revision, row.digest) == (taken.revision, taken.digest)
+        for row in story.rows
     )
 
 

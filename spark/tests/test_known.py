@@ -142,6 +142,27 @@ def a_copy_that_keeps_the_stamp_of_its_creation(run: Told) -> None:
     run.apply("bc", 1, "B")
 
 
+def a_copy_that_took_over_one_revision_of_two(run: Told, *, batch: bool) -> None:
+    run.registered()
+    if batch:
+        run.change(1, "B")  # not counted
+    run.change(2, "C")
+    run.send("b", "CHANGE", revision=2, digest="C")
+    run.apply("bc", 2, "C")
+    run.change(3, "D")
+    run.apply("b", 2, "D")
+
+
+@case("nacos-2.2.4", INV_REV=["B10", "B18"])
+def a_copy_that_keeps_the_stamp_of_its_last_batch(run: Told) -> None:
+    a_copy_that_took_over_one_revision_of_two(run, batch=True)
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def a_copy_that_takes_over_revisions_and_then_one_not(run: Told) -> None:
+    a_copy_that_took_over_one_revision_of_two(run, batch=False)
+
+
 @case("nacos-2.2.4", INV_REV=[None])
 def an_old_content_under_a_new_stamp_though_it_comes_back_later(run: Told) -> None:
     """B05 with the contents A, B, A: the copy moved on with its stamp, then A of revision 1 was written over."""
