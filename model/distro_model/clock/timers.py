@@ -480,8 +480,9 @@ def different(boards: list[Board]) -> list[Board]:
     if len(boards) < 2:  # most are alone
         return boards
     kept: list[Board] = []
+    seen = _Seen()
     for board in boards:
-        if not any(_is_same(board, other) for other in kept):
+        if not any(seen.is_same(board, other) for other in kept):
             kept.append(board)
     return kept
 
@@ -490,17 +491,26 @@ def _different_pending(pending: list[_Pending]) -> list[_Pending]:
     if len(pending) < 2:
         return pending
     kept: list[_Pending] = []
+    seen = _Seen()
     for each in pending:
-        if not any(each[1:] == other[1:] and _is_same(each[0], other[0]) for other in kept):
+        if not any(each[1:] == other[1:] and seen.is_same(each[0], other[0]) for other in kept):
             kept.append(each)
     return kept
 
 
-def _is_same(board: Board, other: Board) -> bool:
-    if not board.is_same(other):
-        return False
-    return board.traffic == other.traffic or _seen(board) == _seen(other)  # counting is dear, forks share nearly all
+class _Seen:
+    """The traffic of boards, counted once for each: counting is dear, and forks share nearly all of it."""
 
+    def __init__(self) -> None:
+        self._counted: dict[int, Counter[Traffic]] = {}
 
-def _seen(board: Board) -> Counter[Traffic]:
-    return Counter(call for call in board.traffic if call.is_seen)
+    def is_same(self, board: Board, other: Board) -> bool:
+        if not board.is_same(other):
+            return False
+        return board.traffic == other.traffic or self._of(board) == self._of(other)
+
+    def _of(self, board: Board) -> Counter[Traffic]:
+        """While the boards that are compared live and stay as they are."""
+        if id(board) not in self._counted:
+            self._counted[id(board)] = Counter(call for call in board.traffic if call.is_seen)
+        return self._counted[id(board)]
