@@ -9,16 +9,15 @@ or invariants change. Exit codes as everywhere: 1 something is news, 3 batches a
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from ledger import Line, digest_of, lines_of
 from pyspark.sql import SparkSession
 
 import distro_model
@@ -37,8 +36,6 @@ BATCH_RUNS = 50
 """So many are in files at a time."""
 
 CLIENTS, LASTS_S = 6, 300
-
-Line = dict[str, Any]
 
 
 def batches(runs: int, profiles: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -76,28 +73,6 @@ def line_of(session: SparkSession, source: str, profile: str, first_seed: int) -
     }
 
 
-def source_digest() -> str:
-    """Of every file of the model and of the invariants."""
-    digest = hashlib.sha256()
-    for package in (distro_model, distro_spark):
-        for path in sorted(Path(package.__file__ or "").parent.rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def kept(ledger: Path, source: str) -> Mapping[tuple[str, int], Line]:
-    """What was found with these sources. A last line that was cut off is run again."""
-    found = {}
-    for text in ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else ():
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError:
-            continue
-        if line["source"] == source:
-            found[line["profile"], line["seed"]] = line
-    return found
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=RUNS, help="of each profile")
@@ -106,8 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
-    source, began = source_digest(), time.monotonic()
-    known, lines, left = kept(options.ledger, source), [], 0
+    source, began = digest_of(distro_model, distro_spark), time.monotonic()
+    known = {(line["profile"], line["seed"]): line for line in lines_of(options.ledger, "source", source)}
+    lines, left = [], 0
     options.ledger.parent.mkdir(parents=True, exist_ok=True)
     session = local_session("local[2]")
     try:

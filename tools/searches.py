@@ -8,14 +8,14 @@ decided, is named at the end. Exit codes as everywhere: 1 something is broken, 3
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from ledger import Line, digest_of, lines_of
 
 import distro_model
 from distro_model import Bounds, explore
@@ -31,8 +31,6 @@ WHOLE = {
 }
 """Each with one crash, one lost and one swallowed request."""
 GIB = 1 << 30
-
-Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +67,6 @@ def line_of(job: Job, model: str, max_memory_bytes: int) -> Line:
     }
 
 
-def source_digest() -> str:
-    """Of every file of the model: after a change of any rule nothing that was searched before counts."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(distro_model.__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def kept(ledger: Path, model: str) -> Mapping[tuple[str, str, int | None], Line]:
-    """What is known of this model. A last line that was cut off is searched again."""
-    if not ledger.exists():
-        return {}
-    found = {}
-    for text in ledger.read_text(encoding="utf-8").splitlines():
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError:
-            continue
-        if line["model"] == model:
-            found[line["name"], line["bounds"], line.get("max_states")] = line
-    return found
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pair-states", type=int, default=1_000_000, help="the limit of each pair")
@@ -101,8 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
-    model, began = source_digest(), time.monotonic()
-    known, lines, left = kept(options.ledger, model), [], 0
+    model, began = digest_of(distro_model), time.monotonic()
+    searched = lines_of(options.ledger, "model", model)
+    known = {(line["name"], line["bounds"], line.get("max_states")): line for line in searched}
+    lines, left = [], 0
     options.ledger.parent.mkdir(parents=True, exist_ok=True)
     with options.ledger.open("a", encoding="utf-8") as ledger:
         for job in jobs(options.pair_states):
