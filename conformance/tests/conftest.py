@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import json
@@ -18,6 +19,9 @@ from playwright.sync_api import Browser, sync_playwright
 from distro_conformance.cli import main
 from distro_conformance.cli.schemas import closed, schema_of
 from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.releases import nacos_release
+from distro_conformance.verdict import TargetError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -50,6 +54,21 @@ def document() -> Callable[..., tuple[int, dict[str, Any]]]:
         return ran.returncode, found
 
     return read
+
+
+@pytest.fixture(scope="session")
+def need_release() -> Callable[[str], None]:
+    """Skips where the servers of a release cannot be had, with the reason."""
+
+    def need(version: str) -> None:
+        if shutil.which("java") is None:
+            pytest.skip("there is no Java here")
+        try:
+            asyncio.run(jars_of(nacos_release(version), print))
+        except TargetError as error:
+            pytest.skip(f"Nacos {version} cannot be fetched: {error}")
+
+    return need
 
 
 @pytest.fixture(scope="module")

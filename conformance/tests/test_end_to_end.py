@@ -7,8 +7,6 @@ release.
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -19,9 +17,6 @@ import pytest
 
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
-from distro_conformance.targets.maven import jars_of
-from distro_conformance.targets.releases import nacos_release
-from distro_conformance.verdict import TargetError
 from distro_spark.check import check
 from distro_spark.session import local_session
 from distro_traces.event import Event, Kind
@@ -48,8 +43,10 @@ Document = Callable[..., tuple[int, dict[str, Any]]]
 @pytest.mark.wire
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_real_cluster_that_diverges_ends_as_a_test_that_fails(tmp_path: Path, document: Document) -> None:
-    _need_servers()
+def test_a_real_cluster_that_diverges_ends_as_a_test_that_fails(
+    tmp_path: Path, document: Document, need_release: Callable[[str], None]
+) -> None:
+    need_release(RELEASE)
     trace, change = _recorded(TARGET, tmp_path)
     _check_names_node_client_and_message(trace, change)
     _validate_names_the_guard(trace, document)
@@ -115,12 +112,3 @@ def _validate_names_the_guard(trace: Path, document: Document) -> None:
 
 def _rows(trace: Path, kind: Kind) -> list[Event]:
     return [event for event in read_run(trace).events if (event.kind, event.client) == (kind, "c1")]
-
-
-def _need_servers() -> None:
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java here")
-    try:
-        asyncio.run(jars_of(nacos_release(RELEASE), print))
-    except TargetError as error:
-        pytest.skip(f"Nacos {RELEASE} cannot be fetched: {error}")

@@ -5,8 +5,7 @@ Skipped, and said so, where there is no Java and where Maven cannot fetch the re
 
 from __future__ import annotations
 
-import asyncio
-import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +14,7 @@ import pytest
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import read
-from distro_conformance.targets.maven import jars_of
-from distro_conformance.targets.releases import nacos_release
-from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.verdict import UsageError, Verdict
 
 RELEASE, LEASE_MS = "2.2.4", 10_000
 MIXED_LIFE = read(Path(__file__).parents[2] / "scenarios" / "mixed-life.scenario")
@@ -25,13 +22,10 @@ MIXED_LIFE = read(Path(__file__).parents[2] / "scenarios" / "mixed-life.scenario
 
 @pytest.mark.wire
 @pytest.mark.slow
-def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind() -> None:
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java here")
-    try:
-        asyncio.run(jars_of(nacos_release(RELEASE), print))
-    except TargetError as error:
-        pytest.skip(f"Nacos {RELEASE} cannot be fetched: {error}")
+def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind(
+    need_release: Callable[[str], None],
+) -> None:
+    need_release(RELEASE)
     played = replay(replace(MIXED_LIFE, lease_ms=LEASE_MS), target=f"mixed:{RELEASE}", to_the_end=True)
     assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
     assert len(played.steps) == len(MIXED_LIFE.lines)
