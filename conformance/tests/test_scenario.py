@@ -88,6 +88,7 @@ steps = st.one_of(
     *(st.builds(kind, clients) for kind in (actions.FallSilent, actions.AnswerAgain)),
     *(st.builds(kind, nodes) for kind in (actions.Crash, actions.Restart, actions.Pause, actions.Resume)),
     st.builds(actions.ListMembers, nodes, member_lists),
+    st.builds(actions.Move, nodes, nodes),
     st.builds(Query, services, nodes),
     st.builds(Subscribe, clients, services),
     st.just(Checkpoint()),
@@ -135,6 +136,15 @@ def test_a_text_of_the_first_version_is_read() -> None:
     """
     assert len(parse(text).steps) == 16
     assert parse(f"language {VERSION}\n{text}").steps == parse(text).steps
+
+
+def test_a_spare_address_is_declared_before_a_node_comes_back_there() -> None:
+    text = "nodes a b\nspare c\ncrash b\nmove b c\nmembers a: a c\nexpect c has no c1\n"
+    assert parse(text).render() == text
+    with pytest.raises(ScenarioError, match="there is no node 'c'"):
+        parse(text.replace("spare c\n", ""))
+    with pytest.raises(ScenarioError, match="differ from each other and from the nodes"):
+        parse(text.replace("spare c", "spare b"))
 
 
 def test_the_example_of_the_design_is_read() -> None:

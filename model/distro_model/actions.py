@@ -360,6 +360,18 @@ class Restart:
         return f"restart {self.node}"
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The node, which is down, comes back under another address, which is a name of its own: started as by `restart`,
+    with that address in its list in place of the old one. The others know it by what their own lists say."""
+
+    node: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"move {self.node} {self.address}"
+
+
 SAID = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY", "REPORT")
 """What a played member says to the node."""
 MALFORMED = ("NO-KEY", "NO-CONTENT", "NO-BASE64", "NO-JSON", "NO-TYPE")
@@ -407,7 +419,7 @@ Shape = Blackhole | Delay | Throttle
 """What a link does to all that travels on it."""
 LinkAction = Cut | Heal | Refuse | Hold | Release | Shape | RequestAction
 ClientAction = Connect | Register | RegisterBatch | Deregister | Disconnect | FallSilent | AnswerAgain
-NodeAction = Crash | Restart | Pause | Resume | ListMembers
+NodeAction = Crash | Restart | Move | Pause | Resume | ListMembers
 HttpRequest = HttpRegister | HttpDeregister | HttpBeat
 PlayedAction = Says | Answers
 Action = ClientAction | HttpRequest | Advance | LinkAction | NodeAction | PlayedAction

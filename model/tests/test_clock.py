@@ -26,6 +26,7 @@ from distro_model.actions import (
     HttpRegister,
     ListMembers,
     LoseReply,
+    Move,
     Pause,
     Register,
     RegisterBatch,
@@ -49,8 +50,8 @@ CLIENT = f"{ONE}#true"
 class Cluster:
     """All possible states, and everything that they said."""
 
-    def __init__(self, profile=STRICT, nodes="ab"):
-        self.possible = PossibleStates.of(start(nodes, profile))
+    def __init__(self, profile=STRICT, nodes="ab", spare=""):
+        self.possible = PossibleStates.of(start(nodes, profile, spare=spare))
         self.do(*prologue(nodes, profile))
 
     def do(self, *actions):
@@ -110,6 +111,27 @@ def test_a_node_starts_with_the_list_that_it_was_given_last():
     cluster = Cluster(nodes="abc").do(ListMembers("a", ("a", "b")), Crash("a"), Restart("a"), Advance(2_000))
     cluster.do(Connect("c1", "a"), Register("c1", "web", ONE), Advance(6_000))
     assert (cluster.shown("c1", "b"), cluster.shown("c1", "c")) == ({ONE}, {None})
+
+
+class TestAnotherAddress:
+    def moved(self) -> Cluster:
+        cluster = Cluster(nodes="abc", spare="d").do(Connect("c1", "a"), Register("c1", "web", ONE), Advance(2_000))
+        return cluster.do(Crash("b"), Move("b", "d"), Advance(1_000))
+
+    def test_it_loads_from_those_that_it_lists(self):
+        assert self.moved().shown("c1", "d") == {ONE}
+
+    def test_who_does_not_list_it_sends_it_nothing(self):
+        cluster = self.moved().do(Register("c1", "web", OTHER), Advance(7_000))
+        assert (cluster.shown("c1", "c"), cluster.shown("c1", "d")) == ({OTHER}, {ONE})
+        cluster.do(ListMembers("a", "acd"), ListMembers("c", "acd"), Advance(7_000))
+        assert cluster.shown("c1", "d") == {OTHER}
+
+    def test_it_needs_a_node_that_is_down_and_an_address_where_nobody_is(self):
+        possible = self.moved().possible
+        assert possible.guard(Move("a", "b")) == "a is running"
+        assert possible.guard(Move("b", "d")) == "it is running"
+        assert possible.guard(Move("b", "x")) == "there is no node x"
 
 
 class TestSilence:

@@ -15,7 +15,7 @@ from distro_conformance.node.player import NAMESPACE
 from distro_conformance.targets.attached import OWN_NAMESPACE, addresses_in
 from distro_conformance.targets.nacos import listed_members
 from distro_conformance.verdict import UsageError
-from distro_model.actions import Action, Crash, ListMembers, OverHttp, Pause, Restart, Resume
+from distro_model.actions import Action, Crash, ListMembers, Move, OverHttp, Pause, Restart, Resume
 
 
 class AttachedServer:
@@ -55,18 +55,20 @@ class AttachCluster(RealTimeCluster):
 
     def cannot(self, action: Action) -> str | None:
         match action:
-            case Crash() | Restart() | Pause() | Resume() | ListMembers():
+            case Crash() | Restart() | Move() | Pause() | Resume() | ListMembers():
                 return "the cluster runs for somebody else: its nodes are neither stopped nor changed"
             case OverHttp() if self.clients.namespace != NAMESPACE:
                 return "clients of the HTTP API would come to the public namespace; --allow-disruption lets them"
         return super().cannot(action)
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        if spare:
+            raise UsageError(f"{self.kind} runs already, and has no spare addresses: {' '.join(spare)}")
         if len(names) != len(self.addresses):
             raise UsageError(
                 f"the scenario has the nodes {' '.join(names)}, and {self.kind} names {len(self.addresses)}"
             )
-        self.names = tuple(names)
+        self._name(names, spare)
         self.servers = {name: AttachedServer(address) for name, address in zip(names, self.addresses, strict=True)}
         await self._begin(profile)
 

@@ -50,8 +50,10 @@ class Cluster(Protocol):
         """Why this driver can never perform such an action, or None."""
         ...
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
-        """Raises UsageError, TargetError, and the look-up errors of profiles; `stop` must be called all the same."""
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        """`spare` are addresses under which nodes may come back: no list names them and nobody is there.
+
+        Raises UsageError, TargetError, and the look-up errors of profiles; `stop` must be called all the same."""
         ...
 
     async def perform(self, action: Action) -> None:

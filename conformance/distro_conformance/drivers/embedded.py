@@ -188,8 +188,8 @@ class EmbeddedCluster(WiredCluster):
         node = self.servers[name].node
         return node, node.changes if node is not None else 0
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
-        self.prepare(names, profile)
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        self.prepare(names, profile, spare)
         if self._is_virtual:
             for action in prologue(names, model_profile_named(profile)):
                 await self.perform(action)
@@ -201,20 +201,21 @@ class EmbeddedCluster(WiredCluster):
         """Time is 0 now."""
         self.clock: Clock = VirtualTime(self.virtual, self.perform) if self._is_virtual else RealClock()
 
-    def prepare(self, names: Sequence[str], profile: str) -> None:
+    def prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
         self._profile = chosen
-        ports = dict(zip(names, self._wire.main_ports(len(names)), strict=True))
-        self.names = tuple(names)
-        self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(names, 2)}
+        self._name(names, spare)
+        ports = dict(zip(self.names, self._wire.main_ports(len(self.names)), strict=True))
+        self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(self.names, 2)}
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=not self._is_virtual), profile)
-        members = tuple(f"127.0.0.1:{port}" for port in ports.values())
+        members = tuple(f"127.0.0.1:{ports[name]}" for name in names)
         for name, port in ports.items():
-            self.servers[name] = self._reference(name, port, members, self._suited(chosen))
+            listed = tuple(sorted({*members, f"127.0.0.1:{port}"}))  # a spare one has no list before it is used
+            self.servers[name] = self._reference(name, port, listed, self._suited(chosen))
 
     def _suited(self, profile: Profile) -> Profile:
         if not self._is_virtual:

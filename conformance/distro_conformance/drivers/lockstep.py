@@ -75,11 +75,11 @@ class LockstepCluster:
     def cannot(self, action: Action) -> str | None:
         return beyond_the_model(action) or self.nodes.cannot(action)
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         """Raises DivergedError when the nodes do not even start as the model does."""
         chosen = self._watch(beside_nodes(profile_named(profile)))
-        self._possible = PossibleStates.of(start(names, chosen))
-        self.nodes.prepare(names, profile)
+        self._possible = PossibleStates.of(start(names, chosen, spare=spare))
+        self.nodes.prepare(names, profile, spare)
         for action in prologue(names, chosen):
             await self.perform(action)
         self.clock = VirtualTime(self.nodes.virtual, self.perform)

@@ -48,11 +48,11 @@ class MixedCluster(RealTimeCluster):
         self.lease_ms = lease_ms if lease_ms and release not in LEASE_FIXED else self._profile.client_expired_ms
         self._on_progress = on_progress
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
-        ports = self._lay_out(names)
-        real, *references = names
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        ports = self._lay_out(names, spare)
+        real, references = names[0], [name for name in self.names if name != names[0]]
         jars = await jars_of(self.release, self._on_progress)
-        members = tuple(f"{HOST}:{port}" for port in ports.values())
+        members = tuple(f"{HOST}:{ports[name]}" for name in names)
         self._link_all()
         forwarded = {ends: link for ends, link in self.links.items() if ends[0] == real}
         offsets = await forward(self._forwarders, forwarded, ports)
@@ -67,7 +67,8 @@ class MixedCluster(RealTimeCluster):
         behaviour = replace(self._profile, client_expired_ms=self.lease_ms, load_retry_delay_ms=LOAD_RETRY_MS)
         clock = SystemClock()
         for name in references:
-            config = NodeConfig(port=ports[name], members=members, profile=behaviour)
+            listed = tuple(sorted({*members, f"{HOST}:{ports[name]}"}))  # a spare one has no list before it is used
+            config = NodeConfig(port=ports[name], members=listed, profile=behaviour)
             self.servers[name] = NodeServer(config, clock, None, partial(self._link, name))
         await self._begin(profile)
 

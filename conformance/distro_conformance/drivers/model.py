@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from distro_conformance.drivers.cluster import CannotError, Ends
 from distro_conformance.drivers.service_lists import projection
-from distro_model.actions import Action, Advance, Restart, beyond_the_model
+from distro_model.actions import Action, Advance, Move, Restart, beyond_the_model
 from distro_model.clock import IllegalActionError, observe, prologue, start
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
@@ -45,13 +46,13 @@ class ModelCluster:
     def cannot(self, action: Action) -> str | None:
         return beyond_the_model(action)
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         chosen = beside_nodes(profile_named(profile))
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, lease_ms=self._lease_ms) if self._lease_ms else chosen
-        self.names = tuple(names)
-        self.links = tuple((source, target) for source in names for target in names if source != target)
-        self._states = PossibleStates.of(start(names, chosen))
+        self.names = tuple(sorted((*names, *spare)))
+        self.links = tuple(permutations(self.names, 2))
+        self._states = PossibleStates.of(start(names, chosen, spare=spare))
         for action in prologue(names, chosen):
             await self.perform(action)
         self.clock.at_ms = 0
@@ -65,8 +66,9 @@ class ModelCluster:
             self._states = self._states.after(action)
         except IllegalActionError as error:
             raise CannotError(str(error)) from error
-        if isinstance(action, Restart):
-            self._givers[action.node] = set()
+        match action:
+            case Restart(started) | Move(_, started):
+                self._givers[started] = set()
         for outcome in self._states.outcomes:
             for call in outcome.traffic:
                 if (call.operation, call.outcome) == (Operation.SNAPSHOT, CallResult.SUCCESS):

@@ -45,10 +45,10 @@ class RealTimeCluster(WiredCluster):
         super().__init__(recorder)
         self._forwarders = contextlib.AsyncExitStack()
 
-    def _lay_out(self, names: Sequence[str]) -> Mapping[str, int]:
+    def _lay_out(self, names: Sequence[str], spare: Sequence[str]) -> Mapping[str, int]:
         """From now on these are the nodes; their base ports ascend as the names do."""
-        self.names = tuple(names)
-        return dict(zip(names, sorted(free_base_ports(len(names))), strict=True))
+        self._name(names, spare)
+        return dict(zip(self.names, sorted(free_base_ports(len(self.names))), strict=True))
 
     def _link_all(self) -> None:
         """A link in each direction between any two."""
@@ -58,7 +58,7 @@ class RealTimeCluster(WiredCluster):
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
-        starts = [asyncio.create_task(self._bring_up(name, until_loaded=True)) for name in self.names]
+        starts = [asyncio.create_task(self._bring_up(name, until_loaded=True)) for name in self._lists]
         try:
             await asyncio.gather(*starts)
         finally:
@@ -73,18 +73,18 @@ class RealTimeCluster(WiredCluster):
         """A node of 2.0.x refuses clients until it has heard of all members, and up to 5 s longer."""
 
         async def all_up() -> bool | None:
-            states = [await self.members(name) for name in self.names]
-            known = all(seen.get(name) == "UP" for (seen,) in states for name in self.names)
+            states = [await self.members(name) for name in self.up]
+            known = all(seen.get(name) == "UP" for (seen,) in states for name in self.up)
             return (known and await self._all_serve()) or None
 
         if await eventually(all_up, self.clock, KNOWN_WITHIN_MS, step_ms=200) is None:
-            seen = [f"at {name} {dict((await self.members(name))[0])}" for name in self.names]
+            seen = [f"at {name} {dict((await self.members(name))[0])}" for name in self.up]
             what = f"the members do not all serve and count each other as UP within {KNOWN_WITHIN_MS} ms"
             raise TargetError(f"{what}: {', '.join(seen)}")
 
     async def _all_serve(self) -> bool:
         try:
-            for name in self.names:
+            for name in self.up:
                 await self.reader.listed(name, "nobody-publishes-here", self.clients.namespace)
         except RefusedError:
             return False
@@ -123,12 +123,12 @@ class NacosCluster(RealTimeCluster):
         self._on_progress = on_progress
         self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
-        ports = self._lay_out(names)
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        ports = self._lay_out(names, spare)
         jars = self._directory or await jars_of(self.release, self._on_progress)
         self._link_all()
         offsets = await forward(self._forwarders, self.links, ports)
-        members = [f"{LOOPBACK}:{port}" for port in ports.values()]
+        members = [f"{LOOPBACK}:{ports[name]}" for name in names]
         self.servers = {
             name: NacosServer(
                 self.release,

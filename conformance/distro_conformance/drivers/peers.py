@@ -62,6 +62,7 @@ from distro_model.actions import (
     Heal,
     Hold,
     ListMembers,
+    Move,
     OverHttp,
     Pause,
     Register,
@@ -166,7 +167,7 @@ class PeersCluster(WiredCluster):
         match action:
             case Says() | Answers():
                 return None
-            case Pause() | Resume() | FallSilent() | AnswerAgain() | OverHttp() | ListMembers():
+            case Pause() | Resume() | FallSilent() | AnswerAgain() | OverHttp() | ListMembers() | Move():
                 return "not among played members"
             case Crash(node) | Restart(node) if self.names and node == self.under_test:
                 return "the node under test lives through the run"
@@ -200,9 +201,9 @@ class PeersCluster(WiredCluster):
                 return None if self.links[self.under_test, target].is_cut else "not cut"
         return None
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         """Raises DivergedError when the node does not even start as the model does."""
-        self.names = tuple(names)
+        self._name(names, spare)
         node, *played = names
         rules = beside_nodes(model_profile_named(profile))
         if self._is_virtual:

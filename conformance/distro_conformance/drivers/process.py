@@ -25,9 +25,9 @@ class ProcessCluster(RealTimeCluster):
         """Of its servers, where nothing else was chosen. Raises TargetError."""
         return profile_of(self._described, chosen)
 
-    async def start(self, names: Sequence[str], profile: str) -> None:
-        ports = self._lay_out(names)
-        members = [f"{HOST}:{port}" for port in ports.values()]
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        ports = self._lay_out(names, spare)
+        members = [f"{HOST}:{ports[name]}" for name in names]
         offsets: dict[str, int] = {}
         if self._described.takes_offset:
             self._link_all()

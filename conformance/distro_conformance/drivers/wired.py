@@ -49,6 +49,7 @@ from distro_model.actions import (
     HttpRequest,
     LinkAction,
     ListMembers,
+    Move,
     OfRequest,
     OverHttp,
     Pause,
@@ -94,7 +95,12 @@ class WiredCluster:
         self._checkpoints = 0
         self._paused: set[str] = set()
         self._lists: dict[str, Sequence[str]] = {}
-        """Of nodes whose list was changed."""
+        """The members in the list of each node."""
+
+    def _name(self, names: Sequence[str], spare: Sequence[str]) -> None:
+        """These are the nodes. Nobody lists the spare addresses, which sort among them."""
+        self.names = tuple(sorted((*names, *spare)))
+        self._lists = dict.fromkeys(names, tuple(names))
 
     # The contract
 
@@ -223,7 +229,7 @@ class WiredCluster:
 
     async def _bring_up(self, name: str, *, until_loaded: bool) -> None:
         if self.journal is not None:
-            self.journal.node_started(name, self._lists.get(name, self.names))
+            self.journal.node_started(name, self._lists[name])
         for ends, link in self.links.items():
             if ends[0] == name:
                 link.source_back()
@@ -254,6 +260,10 @@ class WiredCluster:
             case Restart(node):
                 await self._bring_up(node, until_loaded=False)
                 await self._started(node)
+            case Move(node, address):
+                members = sorted({*self._lists[node]} - {node} | {address})
+                await self._change_list(address, members)
+                await self._perform(Restart(address))
             case Pause(node):
                 self._paused.add(node)
                 self._signal(node, signal.SIGSTOP)
@@ -265,10 +275,13 @@ class WiredCluster:
                 if self.journal is not None:
                     self.journal.pause(node, ends=True)
             case ListMembers(node, members):
-                await self.servers[node].change_members([self.servers[member].address for member in members])
-                self._lists[node] = members
+                await self._change_list(node, members)
                 if self.journal is not None:
                     self.journal.members_changed(node, members)
+
+    async def _change_list(self, node: str, members: Sequence[str]) -> None:
+        await self.servers[node].change_members([self.servers[member].address for member in members])
+        self._lists[node] = members
 
     async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
         match action:

@@ -39,7 +39,7 @@ def record(
         profile=profile,
         target=target,
         clock="virtual" if virtual else "wall",
-        nodes=scenario.nodes,
+        nodes=tuple(sorted((*scenario.nodes, *scenario.spare))),
         observed=EVERYTHING if virtual else INFERRED,
     )
     with recorder:

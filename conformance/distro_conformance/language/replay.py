@@ -112,7 +112,7 @@ def assert_scenario(text: str, *, target: str, profile: str | None = None, mutan
 async def _make_sense(scenario: Scenario, profile: str) -> None:
     """Raises ScenarioError."""
     model = ModelCluster(lease_ms=scenario.lease_ms)
-    await model.start(scenario.nodes, profile)
+    await model.start(scenario.nodes, profile, spare=scenario.spare)
     for line in scenario.lines:
         if isinstance(line.step, Query | Subscribe | Checkpoint | ExpectModel):
             continue
@@ -137,7 +137,7 @@ async def _run(scenario: Scenario, resolved: Resolved, on_step: OnStep, *, to_th
 
     try:
         try:
-            await cluster.start(scenario.nodes, resolved.profile)
+            await cluster.start(scenario.nodes, resolved.profile, spare=scenario.spare)
         except DivergedError as error:
             note(ReplayedStep(0, START, 0, f"differs from the model: {error.reason}", Verdict.VIOLATES))
             return steps

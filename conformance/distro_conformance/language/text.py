@@ -20,7 +20,7 @@ from pathlib import Path
 
 from distro_conformance.language.expectations import Expect, ExpectModel
 from distro_conformance.language.observing import Look
-from distro_conformance.language.verbs import VERBS, VERSION, expectation
+from distro_conformance.language.verbs import HEADER, VERBS, VERSION, expectation
 from distro_conformance.language.words import Words, duration_ms, render_duration
 from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import IN_MEMORY, Wire, parse_wire
@@ -59,6 +59,9 @@ class Scenario:
     played: tuple[str, ...] = ()
     """Of the nodes those that the kit plays; the one that is left is under test."""
 
+    spare: tuple[str, ...] = ()
+    """Addresses under which nodes may come back."""
+
     @property
     def steps(self) -> tuple[Step, ...]:
         return tuple(line.step for line in self.lines)
@@ -70,6 +73,7 @@ class Scenario:
         head += [f"lease {render_duration(self.lease_ms)}"] if self.lease_ms else []
         head += [f"wire {self.wire}"] if self.wire != IN_MEMORY else []
         head.append("nodes " + " ".join(self.nodes))
+        head += ["spare " + " ".join(self.spare)] if self.spare else []
         head += ["played " + " ".join(self.played)] if self.played else []
         return "\n".join([*head, *(render_step(step) for step in self.steps)]) + "\n"
 
@@ -113,12 +117,11 @@ def parse(text: str, name: str = "scenario") -> Scenario:
         try:
             header = _header(scenario, content)
             if header is not None and lines:
-                raise ValueError(
-                    "the header (language, profile, mutant, lease, wire, nodes, played) stands before the first step"
-                )
+                known = ", ".join(each.split()[0] for each in HEADER)
+                raise ValueError(f"the header ({known}) stands before the first step")
             scenario = header or scenario
             if header is None:
-                lines.append(Line(number, content, _step(content, scenario.nodes)))
+                lines.append(Line(number, content, _step(content, scenario.nodes + scenario.spare)))
         except ValueError as error:
             raise ScenarioError(f"{name} line {number}: {error}: '{content}'") from error
     return replace(scenario, lines=tuple(lines), comment="\n".join(comment))
@@ -138,6 +141,10 @@ def _header(scenario: Scenario, content: str) -> Scenario | None:
         if len(words) < 2 or len(set(words)) != len(words) or words != sorted(words):
             raise ValueError("'nodes' takes two or more different names in ascending order")
         return replace(scenario, nodes=tuple(words))
+    if verb == "spare":
+        if not words or len({*words, *scenario.nodes}) != len(words) + len(scenario.nodes):
+            raise ValueError("'spare' takes names that differ from each other and from the nodes, after 'nodes'")
+        return replace(scenario, spare=tuple(words))
     if verb == "played":
         if len(words) != len(scenario.nodes) - 1 or not set(words) < set(scenario.nodes):
             raise ValueError("'played' names all nodes but one, after 'nodes'")

@@ -169,6 +169,7 @@ VERBS: Mapping[str, Verb] = {
     **{verb: Verb(_REQUEST, kind, _decision(kind)) for verb, kind in _DECISIONS.items()},
     "crash": Verb("NODE", actions.Crash, lambda words: actions.Crash(words.node())),
     "restart": Verb("NODE", actions.Restart, lambda words: actions.Restart(words.node())),
+    "move": Verb("NODE SPARE", actions.Move, lambda words: actions.Move(words.node(), words.node())),
     "pause": Verb("NODE", actions.Pause, lambda words: actions.Pause(words.node())),
     "resume": Verb("NODE", actions.Resume, lambda words: actions.Resume(words.node())),
     "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
@@ -205,6 +206,7 @@ HEADER: Mapping[str, str] = {
     "lease DURATION": "Of synced clients, where a run waits for its end and the release's own is too long.",
     "wire memory SEED|grpc": "What embedded nodes speak over.",
     "nodes NAME NAME …": "In ascending order; `a b c` if nothing is said. Time is 0 once they are loaded and quiet.",
+    "spare NAME …": "Addresses under which nodes may come back (`move`): in no list, and nobody is there at first.",
     "played NAME …": "All nodes but the one that is under test: the kit plays them.",
 }
 

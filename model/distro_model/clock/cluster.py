@@ -78,13 +78,15 @@ class IllegalActionError(ValueError):
     """The action makes no sense in this state; the message names the guard that forbids it."""
 
 
-def start(nodes: Sequence[str], profile: Profile) -> ClusterState:
-    """Nothing runs yet: t = 0 ms, every node down, every link whole."""
-    names = tuple(sorted(nodes))
-    if not names or len(set(names)) != len(names):
-        raise ValueError(f"a cluster needs nodes with different names, not {', '.join(nodes) or 'none'}")
+def start(nodes: Sequence[str], profile: Profile, *, spare: Sequence[str] = ()) -> ClusterState:
+    """Nothing runs yet: t = 0 ms, every node down, every link whole. `spare` are addresses that no list names."""
+    names = tuple(sorted((*nodes, *spare)))
+    if not nodes or len(set(names)) != len(names):
+        raise ValueError(f"a cluster needs nodes with different names, not {', '.join(names) or 'none'}")
     size = len(names) ** 2
-    return ClusterState(Plan(names, profile), 0, (None,) * len(names), (Link(down=True),) * size, (Wire(),) * size)
+    lists = tuple((names.index(node), tuple(sorted({*nodes} - {node}))) for node in sorted(nodes)) if spare else ()
+    down, unlinked = (None,) * len(names), (Link(down=True),) * size
+    return ClusterState(Plan(names, profile), 0, down, unlinked, (Wire(),) * size, lists=lists)
 
 
 def prologue(nodes: Sequence[str], profile: Profile) -> tuple[Action, ...]:

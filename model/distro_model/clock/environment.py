@@ -29,6 +29,7 @@ from distro_model.actions import (
     HttpRegister,
     LinkAction,
     ListMembers,
+    Move,
     OfRequest,
     Pause,
     Refuse,
@@ -85,6 +86,9 @@ def guard_of(board: Board, action: Action) -> str | None:
             return _unless_running(board, node)
         case Restart(node):
             return _unless_known(board, node) or ("it is running" if board.node(node) is not None else None)
+        case Move(node, address):
+            still_runs = _unless_known(board, node) or (f"{node} is running" if board.node(node) is not None else None)
+            return still_runs or guard_of(board, Restart(address))
         case Pause(node) | ListMembers(node):
             listed = isinstance(action, ListMembers)
             return _unless_awake(board, node) or (_list_guard(board, action) if listed else None)  # type: ignore[arg-type]
@@ -123,6 +127,10 @@ def perform(board: Board, action: Action) -> None:
             board.fail_refused()
         case Restart(node):
             board.take(crashes.RESTART, at=index[node])
+        case Move(node, address):
+            others = board.others(index[node])
+            board.lists[index[address]] = tuple(other for other in others if other != address)
+            board.take(crashes.RESTART, at=index[address])
         case Pause(node):
             board.paused[index[node]] = board.now_ms
         case ListMembers(node, listed):
