@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+from contextlib import ExitStack
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +32,23 @@ def test_families_given_one_after_the_other_do_not_overlap_either() -> None:
     """Nobody has bound the first ones yet, when the next cluster asks."""
     bases = [base for _ in range(30) for base in free_base_ports(3)]
     assert not any(family(one) & family(other) for one, other in combinations(bases, 2))
+
+
+def test_two_processes_are_given_ports_of_different_slices(tmp_path: Path) -> None:
+    chooses = "from distro_conformance.targets.ports import *; print(*free_base_ports(20), flush=True); input()"
+    command, environment = [sys.executable, "-c", chooses], {**os.environ, "TMPDIR": str(tmp_path)}
+    with ExitStack() as running:
+        slices = []
+        for _ in range(2):
+            process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            slices.append(running.enter_context(process))
+        ports = [{int(port) % 1_000 // 100 for port in next(iter(each.stdout or ())).split()} for each in slices]
+        for each in slices:
+            each.communicate("\n")
+    assert [len(each) for each in ports] == [1, 1]
+    assert ports[0] != ports[1]
 
 
 @pytest.mark.wire

@@ -120,8 +120,7 @@ def logger(name: str) -> logging.Logger:
     """The logger of that name, which keeps the rules of this module."""
     found = logging.getLogger(name)
     if not any(isinstance(each, _Values) for each in found.filters):
-        if name in LOG_FILES:
-            found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
+        found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
         found.addFilter(_Rate())
         found.addFilter(_Values())
     return found

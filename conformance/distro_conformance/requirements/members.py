@@ -131,6 +131,41 @@ async def ownership_follows_the_living(kit: Kit) -> None:
     kit.require(len(kit.other.http.requests) > before, f"that it is passed on to {kit.other.address}", reply)
 
 
+@requirement(
+    "DISTRO-MEMBER-006",
+    MUST,
+    since="2.2.1",
+    own_node=True,
+    source="docs/protocol #member-report-end, #member-alive",
+    text="A report that succeeds clears the failures before it: only the fourth in a row makes a member DOWN.",
+)
+async def success_clears_the_failures(kit: Kit) -> None:
+    await kit.start_node()
+    await kit.arrange(_report(kit.other, 1), within_ms=_DOWN_MS, what=f"a report at {kit.other.address}")
+    await _refuses(kit, kit.other, 2)
+    answered = len(_reports(kit.other)) + 1
+    await kit.arrange(_report(kit.other, answered), within_ms=_DOWN_MS, what="a report that is answered")
+    await _refuses(kit, kit.other, 2)
+    await kit.sleep(300)
+    client = kit.http_client(kit.other.address)
+    before = len(kit.other.http.requests)
+    reply = await client.register(kit.service())
+    kit.note(f"{client.id}, whose place is {kit.other.address}, registers at the node: {reply}")
+    passed_on = len(kit.other.http.requests) > before
+    kit.require(
+        passed_on, f"that it is passed on to {kit.other.address}, of which no four reports in a row failed", reply
+    )
+
+
+async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:
+    """The next `count` reports; the one after them is answered."""
+    before = len(_reports(peer))
+    for _ in range(count):
+        peer.answer("REPORT", REFUSED, once=True)
+    kit.note(f"{peer.address} refuses {count} member reports")
+    await kit.arrange(_report(peer, before + count), within_ms=_DOWN_MS, what=f"{count} reports at {peer.address}")
+
+
 async def _goes_down(kit: Kit, peer: PlayedPeer) -> AnswerRule:
     refusal = peer.answer("REPORT", REFUSED)
     before = len(_reports(peer))

@@ -28,6 +28,13 @@ async def _asks_the_first(self: Any) -> bool:
     return bool(peers) and await self._load_from(peers[0]) is DistroReply.SUCCESS
 
 
+def _gives_up(old: Any) -> Any:
+    async def round_(self: Any) -> bool:
+        return bool(await old(self)) or bool(self._members.others)
+
+    return round_
+
+
 def _verifies_early(old: Any) -> Any:
     def run(self: Any) -> None:
         kept, self._load_task = self._load_task, _Loaded()
@@ -97,6 +104,11 @@ MUTANTS = (
         "m-load-is-not-repeated",
         "A load that failed is over.",
         changes=(instead(LoadTask, "_try_again_later", lambda _: None),),
+    ),
+    Mutant(
+        "m-load-believes-errors",
+        "A round in which members failed in whatever way completes the load, as one of refusals does.",
+        changes=(Change(LoadTask, "_round", _gives_up),),
     ),
     Mutant(
         "m-load-applies-nothing",

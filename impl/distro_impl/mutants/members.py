@@ -26,6 +26,15 @@ def _versionless(old: Any) -> Any:
     return to_json
 
 
+def _remembers_failures(old: Any) -> Any:
+    def report_succeeded(self: Any, member: Any, node: Any) -> None:
+        failures = member.fail_access_count
+        old(self, member, node)
+        member.fail_access_count = failures
+
+    return report_succeeded
+
+
 def _answers_nobody(old: Any) -> Any:
     def success(**fields: Any) -> Any:
         return old(**{name: value for name, value in fields.items() if name != "node"})
@@ -53,6 +62,11 @@ MUTANTS = (
         "m-nobody-goes-down",
         "A refused report leaves its member UP.",
         changes=(instead(ServerMemberManager, "report_failed", lambda *_, **__: None),),
+    ),
+    Mutant(
+        "m-failures-are-never-forgotten",
+        "A report that succeeds leaves the count of failures as it is.",
+        changes=(Change(ServerMemberManager, "report_succeeded", _remembers_failures),),
     ),
     Mutant(
         "m-nobody-comes-back",
