@@ -8,6 +8,7 @@ import pytest
 
 from distro_conformance.findings import Finding, Judgement, headline, verdict_of
 from distro_conformance.findings.known import KNOWN_FAILURES, known_failure
+from distro_conformance.node.kit import Kit
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import Span, release_of
 from distro_conformance.requirements import MUST, SHOULD, Level, Requirement, all_requirements, requirement
@@ -26,7 +27,14 @@ def test_an_id_is_given_once() -> None:
     taken = all_requirements()[0].id
 
     with pytest.raises(ValueError, match=f"two requirements are called {taken}"):
-        requirement(taken, MUST, source="", text="")(all_requirements()[0].check)
+        requirement(taken, MUST, "")(all_requirements()[0].check)
+
+
+def test_a_check_without_a_sentence_is_refused() -> None:
+    async def check(kit: Kit) -> None: ...
+
+    with pytest.raises(ValueError, match="the check of DISTRO-X-001 has no docstring"):
+        requirement("DISTRO-X-001", MUST, "")(check)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,9 @@ from distro_conformance.requirements.requirement import MUST, requirement
 PORTS = (80, 81)
 
 
-@requirement(
-    "DISTRO-BATCH-001",
-    MUST,
-    since="2.1.1",
-    source="docs/protocol #naming-requests, #distro-content",
-    text="The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it.",
-)
+@requirement("DISTRO-BATCH-001", MUST, "#naming-requests, #distro-content", since="2.1.1")
 async def batch_arrives_whole(kit: Kit) -> None:
+    """The CHANGE of a client with a batch holds all instances of the batch, and nothing of the one before it."""
     client, service = await kit.client(), kit.service()
     change: Arrival | None = None
     for ports in (PORTS, PORTS[1:]):
@@ -34,14 +29,9 @@ async def batch_arrives_whole(kit: Kit) -> None:
         )
 
 
-@requirement(
-    "DISTRO-BATCH-002",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #revision-connection, docs/reference/mutants.md B18",
-    text="A batch raises the revision of its client, without which no member would notice that it missed one.",
-)
+@requirement("DISTRO-BATCH-002", MUST, "#revision-connection", bug="B18", since="2.1.2")
 async def batch_raises_the_revision(kit: Kit) -> None:
+    """A batch raises the revision of its client, without which no member would notice that it missed one."""
     client, service = await kit.client(), kit.service()
     await client.register(kit.service(), "10.0.0.1", 79)
     revisions = [await _revision(kit, client.id)]
@@ -58,14 +48,9 @@ async def batch_raises_the_revision(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-BATCH-003",
-    MUST,
-    since="2.1.1",
-    source="docs/protocol #receive-batch-over-single, docs/reference/mutants.md B19",
-    text="A CHANGE that holds a batch where a single instance was is applied and shows every instance of the batch.",
-)
+@requirement("DISTRO-BATCH-003", MUST, "#receive-batch-over-single", bug="B19", since="2.1.1")
 async def batch_replaces_a_single_instance(kit: Kit) -> None:
+    """A CHANGE that holds a batch where a single instance was is applied and shows every instance of the batch."""
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     for revision, port in ((1, 78), (2, 79)):
         reply = await kit.peer.sync(synced, revision, (service, "10.0.0.1", port))

@@ -16,13 +16,9 @@ _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
 """The longest of any release: the check before may still be waiting for another client's answer."""
 
 
-@requirement(
-    "DISTRO-CONNECTION-001",
-    MUST,
-    source="docs/protocol #ejector-check, docs/reference/mutants.md B03",
-    text="A client that is silent for 20 s and does not answer a detection is given up with all that it publishes.",
-)
+@requirement("DISTRO-CONNECTION-001", MUST, "#ejector-check", bug="B03")
 async def mute_client_is_given_up(kit: Kit) -> None:
+    """A client that is silent for 20 s and does not answer a detection is given up with all that it publishes."""
     client = await _registered(kit)
     client.falls_silent()
     kit.note("it falls silent")
@@ -35,38 +31,28 @@ async def mute_client_is_given_up(kit: Kit) -> None:
     await kit.eventually(_gone(kit, client), within_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
 
 
-@requirement(
-    "DISTRO-CONNECTION-002",
-    SHOULD,
-    source="docs/protocol #ejector-answer, docs/reference/mutants.md B39",
-    text="A client that only answers detections keeps its connection and what it publishes.",
-)
+@requirement("DISTRO-CONNECTION-002", SHOULD, "#ejector-answer", bug="B39")
 async def answering_client_stays(kit: Kit) -> None:
+    """A client that only answers detections keeps its connection and what it publishes."""
     client = await _registered(kit)
     await kit.never(_gone(kit, client), for_ms=_EXPELLED_MS, what=f"{client.id} answers whatever it is asked")
 
 
-@requirement(
-    "DISTRO-CONNECTION-003",
-    MUST,
-    source="docs/protocol #ejector-check, docs/reference/mutants.md B03",
-    text="A connection is asked for a sign of life once it has been idle for 20 s, not before.",
-)
+@requirement("DISTRO-CONNECTION-003", MUST, "#ejector-check", bug="B03")
 async def idle_client_is_asked(kit: Kit) -> None:
+    """A connection is asked for a sign of life once it has been idle for 20 s, not before."""
     client = await kit.client(idle=True)
     asked = _asked(client)
     await kit.never(asked, for_ms=kit.timings.idle_ms - _CHECK_MS, what=f"{client.id} was active a moment ago")
     await _is_asked(kit, client, within_ms=2 * _CHECK_MS + _ANSWER_MS + _CHECK_MS)
 
 
-@requirement(
-    "DISTRO-CONNECTION-004",
-    MUST,
-    source="docs/protocol #wire-checks, #ejector-check",
-    text="Requests count as signs of life: who sends them is not asked for one, while who sends none is.",
-)
+@requirement("DISTRO-CONNECTION-004", MUST, "#wire-checks, #ejector-check")
 async def active_client_is_not_asked(kit: Kit) -> None:
-    """Beside a client that is idle: where nobody is asked, that somebody is not says nothing."""
+    """Requests count as signs of life: who sends them is not asked for one, while who sends none is.
+
+    Beside a client that is idle: where nobody is asked, that somebody is not says nothing.
+    """
     client, idle = await kit.client(idle=True), await kit.client(idle=True)
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)

@@ -12,51 +12,35 @@ from distro_protos import Json, Message
 EMPTY: Json = {"headers": {}, "module": "internal"}
 
 
-@requirement(
-    "DISTRO-ERROR-001",
-    MUST,
-    source="docs/protocol #wire-checks, #wire-errors",
-    text="A request of an unknown type is answered with ErrorResponse 302, and its connection survives.",
-)
+@requirement("DISTRO-ERROR-001", MUST, "#wire-checks, #wire-errors")
 async def unknown_type_is_no_handler(kit: Kit) -> None:
+    """A request of an unknown type is answered with ErrorResponse 302, and its connection survives."""
     connection = await kit.connection(SDK_LABELS)
     _require_error(kit, await connection.ask("NobodyHandlesThisRequest", EMPTY), 302, "a request of an unknown type")
     await _require_alive(kit, connection)
 
 
-@requirement(
-    "DISTRO-ERROR-002",
-    MUST,
-    source="docs/protocol #wire-checks, #wire-errors",
-    text="A request whose body is no JSON is answered with ErrorResponse 502, and its connection survives.",
-)
+@requirement("DISTRO-ERROR-002", MUST, "#wire-checks, #wire-errors")
 async def unreadable_body_is_bad_gateway(kit: Kit) -> None:
+    """A request whose body is no JSON is answered with ErrorResponse 502, and its connection survives."""
     connection = await kit.connection(SDK_LABELS)
     reply = await connection.ask_raw("ServiceQueryRequest", b"{")
     _require_error(kit, reply, 502, "a body of one brace")
     await _require_alive(kit, connection)
 
 
-@requirement(
-    "DISTRO-ERROR-003",
-    MUST,
-    source="docs/protocol #distro-envelope, #wire-envelope",
-    text="A Distro request with an unknown operation is answered with ErrorResponse 502, and its connection survives.",
-)
+@requirement("DISTRO-ERROR-003", MUST, "#distro-envelope, #wire-envelope")
 async def unknown_operation_is_unreadable(kit: Kit) -> None:
+    """A Distro request with an unknown operation is answered with ErrorResponse 502, and its connection survives."""
     connection = await kit.connection(CLUSTER_LABELS)
     body = {**distro_request("SNAPSHOT"), "dataOperation": "EXPLODE"}
     _require_error(kit, await connection.ask(DISTRO_REQUEST, body), 502, "the operation EXPLODE")
     await _require_alive(kit, connection)
 
 
-@requirement(
-    "DISTRO-ERROR-004",
-    MUST,
-    source="docs/protocol #wire-envelope",
-    text="Fields that a member does not know are ignored, in a request and inside its content.",
-)
+@requirement("DISTRO-ERROR-004", MUST, "#wire-envelope")
 async def unknown_fields_are_ignored(kit: Kit) -> None:
+    """Fields that a member does not know are ignored, in a request and inside its content."""
     client, service = kit.foreign_client(), kit.service()
     content = {**sync_data(client, 1, [(service, "10.0.0.1", 80)]), "since9": {"a": [1]}}
     content["attributes"]["clientAttributes"]["since9"] = True
@@ -67,13 +51,9 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
     kit.require(reply.succeeded and services(copy) == [service], f"{client} to publish {service}", copy)
 
 
-@requirement(
-    "DISTRO-ERROR-005",
-    MUST,
-    source="docs/protocol #distro-envelope, #receive-raised, docs/reference/mutants.md B16",
-    text="A CHANGE whose data does not say what it is is answered with failure.",
-)
+@requirement("DISTRO-ERROR-005", MUST, "#distro-envelope, #receive-raised", bug="B16")
 async def data_without_a_type_is_refused(kit: Kit) -> None:
+    """A CHANGE whose data does not say what it is is answered with failure."""
     client = kit.foreign_client()
     content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
     body = distro_request("CHANGE", client, target=kit.target.address, content=content)
@@ -89,13 +69,9 @@ async def data_without_a_type_is_refused(kit: Kit) -> None:
     kit.require(not reply.succeeded, "a failure", f"{reply.type} {reply.body}", observed=observed)
 
 
-@requirement(
-    "DISTRO-ERROR-006",
-    MUST,
-    source="docs/protocol #wire-envelope, #wire-errors",
-    text="Every answer says success in both codes, or in neither.",
-)
+@requirement("DISTRO-ERROR-006", MUST, "#wire-envelope, #wire-errors")
 async def codes_agree(kit: Kit) -> None:
+    """Every answer says success in both codes, or in neither."""
     client, service = kit.foreign_client(), kit.service()
     told = {
         "CHANGE": await kit.peer.sync(client, 1, (service, "10.0.0.1", 80)),
@@ -109,14 +85,9 @@ async def codes_agree(kit: Kit) -> None:
         kit.require((codes[0] == 200) == (codes[1] == 0), f"codes that agree in the answer to {what}", reply.body)
 
 
-@requirement(
-    "DISTRO-SECURITY-001",
-    MUST,
-    since="2.4.3",
-    source="docs/protocol #member-auth, #wire-checks",
-    text="Distro requests and member reports are refused on the port for SDKs, with ErrorResponse 502.",
-)
+@requirement("DISTRO-SECURITY-001", MUST, "#member-auth, #wire-checks", since="2.4.3")
 async def members_requests_are_refused_on_the_sdk_port(kit: Kit) -> None:
+    """Distro requests and member reports are refused on the port for SDKs, with ErrorResponse 502."""
     connection = await kit.connection(SDK_LABELS)
     for type_name, body in (
         (DISTRO_REQUEST, distro_request("SNAPSHOT")),

@@ -14,38 +14,25 @@ from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Message
 
 
-@requirement(
-    "DISTRO-HOLDER-001",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #verify-accept, docs/reference/mutants.md B02",
-    text="A VERIFY of another revision than that of the copy fails.",
-)
+@requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
 async def verify_of_another_revision_fails(kit: Kit) -> None:
+    """A VERIFY of another revision than that of the copy fails."""
     client = kit.foreign_client()
     await _synced(kit, client)
     _require_typed_failure(kit, await _verified(kit, client, 2), f"VERIFY of {client} revision 2")
 
 
-@requirement(
-    "DISTRO-HOLDER-002",
-    MUST,
-    source="docs/protocol #verify-accept",
-    text="A VERIFY of an unknown client fails, every time.",
-)
+@requirement("DISTRO-HOLDER-002", MUST, "#verify-accept")
 async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
+    """A VERIFY of an unknown client fails, every time."""
     client = kit.foreign_client()
     for _ in range(2):  # asking must not make it known
         _require_typed_failure(kit, await _verified(kit, client, 0), f"VERIFY of {client}, which nobody has synced")
 
 
-@requirement(
-    "DISTRO-HOLDER-003",
-    MUST,
-    source="docs/protocol #receive-late, #defect-d3, docs/reference/mutants.md B26",
-    text="A CHANGE that comes after the DELETE of its client does not bring the client back.",
-)
+@requirement("DISTRO-HOLDER-003", MUST, "#receive-late, #defect-d3", bug="B26")
 async def late_change_is_not_applied(kit: Kit) -> None:
+    """A CHANGE that comes after the DELETE of its client does not bring the client back."""
     client = kit.foreign_client()
     await _synced(kit, client)
     reply = await kit.peer.delete(client)
@@ -63,26 +50,18 @@ async def late_change_is_not_applied(kit: Kit) -> None:
     kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply.body)
 
 
-@requirement(
-    "DISTRO-HOLDER-004",
-    MUST,
-    source="docs/protocol #receive-delete",
-    text="A DELETE of an unknown client succeeds: a failure would be repeated for ever.",
-)
+@requirement("DISTRO-HOLDER-004", MUST, "#receive-delete")
 async def unknown_delete_succeeds(kit: Kit) -> None:
+    """A DELETE of an unknown client succeeds: a failure would be repeated for ever."""
     client = kit.foreign_client()
     reply = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}, which nobody has synced: {reply.body}")
     kit.require(reply.succeeded, f"success for DELETE of {client}", f"{reply.type} {reply.body}")
 
 
-@requirement(
-    "DISTRO-HOLDER-005",
-    MUST,
-    source="docs/protocol #distro-query, #verify-accept",
-    text="A QUERY or VERIFY of an unknown client creates nothing.",
-)
+@requirement("DISTRO-HOLDER-005", MUST, "#distro-query, #verify-accept")
 async def asking_creates_nothing(kit: Kit) -> None:
+    """A QUERY or VERIFY of an unknown client creates nothing."""
     client = kit.foreign_client()
     kit.require(await kit.peer.query(client) is None, f"nothing about {client}", "a client")
     await kit.peer.verify(client, 0)
@@ -91,13 +70,9 @@ async def asking_creates_nothing(kit: Kit) -> None:
     kit.require(client not in held, f"no {client} in a snapshot", held)
 
 
-@requirement(
-    "DISTRO-HOLDER-006",
-    MUST,
-    source="docs/protocol #receive-change, #distro-content",
-    text="A CHANGE is the whole client: what it does not mention is removed, and lists follow.",
-)
+@requirement("DISTRO-HOLDER-006", MUST, "#receive-change, #distro-content")
 async def change_is_the_whole_client(kit: Kit) -> None:
+    """A CHANGE is the whole client: what it does not mention is removed, and lists follow."""
     reader, client, (first, second) = await kit.client(), kit.foreign_client(), (kit.service(), kit.service())
     await kit.peer.sync(client, 1, (first, "10.0.0.1", 80), (second, "10.0.0.1", 80))
     await kit.arrange(kit.shows(reader, first, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{first} in a list")
@@ -108,13 +83,9 @@ async def change_is_the_whole_client(kit: Kit) -> None:
     await kit.eventually(kit.shows(reader, first), within_ms=kit.timings.view_ms, what=f"{first} without hosts")
 
 
-@requirement(
-    "DISTRO-HOLDER-007",
-    MUST,
-    source="docs/protocol #receive-delete",
-    text="A DELETE ends a copy, and what it published is in no list.",
-)
+@requirement("DISTRO-HOLDER-007", MUST, "#receive-delete")
 async def delete_ends_a_copy(kit: Kit) -> None:
+    """A DELETE ends a copy, and what it published is in no list."""
     reader = await kit.client()
     client, service = await kit.synced()
     await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")
@@ -124,13 +95,9 @@ async def delete_ends_a_copy(kit: Kit) -> None:
     await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
 
 
-@requirement(
-    "DISTRO-HOLDER-008",
-    MUST,
-    source="docs/protocol #receive-equal, #defect-d4",
-    text="A CHANGE of nothing but the cluster of an instance is applied.",
-)
+@requirement("DISTRO-HOLDER-008", MUST, "#receive-equal, #defect-d4")
 async def other_cluster_is_applied(kit: Kit) -> None:
+    """A CHANGE of nothing but the cluster of an instance is applied."""
     client, service = await kit.synced(1)
     content = sync_data(client, 2, [(service, "10.0.0.1", 80)])
     content["instancePublishInfos"][0]["cluster"] = "blue"
@@ -146,13 +113,9 @@ async def other_cluster_is_applied(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-HOLDER-009",
-    MUST,
-    source="docs/protocol #distro-envelope, #receive-change",
-    text="An ADD is applied as a CHANGE is.",
-)
+@requirement("DISTRO-HOLDER-009", MUST, "#distro-envelope, #receive-change")
 async def add_is_a_change(kit: Kit) -> None:
+    """An ADD is applied as a CHANGE is."""
     client, service = kit.foreign_client(), kit.service()
     content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
     reply = await kit.peer.say(distro_request("ADD", client, target=kit.target.address, content=content))
@@ -161,13 +124,9 @@ async def add_is_a_change(kit: Kit) -> None:
     kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
 
 
-@requirement(
-    "DISTRO-HOLDER-010",
-    MUST,
-    source="docs/protocol #receive-change, #receive-equal",
-    text="A CHANGE of health, metadata or address of an instance is applied, whichever it is.",
-)
+@requirement("DISTRO-HOLDER-010", MUST, "#receive-change, #receive-equal")
 async def every_field_is_applied(kit: Kit) -> None:
+    """A CHANGE of health, metadata or address of an instance is applied, whichever it is."""
     client, service = await kit.synced(1)
     changed: dict[str, object] = {}
     for revision, (field, value) in enumerate((("healthy", False), ("extendDatum", {"zone": "b"}), ("port", 81)), 2):
@@ -184,14 +143,9 @@ async def every_field_is_applied(kit: Kit) -> None:
         kit.require(found == value, f"{field} {value}", held)
 
 
-@requirement(
-    "DISTRO-HOLDER-011",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #verify-accept, #defect-d11",
-    text="A VERIFY of revision 0 fails where the copy has another one: nothing is confirmed that was not compared.",
-)
+@requirement("DISTRO-HOLDER-011", MUST, "#verify-accept, #defect-d11", since="2.1.2")
 async def zero_is_no_wildcard(kit: Kit) -> None:
+    """A VERIFY of revision 0 fails where the copy has another one: nothing is confirmed that was not compared."""
     client, _ = await kit.synced(3)
     reply = await _verified(kit, client, 0)
     right = await _verified(kit, client, 3)

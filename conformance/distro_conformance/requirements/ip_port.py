@@ -18,24 +18,16 @@ _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
 _HAS_REVISIONS = Span(since="2.1.2")
 
 
-@requirement(
-    "DISTRO-IPPORT-001",
-    MUST,
-    source="docs/protocol #sync-announce, #http-v1",
-    text="An instance registered over HTTP at its owner reaches every other member as a CHANGE of `ip:port#true`.",
-)
+@requirement("DISTRO-IPPORT-001", MUST, "#sync-announce, #http-v1")
 async def registration_over_http_arrives_as_change(kit: Kit) -> None:
+    """An instance registered over HTTP at its owner reaches every other member as a CHANGE of `ip:port#true`."""
     client, _ = await _registered(kit)
     await kit.eventually_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
 
 
-@requirement(
-    "DISTRO-IPPORT-002",
-    MUST,
-    source="docs/protocol #lease-beats",
-    text="An instance whose beats stay out is unhealthy after 15 s and gone after 30 s, each at the next check.",
-)
+@requirement("DISTRO-IPPORT-002", MUST, "#lease-beats")
 async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
+    """An instance whose beats stay out is unhealthy after 15 s and gone after 30 s, each at the next check."""
     began_ms = kit.target.clock.now_ms()
     client, service = await _registered(kit)
     reader = await kit.client()
@@ -67,13 +59,9 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-IPPORT-003",
-    MUST,
-    source="docs/protocol #owner-place, #owner-filter",
-    text="A request about an instance that another member owns is passed on, and its answer is given back unchanged.",
-)
+@requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
+    """A request about an instance that another member owns is passed on, and its answer is given back unchanged."""
     client, service = kit.http_client(kit.peer.address), kit.service()
     reply = await client.register(service)
     kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node: {reply}")
@@ -88,13 +76,9 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     kit.require(copy is None, f"the node to hold nothing of {client.id}", copy)
 
 
-@requirement(
-    "DISTRO-IPPORT-004",
-    MUST,
-    source="docs/protocol #lease-beats, #http-v1",
-    text="Beats keep an instance healthy.",
-)
+@requirement("DISTRO-IPPORT-004", MUST, "#lease-beats, #http-v1")
 async def beats_keep_an_instance(kit: Kit) -> None:
+    """Beats keep an instance healthy."""
     client, service = await _registered(kit)
     end_ms = kit.target.clock.now_ms() + _UNHEALTHY_MS + 2 * _CHECK_MS
     while kit.target.clock.now_ms() < end_ms:
@@ -106,13 +90,9 @@ async def beats_keep_an_instance(kit: Kit) -> None:
         )
 
 
-@requirement(
-    "DISTRO-IPPORT-005",
-    MUST,
-    source="docs/protocol #http-v1",
-    text="A whole beat of an unknown instance registers it, a light one is told that it is unknown.",
-)
+@requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
 async def beat_registers(kit: Kit) -> None:
+    """A whole beat of an unknown instance registers it, a light one is told that it is unknown."""
     client, service = kit.http_client(kit.target.address), kit.service()
     light = await client.light_beat(service)
     kit.note(f"a light beat of {client.id}: {light}")
@@ -124,13 +104,9 @@ async def beat_registers(kit: Kit) -> None:
     kit.require(services_of(copy) == [service], f"{client.id} with {service}", copy)
 
 
-@requirement(
-    "DISTRO-IPPORT-006",
-    MUST,
-    source="docs/protocol #http-v1, #sync-announce",
-    text="A deregistration over HTTP ends the instance, and the members are told.",
-)
+@requirement("DISTRO-IPPORT-006", MUST, "#http-v1, #sync-announce")
 async def deregistration_over_http_arrives(kit: Kit) -> None:
+    """A deregistration over HTTP ends the instance, and the members are told."""
     client, service = await _registered(kit)
     change = await kit.arrange_sent("CHANGE", client.id, within_ms=2 * kit.timings.sync_ms)
     reply = await client.deregister(service)
@@ -150,14 +126,9 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
     kit.require(hosts == (), f"no hosts of {service}", hosts)
 
 
-@requirement(
-    "DISTRO-IPPORT-007",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #lease-beats, #revision-ip-port, docs/reference/mutants.md B06",
-    text="An instance that turns unhealthy for want of beats reaches the members as a CHANGE, under another revision.",
-)
+@requirement("DISTRO-IPPORT-007", MUST, "#lease-beats, #revision-ip-port", bug="B06", since="2.1.2")
 async def health_has_a_revision(kit: Kit) -> None:
+    """An instance that turns unhealthy for want of beats reaches the members as a CHANGE, under another revision."""
     client, _ = await _registered(kit)
     healthy = await kit.arrange(_told(kit, client.id, True), within_ms=2 * kit.timings.sync_ms, what="the first CHANGE")
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
@@ -174,13 +145,9 @@ async def health_has_a_revision(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-IPPORT-008",
-    MUST,
-    source="docs/protocol #lease-beats",
-    text="A beat makes an unhealthy instance healthy again, and the members are told.",
-)
+@requirement("DISTRO-IPPORT-008", MUST, "#lease-beats")
 async def beat_heals(kit: Kit) -> None:
+    """A beat makes an unhealthy instance healthy again, and the members are told."""
     client, service = await _registered(kit)
     within_ms = _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
     unhealthy = await kit.arrange(_told(kit, client.id, False), within_ms=within_ms, what=f"an unhealthy {client.id}")
@@ -193,13 +160,9 @@ async def beat_heals(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-IPPORT-009",
-    MUST,
-    source="docs/protocol #owner-filter",
-    text="What a member has passed on is not passed on again: who is not the owner refuses it with 400.",
-)
+@requirement("DISTRO-IPPORT-009", MUST, "#owner-filter")
 async def no_second_hop(kit: Kit) -> None:
+    """What a member has passed on is not passed on again: who is not the owner refuses it with 400."""
     client, service = kit.http_client(kit.peer.address), kit.service()
     reply = await client.passed_on(service)
     kit.note(f"a member passes on a registration of {client.id}, which {kit.peer.address} owns: {reply}")
@@ -208,13 +171,9 @@ async def no_second_hop(kit: Kit) -> None:
     kit.require(not again, f"nothing passed on to {kit.peer.address}", again)
 
 
-@requirement(
-    "DISTRO-IPPORT-010",
-    MUST,
-    source="docs/protocol #http-v1",
-    text="A list over HTTP shows what is published, under the grouped name, and needs no owner.",
-)
+@requirement("DISTRO-IPPORT-010", MUST, "#http-v1")
 async def list_over_http(kit: Kit) -> None:
+    """A list over HTTP shows what is published, under the grouped name, and needs no owner."""
     _, service = await kit.publisher()
     reader = kit.http_client(kit.peer.address)
 
@@ -229,13 +188,9 @@ async def list_over_http(kit: Kit) -> None:
     await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"10.0.0.1:80 in the list of {service} over HTTP")
 
 
-@requirement(
-    "DISTRO-IPPORT-011",
-    MUST,
-    source="docs/protocol #owner-responsible, #verify-round",
-    text="The owner verifies its clients of the HTTP API at every other member, with their revision.",
-)
+@requirement("DISTRO-IPPORT-011", MUST, "#owner-responsible, #verify-round")
 async def owner_verifies_ip_port_clients(kit: Kit) -> None:
+    """The owner verifies its clients of the HTTP API at every other member, with their revision."""
     client, _ = await _registered(kit)
     for peer in kit.peers:
         change = await kit.arrange_sent("CHANGE", client.id, at=peer, within_ms=2 * kit.timings.sync_ms)

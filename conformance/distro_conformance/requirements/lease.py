@@ -14,13 +14,9 @@ from distro_conformance.requirements.requirement import MUST, requirement
 _KEEP_ALIVE_MS = 4_000
 
 
-@requirement(
-    "DISTRO-LEASE-001",
-    MUST,
-    source="docs/protocol #lease-copies, docs/reference/mutants.md B31",
-    text="A copy that nobody verifies stays for its lease, and ends at the next check after it.",
-)
+@requirement("DISTRO-LEASE-001", MUST, "#lease-copies", bug="B31")
 async def copy_ends_with_its_lease(kit: Kit) -> None:
+    """A copy that nobody verifies stays for its lease, and ends at the next check after it."""
     reader = await kit.client()
     client, service = await kit.synced()
     await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
@@ -32,13 +28,9 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
     await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
 
 
-@requirement(
-    "DISTRO-LEASE-002",
-    MUST,
-    source="docs/protocol #verify-accept, #lease-copies",
-    text="A VERIFY that succeeds renews the lease.",
-)
+@requirement("DISTRO-LEASE-002", MUST, "#verify-accept, #lease-copies")
 async def verify_renews(kit: Kit) -> None:
+    """A VERIFY that succeeds renews the lease."""
     client, _ = await kit.synced()
 
     async def verify() -> None:
@@ -47,14 +39,9 @@ async def verify_renews(kit: Kit) -> None:
     await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
 
 
-@requirement(
-    "DISTRO-LEASE-003",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #verify-accept",
-    text="A VERIFY that fails renews nothing.",
-)
+@requirement("DISTRO-LEASE-003", MUST, "#verify-accept", since="2.1.2")
 async def failed_verify_renews_nothing(kit: Kit) -> None:
+    """A VERIFY that fails renews nothing."""
     client, _ = await kit.synced()
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms
     while kit.target.clock.now_ms() < until_ms:
@@ -64,13 +51,9 @@ async def failed_verify_renews_nothing(kit: Kit) -> None:
     await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, whose verifies all fail")
 
 
-@requirement(
-    "DISTRO-LEASE-004",
-    MUST,
-    source="docs/protocol #receive-lease, docs/reference/mutants.md B17",
-    text="A CHANGE renews the lease: who is told of a client all the time keeps it.",
-)
+@requirement("DISTRO-LEASE-004", MUST, "#receive-lease", bug="B17")
 async def change_renews(kit: Kit) -> None:
+    """A CHANGE renews the lease: who is told of a client all the time keeps it."""
     client, service = await kit.synced()
     revision = 1
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms + 2 * kit.timings.clean_ms
@@ -87,26 +70,17 @@ async def change_renews(kit: Kit) -> None:
         await kit.sleep(_KEEP_ALIVE_MS)
 
 
-@requirement(
-    "DISTRO-LEASE-005",
-    MUST,
-    source="docs/protocol #lease-copies",
-    text="A client that is connected to the node never ends by a lease, however long it changes nothing.",
-)
+@requirement("DISTRO-LEASE-005", MUST, "#lease-copies")
 async def connected_client_needs_no_lease(kit: Kit) -> None:
+    """A client that is connected to the node never ends by a lease, however long it changes nothing."""
     client, _ = await kit.publisher()
     within_ms = kit.timings.lease_ms + 2 * kit.timings.clean_ms
     await _keep_for(kit, within_ms, client.id, "it is connected and answers")
 
 
-@requirement(
-    "DISTRO-LEASE-006",
-    MUST,
-    since="2.0.3",
-    source="docs/protocol #lease-ip-port-copies",
-    text="A copy of a client of the HTTP API ends with its lease too, not before.",
-)
+@requirement("DISTRO-LEASE-006", MUST, "#lease-ip-port-copies", since="2.0.3")
 async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
+    """A copy of a client of the HTTP API ends with its lease too, not before."""
     http = kit.http_client(kit.peer.address)
     client, _ = await kit.synced(client=http.id)
     await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
@@ -114,13 +88,9 @@ async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
 
 
-@requirement(
-    "DISTRO-LEASE-007",
-    MUST,
-    source="docs/protocol #verify-accept",
-    text="A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy.",
-)
+@requirement("DISTRO-LEASE-007", MUST, "#verify-accept")
 async def verify_renews_beats(kit: Kit) -> None:
+    """A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy."""
     http = kit.http_client(kit.peer.address)
     client, _ = await kit.synced(client=http.id)
 

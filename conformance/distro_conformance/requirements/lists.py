@@ -8,13 +8,9 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_protos import Json
 
 
-@requirement(
-    "DISTRO-LIST-001",
-    MUST,
-    source="docs/protocol #index-push, docs/reference/mutants.md B12",
-    text="An acknowledged registration shows in queries of any client, and a deregistration ends that.",
-)
+@requirement("DISTRO-LIST-001", MUST, "#index-push", bug="B12")
 async def registration_shows(kit: Kit) -> None:
+    """An acknowledged registration shows in queries of any client, and a deregistration ends that."""
     reader = await kit.client()
     client, service = await kit.publisher()
     shown = kit.shows(reader, service, "10.0.0.1:80")
@@ -24,25 +20,17 @@ async def registration_shows(kit: Kit) -> None:
     await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
 
 
-@requirement(
-    "DISTRO-LIST-002",
-    MUST,
-    source="docs/protocol #naming-requests",
-    text="A query of a service that nobody publishes succeeds and shows no hosts.",
-)
+@requirement("DISTRO-LIST-002", MUST, "#naming-requests")
 async def unknown_service_is_empty(kit: Kit) -> None:
+    """A query of a service that nobody publishes succeeds and shows no hosts."""
     reply = await (await kit.client()).ask("ServiceQueryRequest", _query(kit.service()))
     kit.require(reply.type == "QueryServiceResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
     kit.require(read_hosts(reply) == (), "no hosts", reply.body)
 
 
-@requirement(
-    "DISTRO-LIST-003",
-    MUST,
-    source="docs/protocol #naming-requests",
-    text="An instance that is not enabled is in no list.",
-)
+@requirement("DISTRO-LIST-003", MUST, "#naming-requests")
 async def disabled_instance_is_hidden(kit: Kit) -> None:
+    """An instance that is not enabled is in no list."""
     service = kit.service()
     await _register(await kit.client(), service, 80, enabled=False)
     reader = await kit.client()
@@ -52,13 +40,9 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-LIST-004",
-    MUST,
-    source="docs/protocol #naming-requests",
-    text="A query for healthy instances leaves unhealthy ones out, one for a cluster all others.",
-)
+@requirement("DISTRO-LIST-004", MUST, "#naming-requests")
 async def selectors_select(kit: Kit) -> None:
+    """A query for healthy instances leaves unhealthy ones out, one for a cluster all others."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
@@ -72,13 +56,9 @@ async def selectors_select(kit: Kit) -> None:
         kit.require([each.port for each in hosts] == [port], f"port {port} alone for {selector}", hosts)
 
 
-@requirement(
-    "DISTRO-LIST-005",
-    MUST,
-    source="docs/protocol #index-entries",
-    text="A list is the union of what all clients publish, own and synced, each as it was said.",
-)
+@requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
+    """A list is the union of what all clients publish, own and synced, each as it was said."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, weight=2.5, metadata={"zone": "a"})
     await _register(await kit.client(), service, 81)
@@ -92,13 +72,9 @@ async def list_is_the_union(kit: Kit) -> None:
     kit.require((first.weight, dict(first.metadata)) == (2.5, {"zone": "a"}), "weight and metadata", first)
 
 
-@requirement(
-    "DISTRO-LIST-006",
-    MUST,
-    source="docs/protocol #naming-requests",
-    text="The names of a group's services are listed plainly, with their number.",
-)
+@requirement("DISTRO-LIST-006", MUST, "#naming-requests")
 async def services_are_listed(kit: Kit) -> None:
+    """The names of a group's services are listed plainly, with their number."""
     client, names, group = await kit.client(), sorted(kit.service() for _ in range(3)), kit.service()
     for name in names:
         body = instance_request("registerInstance", name, "10.0.0.1", 80, {})
@@ -110,13 +86,9 @@ async def services_are_listed(kit: Kit) -> None:
     kit.require(listed == (3, names), f"3 and {names}", reply.body)
 
 
-@requirement(
-    "DISTRO-LIST-007",
-    MUST,
-    source="docs/protocol #client-disconnect, #index-entries, docs/reference/mutants.md B13",
-    text="What a client published is in no list once its connection has ended.",
-)
+@requirement("DISTRO-LIST-007", MUST, "#client-disconnect, #index-entries", bug="B13")
 async def gone_client_is_in_no_list(kit: Kit) -> None:
+    """What a client published is in no list once its connection has ended."""
     reader = await kit.client()
     client, service = await kit.publisher()
     await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")

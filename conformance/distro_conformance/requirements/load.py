@@ -24,30 +24,18 @@ _HELD_MS = 15_000
 _LOAD_RETRY_MS, _LOAD_RETRY_2_0_MS = 30_000, 60_000
 
 
-@requirement(
-    "DISTRO-LOAD-001",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #load-first, #load-asks, docs/reference/mutants.md B32",
-    text="A node that starts asks a member for everything at once, in ascending order, and nobody after a success.",
-)
+@requirement("DISTRO-LOAD-001", MUST, "#load-first, #load-asks", bug="B32", since="2.2.1", own_node=True)
 async def load_is_asked_at_once(kit: Kit) -> None:
+    """A node that starts asks a member for everything at once, in ascending order, and nobody after a success."""
     await kit.start_node()
     low, high = sorted(kit.peers, key=lambda peer: peer.address)
     await kit.eventually(_asked(low), within_ms=_STARTED_MS, what=f"a SNAPSHOT request at {low.address}")
     await kit.never(_asked(high), for_ms=2_000, what=f"{low.address} has answered")
 
 
-@requirement(
-    "DISTRO-LOAD-002",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #load-asks",
-    text="Where a member fails a SNAPSHOT the next one is asked at once.",
-)
+@requirement("DISTRO-LOAD-002", MUST, "#load-asks", since="2.2.1", own_node=True)
 async def next_member_is_asked(kit: Kit) -> None:
+    """Where a member fails a SNAPSHOT the next one is asked at once."""
     low, high = sorted(kit.peers, key=lambda peer: peer.address)
     low.answer("SNAPSHOT", FAILURE)
     client, service = kit.foreign_client(), kit.service()
@@ -57,14 +45,9 @@ async def next_member_is_asked(kit: Kit) -> None:
     await kit.eventually(kit.holds(client, service), within_ms=1_000, what=f"{client} at the node")
 
 
-@requirement(
-    "DISTRO-LOAD-003",
-    MUST,
-    own_node=True,
-    source="docs/protocol #load-takes",
-    text="What a snapshot holds is applied as copies: shown in lists, confirmed by revision, not verified.",
-)
+@requirement("DISTRO-LOAD-003", MUST, "#load-takes", own_node=True)
 async def snapshot_is_applied(kit: Kit) -> None:
+    """What a snapshot holds is applied as copies: shown in lists, confirmed by revision, not verified."""
     client, service = kit.foreign_client(), kit.service()
     serves_first = kit.target.profile in _NOT_UPGRADED_WITH_DATA
     if serves_first:
@@ -85,15 +68,9 @@ async def snapshot_is_applied(kit: Kit) -> None:
     kit.require(not kit.arrivals(client), f"nothing about {client}", kit.arrivals(client))
 
 
-@requirement(
-    "DISTRO-LOAD-004",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #load-takes",
-    text="Until its load is complete a node sends syncs and no VERIFY, and afterwards both.",
-)
+@requirement("DISTRO-LOAD-004", MUST, "#load-takes", since="2.2.1", own_node=True)
 async def no_verify_before_the_load(kit: Kit) -> None:
+    """Until its load is complete a node sends syncs and no VERIFY, and afterwards both."""
     asked = await _loads_slowly(kit, snapshot_reply())
     client, _ = await kit.publisher()
     await kit.eventually_sent("CHANGE", client.id)
@@ -104,15 +81,9 @@ async def no_verify_before_the_load(kit: Kit) -> None:
     await kit.eventually(verify, within_ms=within_ms, what=f"a VERIFY of {client.id} after the load")
 
 
-@requirement(
-    "DISTRO-LOAD-005",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #load-asks",
-    text="Where every member has failed they are asked again later, until one answers.",
-)
+@requirement("DISTRO-LOAD-005", MUST, "#load-asks", since="2.2.1", own_node=True)
 async def failed_load_is_repeated(kit: Kit) -> None:
+    """Where every member has failed they are asked again later, until one answers."""
     failing = [(peer, peer.answer("SNAPSHOT", ERROR)) for peer in kit.peers]
     await kit.start_node(until_loaded=False)
     for peer in kit.peers:
@@ -125,15 +96,9 @@ async def failed_load_is_repeated(kit: Kit) -> None:
     await kit.eventually(kit.holds(client, service), within_ms=within_ms, what=f"{client}, from a later SNAPSHOT")
 
 
-@requirement(
-    "DISTRO-LOAD-006",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #receive-native, docs/reference/mutants.md B01",
-    text="A snapshot leaves a client that is connected here as it is, however old its copy in there is.",
-)
+@requirement("DISTRO-LOAD-006", MUST, "#receive-native", bug="B01", since="2.2.1", own_node=True)
 async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
+    """A snapshot leaves a client that is connected here as it is, however old its copy in there is."""
     client_of: list[str] = []
     stale, fresh = kit.service(), kit.service()
 
@@ -166,15 +131,9 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-LOAD-007",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #receive-late, docs/reference/mutants.md B27",
-    text="A client whose DELETE came while the snapshot was under way does not come back with it.",
-)
+@requirement("DISTRO-LOAD-007", MUST, "#receive-late", bug="B27", since="2.2.1", own_node=True)
 async def snapshot_brings_nobody_back(kit: Kit) -> None:
+    """A client whose DELETE came while the snapshot was under way does not come back with it."""
     client, service = kit.foreign_client(), kit.service()
     reply = snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)]))
     asked = await _loads_slowly(kit, reply)
@@ -187,15 +146,9 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     kit.require(copy is None, f"no {client}", copy, observed=observed)
 
 
-@requirement(
-    "DISTRO-LOAD-008",
-    SHOULD,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #load-snapshot, #defect-d14, docs/reference/mutants.md B33",
-    text="A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is.",
-)
+@requirement("DISTRO-LOAD-008", SHOULD, "#load-snapshot, #defect-d14", bug="B33", since="2.2.1", own_node=True)
 async def unloaded_node_gives_no_snapshot(kit: Kit) -> None:
+    """A node that has not loaded yet refuses a SNAPSHOT: it would be taken for everything there is."""
     asked = await _loads_slowly(kit, snapshot_reply())
     try:
         given: Sequence[object] | None = await kit.peer.snapshot()

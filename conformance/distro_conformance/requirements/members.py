@@ -18,14 +18,9 @@ _DOWN_MS = 6 * _ROUND_MS
 REFUSED = Reply("MemberReportResponse", {"resultCode": 500, "errorCode": 500, "message": "no", "success": False})
 
 
-@requirement(
-    "DISTRO-MEMBER-001",
-    MUST,
-    since="2.2.1",
-    source="docs/protocol #member-report",
-    text="A node reports itself to every member in turn, by its address and with its version.",
-)
+@requirement("DISTRO-MEMBER-001", MUST, "#member-report", since="2.2.1")
 async def node_reports_itself(kit: Kit) -> None:
+    """A node reports itself to every member in turn, by its address and with its version."""
     for peer in kit.peers:
         before = len(_reports(peer))
         await kit.eventually(_report(peer, before + 2), within_ms=3 * _ROUND_MS, what=f"reports at {peer.address}")
@@ -35,14 +30,9 @@ async def node_reports_itself(kit: Kit) -> None:
         kit.require(bool(version), "a version", node)
 
 
-@requirement(
-    "DISTRO-MEMBER-002",
-    MUST,
-    since="2.2.1",
-    source="docs/protocol #member-report",
-    text="A report is answered with success and the node itself, without which its sender learns nothing.",
-)
+@requirement("DISTRO-MEMBER-002", MUST, "#member-report", since="2.2.1")
 async def report_is_answered_with_the_node(kit: Kit) -> None:
+    """A report is answered with success and the node itself, without which its sender learns nothing."""
     connection = await kit.connection(CLUSTER_LABELS)
     reply = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
     kit.note(f"{kit.peer.address} reports itself: {reply.type} {reply.body}")
@@ -51,14 +41,9 @@ async def report_is_answered_with_the_node(kit: Kit) -> None:
     kit.require(address == kit.target.address, f"the node {kit.target.address}", reply.body)
 
 
-@requirement(
-    "DISTRO-MEMBER-003",
-    MUST,
-    since="2.2.1",
-    source="docs/protocol #member-report",
-    text="A report without an address is refused, and the connection survives.",
-)
+@requirement("DISTRO-MEMBER-003", MUST, "#member-report", since="2.2.1")
 async def report_without_address_is_refused(kit: Kit) -> None:
+    """A report without an address is refused, and the connection survives."""
     connection = await kit.connection(CLUSTER_LABELS)
     body = _report_of(kit.peer)
     del body["node"]["address"]
@@ -69,15 +54,9 @@ async def report_without_address_is_refused(kit: Kit) -> None:
     kit.require(again.succeeded, "a connection that survives", f"{again.type} {again.body}")
 
 
-@requirement(
-    "DISTRO-MEMBER-004",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #member-report-end, #sync-only-up",
-    text="Who refuses the reports is sent nothing any more, others are, and once it takes them again it catches up.",
-)
+@requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
 async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
+    """Who refuses the reports is sent nothing any more, others are, and once it takes them again it catches up."""
     await kit.start_node()
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
@@ -103,15 +82,9 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-MEMBER-005",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #owner-place, #member-alive, #member-report-end",
-    text="The clients of a member that is DOWN get another owner, and are its own again when it is back.",
-)
+@requirement("DISTRO-MEMBER-005", MUST, "#owner-place, #member-alive, #member-report-end", since="2.2.1", own_node=True)
 async def ownership_follows_the_living(kit: Kit) -> None:
+    """The clients of a member that is DOWN get another owner, and are its own again when it is back."""
     await kit.start_node()
     refusal = await _goes_down(kit, kit.other)
     client = kit.http_client(kit.other.address)
@@ -131,15 +104,9 @@ async def ownership_follows_the_living(kit: Kit) -> None:
     kit.require(len(kit.other.http.requests) > before, f"that it is passed on to {kit.other.address}", reply)
 
 
-@requirement(
-    "DISTRO-MEMBER-006",
-    MUST,
-    since="2.2.1",
-    own_node=True,
-    source="docs/protocol #member-report-end, #member-alive",
-    text="A report that succeeds clears the failures before it: only the fourth in a row makes a member DOWN.",
-)
+@requirement("DISTRO-MEMBER-006", MUST, "#member-report-end, #member-alive", since="2.2.1", own_node=True)
 async def success_clears_the_failures(kit: Kit) -> None:
+    """A report that succeeds clears the failures before it: only the fourth in a row makes a member DOWN."""
     await kit.start_node()
     await kit.arrange(_report(kit.other, 1), within_ms=_DOWN_MS, what=f"a report at {kit.other.address}")
     await _refuses(kit, kit.other, 2)

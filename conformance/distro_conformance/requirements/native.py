@@ -7,13 +7,9 @@ from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 
 
-@requirement(
-    "DISTRO-NATIVE-001",
-    MUST,
-    source="docs/reference/mutants.md B01, docs/protocol #receive-native",
-    text="A member's CHANGE leaves a client that is connected to the node as it is.",
-)
+@requirement("DISTRO-NATIVE-001", MUST, "#receive-native", bug="B01")
 async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
+    """A member's CHANGE leaves a client that is connected to the node as it is."""
     client, service = await _registered(kit)
     other = kit.service()
     reply = await kit.peer.sync(client.id, 9, (other, "10.0.0.9", 90))
@@ -21,13 +17,9 @@ async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
     await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded, "sent": [other]})
 
 
-@requirement(
-    "DISTRO-NATIVE-002",
-    MUST,
-    source="docs/reference/mutants.md B41, docs/protocol #receive-native",
-    text="A member's DELETE leaves a client that is connected to the node as it is.",
-)
+@requirement("DISTRO-NATIVE-002", MUST, "#receive-native", bug="B41")
 async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
+    """A member's DELETE leaves a client that is connected to the node as it is."""
     client, service = await _registered(kit)
     reply = await kit.peer.delete(client.id)
     kit.note(f"{kit.peer.address} sends DELETE of {client.id}: {reply.body}")

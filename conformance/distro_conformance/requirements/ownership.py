@@ -8,13 +8,9 @@ from distro_conformance.node.player import Host
 from distro_conformance.requirements.requirement import MUST, requirement
 
 
-@requirement(
-    "DISTRO-OWNER-001",
-    MUST,
-    source="docs/protocol #owner-responsible, #receive-change; docs/reference/mutants.md B07",
-    text="A client synced to a member shows up in its queries, and that member neither verifies nor re-broadcasts it.",
-)
+@requirement("DISTRO-OWNER-001", MUST, "#owner-responsible, #receive-change", bug="B07")
 async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:
+    """A client synced to a member shows up in its queries, and that member neither verifies nor re-broadcasts it."""
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     reply = await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
     kit.note(f"{kit.peer.address} sends CHANGE of {synced} revision 1 with {service}: {reply.body}")

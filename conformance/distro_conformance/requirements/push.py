@@ -13,13 +13,9 @@ from distro_protos import Message
 _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 5_000, 1_000
 
 
-@requirement(
-    "DISTRO-PUSH-001",
-    MUST,
-    source="docs/protocol #index-push",
-    text="A subscriber is pushed the whole list when somebody registers, changes and goes.",
-)
+@requirement("DISTRO-PUSH-001", MUST, "#index-push")
 async def changes_are_pushed(kit: Kit) -> None:
+    """A subscriber is pushed the whole list when somebody registers, changes and goes."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for ports in ((80,), (81,)):
@@ -33,13 +29,9 @@ async def changes_are_pushed(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-PUSH-002",
-    MUST,
-    source="docs/protocol #index-push, #receive-change",
-    text="What a member says changes lists too, and their subscribers are told.",
-)
+@requirement("DISTRO-PUSH-002", MUST, "#index-push, #receive-change")
 async def synced_changes_are_pushed(kit: Kit) -> None:
+    """What a member says changes lists too, and their subscribers are told."""
     subscriber, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     await subscriber.subscribe(service)
     await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
@@ -52,13 +44,9 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-PUSH-003",
-    SHOULD,
-    source="docs/protocol #index-push",
-    text="A push that is not acknowledged is repeated.",
-)
+@requirement("DISTRO-PUSH-003", SHOULD, "#index-push")
 async def unacknowledged_push_is_repeated(kit: Kit) -> None:
+    """A push that is not acknowledged is repeated."""
     subscriber, service = await kit.client(), kit.service()
     await subscriber.subscribe(service)
     await kit.sleep(kit.timings.push_ms + 500)
@@ -69,13 +57,9 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
     await kit.eventually(_pushes(subscriber, service, before + 2), within_ms=within_ms, what="the same push again")
 
 
-@requirement(
-    "DISTRO-PUSH-004",
-    SHOULD,
-    source="docs/protocol #index-push, #connection-stream",
-    text="A push that is acknowledged is not repeated.",
-)
+@requirement("DISTRO-PUSH-004", SHOULD, "#index-push, #connection-stream")
 async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
+    """A push that is acknowledged is not repeated."""
     subscriber, service = await kit.client(), kit.service()
     await subscriber.subscribe(service)
     await (await kit.client()).register(service, "10.0.0.1", 80)
@@ -87,13 +71,9 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
     await kit.never(again, for_ms=window_ms, what=f"{service} was acknowledged and has not changed since")
 
 
-@requirement(
-    "DISTRO-PUSH-005",
-    MUST,
-    source="docs/protocol #naming-requests",
-    text="Who has unsubscribed is pushed nothing more.",
-)
+@requirement("DISTRO-PUSH-005", MUST, "#naming-requests")
 async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
+    """Who has unsubscribed is pushed nothing more."""
     former, subscriber, service = await kit.client(), await kit.client(), kit.service()
     await former.subscribe(service)
     await subscriber.subscribe(service)
@@ -108,13 +88,9 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
     await kit.never(_pushes(former, service, before + 1), for_ms=500, what=f"{former.id} has unsubscribed")
 
 
-@requirement(
-    "DISTRO-PUSH-006",
-    MUST,
-    source="docs/protocol #index-push, docs/reference/mutants.md B44",
-    text="Later pushes carry later times, a request id each, and the last one shows what a query shows.",
-)
+@requirement("DISTRO-PUSH-006", MUST, "#index-push", bug="B44")
 async def pushes_are_in_order(kit: Kit) -> None:
+    """Later pushes carry later times, a request id each, and the last one shows what a query shows."""
     subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
     await subscriber.subscribe(service)
     for port in (80, 81, 82):
@@ -131,13 +107,9 @@ async def pushes_are_in_order(kit: Kit) -> None:
     kit.require(read_hosts(pushes[-1]) == hosts, f"the last push, {read_hosts(pushes[-1])}, in a query", hosts)
 
 
-@requirement(
-    "DISTRO-PUSH-007",
-    MUST,
-    source="docs/protocol #naming-requests",
-    text="The answer to a subscription shows the list as it is.",
-)
+@requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
+    """The answer to a subscription shows the list as it is."""
     _, service = await kit.publisher()
     subscriber = await kit.client()
     hosts = await subscriber.subscribe(service)

@@ -11,37 +11,25 @@ from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json
 
 
-@requirement(
-    "DISTRO-REFUSAL-001",
-    MUST,
-    source="docs/protocol #receive-raised, #defect-d5, docs/reference/mutants.md B16",
-    text="A CHANGE whose content cannot be decoded is answered with failure.",
-)
+@requirement("DISTRO-REFUSAL-001", MUST, "#receive-raised, #defect-d5", bug="B16")
 async def undecodable_content_is_refused(kit: Kit) -> None:
+    """A CHANGE whose content cannot be decoded is answered with failure."""
     body = _change(kit, kit.foreign_client())
     body["distroData"]["content"] = "ew=="  # Base64 of an opening brace, and nothing more
     await _require_failure(kit, body, "a CHANGE with the content '{'")
 
 
-@requirement(
-    "DISTRO-REFUSAL-002",
-    MUST,
-    source="docs/protocol #distro-unknown, #defect-d6, docs/reference/mutants.md B16",
-    text="A CHANGE of an unknown resource type is answered with failure.",
-)
+@requirement("DISTRO-REFUSAL-002", MUST, "#distro-unknown, #defect-d6", bug="B16")
 async def unknown_resource_type_is_refused(kit: Kit) -> None:
+    """A CHANGE of an unknown resource type is answered with failure."""
     body = _change(kit, kit.foreign_client())
     body["distroData"]["distroKey"]["resourceType"] = "Nacos:Naming:v9:Unknown"
     await _require_failure(kit, body, "a CHANGE of the resource type Nacos:Naming:v9:Unknown")
 
 
-@requirement(
-    "DISTRO-REFUSAL-003",
-    MUST,
-    source="docs/protocol #distro-unknown, #defect-d6, docs/reference/mutants.md B16",
-    text="A sync whose data names an operation that is no sync is answered with failure.",
-)
+@requirement("DISTRO-REFUSAL-003", MUST, "#distro-unknown, #defect-d6", bug="B16")
 async def unknown_operation_is_refused(kit: Kit) -> None:
+    """A sync whose data names an operation that is no sync is answered with failure."""
     body = _change(kit, kit.foreign_client())
     body["distroData"]["type"] = "QUERY"
     await _require_failure(kit, body, "a CHANGE whose data has the type QUERY")

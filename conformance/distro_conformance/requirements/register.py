@@ -10,13 +10,9 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import content_of
 
 
-@requirement(
-    "DISTRO-REGISTER-001",
-    MUST,
-    source="docs/protocol #client-change",
-    text="A second registration of a service by the same client replaces the first.",
-)
+@requirement("DISTRO-REGISTER-001", MUST, "#client-change")
 async def registration_replaces(kit: Kit) -> None:
+    """A second registration of a service by the same client replaces the first."""
     client, service = await kit.publisher()
     await client.register(service, "10.0.0.2", 81)
     kit.note(f"it registers {service} at 10.0.0.2:81")
@@ -25,13 +21,9 @@ async def registration_replaces(kit: Kit) -> None:
     kit.require(found == ["10.0.0.2:81"], f"{service} at 10.0.0.2:81 alone", found)
 
 
-@requirement(
-    "DISTRO-REGISTER-002",
-    MUST,
-    source="docs/protocol #client-change, #client-deregister-sdk",
-    text="A deregistration removes what the client publishes under the service, whatever address and cluster it names.",
-)
+@requirement("DISTRO-REGISTER-002", MUST, "#client-change, #client-deregister-sdk")
 async def deregistration_matches_the_service_alone(kit: Kit) -> None:
+    """A deregistration removes what the client publishes under the service, whatever address and cluster it names."""
     client, service = await kit.publisher()
     body = instance_request("deregisterInstance", service, "10.9.9.9", 99, {})
     body["instance"]["clusterName"] = ""
@@ -41,13 +33,9 @@ async def deregistration_matches_the_service_alone(kit: Kit) -> None:
     kit.require(reply.succeeded and services(copy) == [], f"nothing published by {client.id}", copy)
 
 
-@requirement(
-    "DISTRO-REGISTER-003",
-    MUST,
-    source="docs/protocol #client-change",
-    text="A deregistration of what is not published succeeds and leaves the rest.",
-)
+@requirement("DISTRO-REGISTER-003", MUST, "#client-change")
 async def idle_deregistration_succeeds(kit: Kit) -> None:
+    """A deregistration of what is not published succeeds and leaves the rest."""
     client, service = await kit.publisher()
     other = kit.service()
     reply = await client.ask("InstanceRequest", instance_request("deregisterInstance", other, "10.0.0.1", 80, {}))
@@ -56,13 +44,9 @@ async def idle_deregistration_succeeds(kit: Kit) -> None:
     kit.require(reply.succeeded and services(copy) == [service], f"success, and {service} still there", copy)
 
 
-@requirement(
-    "DISTRO-REGISTER-004",
-    MUST,
-    source="docs/protocol #distro-content, #defect-d9",
-    text="What a client says of its instance reaches the members, the weight as a fraction.",
-)
+@requirement("DISTRO-REGISTER-004", MUST, "#distro-content, #defect-d9")
 async def instance_travels_whole(kit: Kit) -> None:
+    """What a client says of its instance reaches the members, the weight as a fraction."""
     client, service = await kit.client(), kit.service()
     body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a"})
     body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
@@ -77,13 +61,9 @@ async def instance_travels_whole(kit: Kit) -> None:
     kit.require(extended.get("publishInstanceEnable") is False, "that it is not enabled", extended)
 
 
-@requirement(
-    "DISTRO-REGISTER-005",
-    MUST,
-    source="docs/protocol #client-unknown, docs/reference/mutants.md B12",
-    text="A registration on a connection that has no naming client is refused: a success would mean that it is held.",
-)
+@requirement("DISTRO-REGISTER-005", MUST, "#client-unknown", bug="B12")
 async def registration_without_a_client_is_refused(kit: Kit) -> None:
+    """A registration on a connection that has no naming client is refused: a success would mean that it is held."""
     connection = await kit.connection({"source": "sdk", "module": "config"})
     service = kit.service()
     reply = await connection.ask("InstanceRequest", instance_request("registerInstance", service, "10.0.0.1", 80, {}))
@@ -97,14 +77,9 @@ async def registration_without_a_client_is_refused(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-REGISTER-006",
-    MUST,
-    since="2.3.0",
-    source="docs/protocol #naming-names",
-    text="A service without a name is refused, and the connection survives.",
-)
+@requirement("DISTRO-REGISTER-006", MUST, "#naming-names", since="2.3.0")
 async def blank_service_is_refused(kit: Kit) -> None:
+    """A service without a name is refused, and the connection survives."""
     client, service = await kit.publisher()
     reply = await client.ask("InstanceRequest", instance_request("registerInstance", "", "10.0.0.1", 80, {}))
     kit.note(f"it registers a service without a name: {reply.type} {reply.body}")
@@ -113,14 +88,9 @@ async def blank_service_is_refused(kit: Kit) -> None:
     kit.require(services(copy) == [service], f"{client.id} to publish {service} and nothing else", copy)
 
 
-@requirement(
-    "DISTRO-REGISTER-007",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #client-change, #revision-connection",
-    text="Every registration and deregistration raises the client's revision, also where nothing differs.",
-)
+@requirement("DISTRO-REGISTER-007", MUST, "#client-change, #revision-connection", since="2.1.2")
 async def every_request_counts(kit: Kit) -> None:
+    """Every registration and deregistration raises the client's revision, also where nothing differs."""
     client, service = await kit.publisher()
     revisions = [await _revision(kit, client.id)]
     await client.register(service, "10.0.0.1", 80)
@@ -131,13 +101,9 @@ async def every_request_counts(kit: Kit) -> None:
     kit.require(revisions == [1, 2, 3, 4], "1 to 4 after two registrations and two deregistrations", revisions)
 
 
-@requirement(
-    "DISTRO-REGISTER-008",
-    MUST,
-    source="docs/protocol #naming-names",
-    text="A service is known by namespace, group and name: others of that name stay apart.",
-)
+@requirement("DISTRO-REGISTER-008", MUST, "#naming-names")
 async def services_of_one_name_stay_apart(kit: Kit) -> None:
+    """A service is known by namespace, group and name: others of that name stay apart."""
     client, service = await kit.publisher()
     for more in ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}):
         body = {**instance_request("registerInstance", service, "10.0.0.9", 90, {}), **more}

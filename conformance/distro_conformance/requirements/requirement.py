@@ -1,13 +1,14 @@
 """What a requirement is, and the table of all of them.
 
-A check is written once, reads like the sentence it checks, and registers itself with `@requirement`; nothing else has
-to be told about it.
+A check is written once and registers itself with `@requirement`; nothing else has to be told about it. The sentence
+that it checks is the first paragraph of its docstring.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from inspect import getdoc
 from typing import TYPE_CHECKING
 
 from distro_conformance.findings.finding import MAY, MUST, SHOULD, Level
@@ -41,18 +42,24 @@ _REGISTRY: dict[str, Requirement] = {}
 def requirement(
     id: str,  # noqa: A002 - what it is
     level: Level,
+    statements: str,
     *,
-    source: str,
-    text: str,
+    bug: str | None = None,
     since: str | None = None,
     until: str | None = None,
     own_node: bool = False,
 ) -> Callable[[Check], Check]:
-    """Registers the decorated check. Raises ValueError when the id is taken."""
+    """Registers the decorated check. `statements`: anchors of docs/protocol; `bug`: what fails it, in the list of
+    mutants. Raises ValueError when the id is taken, and when the check says no sentence.
+    """
 
     def register(check: Check) -> Check:
         if id in _REGISTRY:
             raise ValueError(f"two requirements are called {id}")
+        text = " ".join((getdoc(check) or "").partition("\n\n")[0].split())
+        if not text:
+            raise ValueError(f"the check of {id} has no docstring; its first paragraph is the sentence that it checks")
+        source = f"docs/protocol {statements}" + (f", docs/reference/mutants.md {bug}" if bug else "")
         _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check, own_node)
         return check
 

@@ -12,13 +12,9 @@ _STRANGE = Reply("NobodyKnowsThisResponse", {"resultCode": 200, "errorCode": 0, 
 _SPARE_MS = 500
 
 
-@requirement(
-    "DISTRO-RETRY-001",
-    MUST,
-    source="docs/protocol #sync-retry, #sync-result",
-    text="A CHANGE that is answered with failure is sent again after the retry delay, until it succeeds.",
-)
+@requirement("DISTRO-RETRY-001", MUST, "#sync-retry, #sync-result")
 async def failed_change_is_repeated(kit: Kit) -> None:
+    """A CHANGE that is answered with failure is sent again after the retry delay, until it succeeds."""
     client, _ = await kit.publisher()
     kit.answer("CHANGE", FAILURE, client=client.id)
     first = await kit.arrange_sent("CHANGE", client.id)
@@ -32,13 +28,9 @@ async def failed_change_is_repeated(kit: Kit) -> None:
     await kit.never(more, for_ms=kit.timings.retry_ms + _SPARE_MS, what=f"{client.id} was acknowledged")
 
 
-@requirement(
-    "DISTRO-RETRY-002",
-    MUST,
-    source="docs/protocol #sync-retry, #sync-result",
-    text="A CHANGE that is answered with an ErrorResponse is sent again.",
-)
+@requirement("DISTRO-RETRY-002", MUST, "#sync-retry, #sync-result")
 async def change_after_an_error_is_repeated(kit: Kit) -> None:
+    """A CHANGE that is answered with an ErrorResponse is sent again."""
     client, _ = await kit.publisher()
     kit.answer("CHANGE", _ERROR, client=client.id)
     await kit.eventually_sent(
@@ -49,13 +41,9 @@ async def change_after_an_error_is_repeated(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-RETRY-003",
-    MUST,
-    source="docs/protocol #sync-retry, #sync-result",
-    text="A CHANGE that is not answered in time is sent again.",
-)
+@requirement("DISTRO-RETRY-003", MUST, "#sync-retry, #sync-result")
 async def unanswered_change_is_repeated(kit: Kit) -> None:
+    """A CHANGE that is not answered in time is sent again."""
     client, _ = await kit.publisher()
     kit.answer("CHANGE", NEVER, client=client.id)
     first = await kit.arrange_sent("CHANGE", client.id)
@@ -64,13 +52,9 @@ async def unanswered_change_is_repeated(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-RETRY-004",
-    MUST,
-    source="docs/protocol #sync-unreadable, docs/reference/mutants.md B42",
-    text="A CHANGE whose answer is of a type that the sender does not know is sent again.",
-)
+@requirement("DISTRO-RETRY-004", MUST, "#sync-unreadable", bug="B42")
 async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
+    """A CHANGE whose answer is of a type that the sender does not know is sent again."""
     client, _ = await kit.publisher()
     kit.answer("CHANGE", _STRANGE, client=client.id)
     first = await kit.arrange_sent("CHANGE", client.id)
@@ -91,13 +75,9 @@ async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-RETRY-005",
-    MUST,
-    source="docs/protocol #sync-retry",
-    text="A DELETE that fails is sent again, as a DELETE.",
-)
+@requirement("DISTRO-RETRY-005", MUST, "#sync-retry")
 async def failed_delete_is_repeated(kit: Kit) -> None:
+    """A DELETE that fails is sent again, as a DELETE."""
     client, _, _ = await kit.replicated()
     kit.answer("DELETE", FAILURE, client=client.id)
     await kit.leave(client)
@@ -105,13 +85,9 @@ async def failed_delete_is_repeated(kit: Kit) -> None:
     await kit.eventually_sent("DELETE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
 
 
-@requirement(
-    "DISTRO-RETRY-006",
-    MUST,
-    source="docs/protocol #sync-retry, #sync-null-data, docs/reference/mutants.md B24",
-    text="The end of a client reaches a member although an earlier CHANGE to it failed meanwhile.",
-)
+@requirement("DISTRO-RETRY-006", MUST, "#sync-retry, #sync-null-data", bug="B24")
 async def delete_survives_a_failing_change(kit: Kit) -> None:
+    """The end of a client reaches a member although an earlier CHANGE to it failed meanwhile."""
     client, _ = await kit.publisher()
     kit.answer("CHANGE", NEVER, client=client.id)
     change = await kit.arrange_sent("CHANGE", client.id)
@@ -134,13 +110,9 @@ async def delete_survives_a_failing_change(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-RETRY-007",
-    MUST,
-    source="docs/protocol #sync-retry, #sync-workers",
-    text="A member that does not answer delays nothing that is sent to another one.",
-)
+@requirement("DISTRO-RETRY-007", MUST, "#sync-retry, #sync-workers")
 async def silence_delays_nobody_else(kit: Kit) -> None:
+    """A member that does not answer delays nothing that is sent to another one."""
     client, _ = await kit.publisher()
     kit.answer("CHANGE", NEVER, client=client.id)
     await kit.arrange_sent("CHANGE", client.id)
@@ -156,13 +128,9 @@ async def silence_delays_nobody_else(kit: Kit) -> None:
     await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.other.address}")
 
 
-@requirement(
-    "DISTRO-RETRY-008",
-    MUST,
-    source="docs/protocol #sync-execute, #sync-retry",
-    text="What is sent again is the client as it is by then.",
-)
+@requirement("DISTRO-RETRY-008", MUST, "#sync-execute, #sync-retry")
 async def repetition_is_current(kit: Kit) -> None:
+    """What is sent again is the client as it is by then."""
     client, service = await kit.publisher()
     kit.answer("CHANGE", FAILURE, client=client.id)
     first = await kit.arrange_sent("CHANGE", client.id)

@@ -8,14 +8,9 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.requirements.requirement import MUST, requirement
 
 
-@requirement(
-    "DISTRO-REVISION-001",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #receive-revision, docs/reference/mutants.md B10",
-    text="After an acknowledged CHANGE the next VERIFY of the same revision succeeds.",
-)
+@requirement("DISTRO-REVISION-001", MUST, "#receive-revision", bug="B10", since="2.1.2")
 async def verify_after_change_succeeds(kit: Kit) -> None:
+    """After an acknowledged CHANGE the next VERIFY of the same revision succeeds."""
     client, service = kit.foreign_client(), kit.service()
     for revision in (1, 2):
         reply = await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))

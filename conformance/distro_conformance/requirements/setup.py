@@ -16,13 +16,9 @@ EMPTY: Json = {"headers": {}, "module": "internal"}
 ACK = "SetupAckRequest"
 
 
-@requirement(
-    "DISTRO-SETUP-001",
-    MUST,
-    source="docs/protocol #wire-checks, #connection-id",
-    text="A server check is answered on a transport without set-up, with an id of time, address and port.",
-)
+@requirement("DISTRO-SETUP-001", MUST, "#wire-checks, #connection-id")
 async def server_check_needs_no_set_up(kit: Kit) -> None:
+    """A server check is answered on a transport without set-up, with an id of time, address and port."""
     ids = []
     for _ in range(2):
         reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
@@ -33,13 +29,9 @@ async def server_check_needs_no_set_up(kit: Kit) -> None:
     kit.require(ids[0] != ids[1], "another id for another transport", ids)
 
 
-@requirement(
-    "DISTRO-SETUP-002",
-    MUST,
-    source="docs/protocol #wire-checks, #wire-errors",
-    text="A request on a transport without set-up is answered with ErrorResponse 301.",
-)
+@requirement("DISTRO-SETUP-002", MUST, "#wire-checks, #wire-errors")
 async def request_without_set_up_is_refused(kit: Kit) -> None:
+    """A request on a transport without set-up is answered with ErrorResponse 301."""
     for type_name in ("HealthCheckRequest", "InstanceRequest"):
         body = EMPTY if type_name == "HealthCheckRequest" else _registration(kit.service())
         reply = await kit.bare_connection().ask(type_name, body)
@@ -48,24 +40,16 @@ async def request_without_set_up_is_refused(kit: Kit) -> None:
         kit.require(is_refused, f"ErrorResponse 301 for {type_name}", f"{reply.type} {reply.body}")
 
 
-@requirement(
-    "DISTRO-SETUP-003",
-    MUST,
-    source="docs/protocol #connection-internal",
-    text="A health check on a connection that is set up succeeds.",
-)
+@requirement("DISTRO-SETUP-003", MUST, "#connection-internal")
 async def health_check_succeeds(kit: Kit) -> None:
+    """A health check on a connection that is set up succeeds."""
     reply = await (await kit.client()).ask("HealthCheckRequest", EMPTY)
     kit.require(reply.type == "HealthCheckResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
 
 
-@requirement(
-    "DISTRO-SETUP-004",
-    MUST,
-    source="docs/protocol #client-connect, #connection-handshake",
-    text="A connection that is not labelled `module=naming` gets no naming client, and no member hears of it.",
-)
+@requirement("DISTRO-SETUP-004", MUST, "#client-connect, #connection-handshake")
 async def only_naming_connections_are_clients(kit: Kit) -> None:
+    """A connection that is not labelled `module=naming` gets no naming client, and no member hears of it."""
     stranger = await kit.connection({"source": "sdk", "module": "config"})
     client = await kit.client()
     await kit.arrange_sent("VERIFY", client.id)
@@ -74,28 +58,18 @@ async def only_naming_connections_are_clients(kit: Kit) -> None:
     kit.require(copy is None, f"no client {stranger.id}", copy)
 
 
-@requirement(
-    "DISTRO-SETUP-005",
-    SHOULD,
-    since="2.1.1",
-    source="docs/protocol #verify-pure-subscriber, #client-connect",
-    text="A naming connection that publishes nothing is a client too: it is verified, with revision 0.",
-)
+@requirement("DISTRO-SETUP-005", SHOULD, "#verify-pure-subscriber, #client-connect", since="2.1.1")
 async def silent_client_is_verified(kit: Kit) -> None:
+    """A naming connection that publishes nothing is a client too: it is verified, with revision 0."""
     client = await kit.client()
     verify = await kit.eventually_sent("VERIFY", client.id)
     revision = verify.call.revision if verify.call else None
     kit.require(revision == 0, f"revision 0 in the VERIFY of {client.id}", verify)
 
 
-@requirement(
-    "DISTRO-SETUP-006",
-    MUST,
-    since="2.3.0",
-    source="docs/protocol #connection-handshake",
-    text="A server that says it negotiates abilities pushes its own to a client that sent a table of them.",
-)
+@requirement("DISTRO-SETUP-006", MUST, "#connection-handshake", since="2.3.0")
 async def abilities_are_pushed(kit: Kit) -> None:
+    """A server that says it negotiates abilities pushes its own to a client that sent a table of them."""
     reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
     kit.presuppose(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
     pushes: list[Message] = []
@@ -105,13 +79,9 @@ async def abilities_are_pushed(kit: Kit) -> None:
     kit.require(isinstance(table, dict), "a table of abilities in it", pushes[0].body)
 
 
-@requirement(
-    "DISTRO-SETUP-007",
-    MUST,
-    source="docs/protocol #connection-stream",
-    text="What cannot be read on the stream, and an answer that nobody waits for, change nothing.",
-)
+@requirement("DISTRO-SETUP-007", MUST, "#connection-stream")
 async def strange_stream_messages_are_ignored(kit: Kit) -> None:
+    """What cannot be read on the stream, and an answer that nobody waits for, change nothing."""
     connection = await kit.connection(SDK_LABELS)
     service = kit.service()
     reply = await connection.ask("InstanceRequest", _registration(service))
@@ -129,13 +99,9 @@ async def strange_stream_messages_are_ignored(kit: Kit) -> None:
     kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
 
 
-@requirement(
-    "DISTRO-SETUP-008",
-    MUST,
-    source="docs/protocol #connection-stream",
-    text="A second set-up on one transport changes nothing.",
-)
+@requirement("DISTRO-SETUP-008", MUST, "#connection-stream")
 async def second_set_up_does_nothing(kit: Kit) -> None:
+    """A second set-up on one transport changes nothing."""
     connection = await kit.connection(SDK_LABELS)
     service = kit.service()
     await connection.ask("InstanceRequest", _registration(service))

@@ -7,13 +7,9 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import RESOURCE_TYPE, distro_request
 
 
-@requirement(
-    "DISTRO-SNAPSHOT-001",
-    MUST,
-    source="docs/protocol #distro-snapshot, #load-snapshot",
-    text="A SNAPSHOT holds every client, own and synced, with what it publishes.",
-)
+@requirement("DISTRO-SNAPSHOT-001", MUST, "#distro-snapshot, #load-snapshot")
 async def snapshot_holds_everybody(kit: Kit) -> None:
+    """A SNAPSHOT holds every client, own and synced, with what it publishes."""
     own, own_service = await kit.publisher()
     copy, copy_service = await kit.synced(5)
     held = {replica.client: services(replica) for replica in await kit.peer.snapshot()}
@@ -22,14 +18,9 @@ async def snapshot_holds_everybody(kit: Kit) -> None:
     kit.require(held.get(copy) == [copy_service], f"{copy} with {copy_service}", held.get(copy))
 
 
-@requirement(
-    "DISTRO-SNAPSHOT-002",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #distro-snapshot, #distro-content",
-    text="A SNAPSHOT and a QUERY show the revision of each client.",
-)
+@requirement("DISTRO-SNAPSHOT-002", MUST, "#distro-snapshot, #distro-content", since="2.1.2")
 async def snapshot_shows_revisions(kit: Kit) -> None:
+    """A SNAPSHOT and a QUERY show the revision of each client."""
     own, _ = await kit.publisher()
     await own.register(kit.service(), "10.0.0.1", 80)
     copy, _ = await kit.synced(5)
@@ -40,13 +31,9 @@ async def snapshot_shows_revisions(kit: Kit) -> None:
         kit.require(shown == (2, 5), f"the revisions 2 and 5 in a {name}", shown)
 
 
-@requirement(
-    "DISTRO-SNAPSHOT-003",
-    MUST,
-    source="docs/protocol #distro-snapshot, #distro-query",
-    text="A QUERY of an unknown client succeeds without data, and a SNAPSHOT is keyed as one.",
-)
+@requirement("DISTRO-SNAPSHOT-003", MUST, "#distro-snapshot, #distro-query")
 async def answers_are_keyed(kit: Kit) -> None:
+    """A QUERY of an unknown client succeeds without data, and a SNAPSHOT is keyed as one."""
     client = kit.foreign_client()
     reply = await kit.peer.say(distro_request("QUERY", client, target=kit.target.address))
     kit.require(reply.succeeded and "distroData" not in reply.body, "success without data", reply.body)

@@ -12,13 +12,9 @@ _ATTEMPTS = 20
 """At being quick, on a machine that may be busy."""
 
 
-@requirement(
-    "DISTRO-SYNC-001",
-    MUST,
-    source="docs/protocol #sync-announce, #sync-merge",
-    text="A registration reaches every other member as a CHANGE that holds what the client publishes.",
-)
+@requirement("DISTRO-SYNC-001", MUST, "#sync-announce, #sync-merge")
 async def registration_arrives_as_change(kit: Kit) -> None:
+    """A registration reaches every other member as a CHANGE that holds what the client publishes."""
     client, service = await kit.publisher(zone="a")
     change = await kit.eventually_sent("CHANGE", client.id)
     published = change.call.replica.published if change.call and change.call.replica else ()
@@ -30,26 +26,18 @@ async def registration_arrives_as_change(kit: Kit) -> None:
     kit.require('"zone":"a"' in published[0].attributes, "the instance's metadata", published[0].attributes)
 
 
-@requirement(
-    "DISTRO-SYNC-002",
-    MUST,
-    source="docs/protocol #client-disconnect, #sync-announce",
-    text="The end of a client's connection reaches every other member as a DELETE.",
-)
+@requirement("DISTRO-SYNC-002", MUST, "#client-disconnect, #sync-announce")
 async def disconnect_arrives_as_delete(kit: Kit) -> None:
+    """The end of a client's connection reaches every other member as a DELETE."""
     client, _ = await kit.publisher()
     await kit.arrange_sent("CHANGE", client.id)
     await kit.leave(client)
     await kit.eventually_sent("DELETE", client.id)
 
 
-@requirement(
-    "DISTRO-SYNC-003",
-    MUST,
-    source="docs/protocol #sync-announce",
-    text="Change and end of a client reach every other member, not only one.",
-)
+@requirement("DISTRO-SYNC-003", MUST, "#sync-announce")
 async def everybody_is_told(kit: Kit) -> None:
+    """Change and end of a client reach every other member, not only one."""
     client, _ = await kit.publisher()
     for operation in ("CHANGE", "DELETE"):
         for peer in kit.peers:
@@ -58,13 +46,9 @@ async def everybody_is_told(kit: Kit) -> None:
             await kit.leave(client)
 
 
-@requirement(
-    "DISTRO-SYNC-004",
-    MUST,
-    source="docs/protocol #sync-merge, #sync-announce",
-    text="A client that goes on changing is announced a sync delay after the first change, and again after later ones.",
-)
+@requirement("DISTRO-SYNC-004", MUST, "#sync-merge, #sync-announce")
 async def later_changes_do_not_postpone(kit: Kit) -> None:
+    """A client that goes on changing is announced a sync delay after the first change, and again after later ones."""
     client, service = await kit.publisher()
     first_ms = kit.target.clock.now_ms()
     names = [service]
@@ -79,13 +63,9 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-SYNC-005",
-    MUST,
-    source="docs/protocol #sync-execute, #sync-merge",
-    text="Changes within one sync delay leave as one CHANGE, of the last state.",
-)
+@requirement("DISTRO-SYNC-005", MUST, "#sync-execute, #sync-merge")
 async def changes_are_merged(kit: Kit) -> None:
+    """Changes within one sync delay leave as one CHANGE, of the last state."""
     for _ in range(_ATTEMPTS):
         client, service, other = await kit.client(), kit.service(), kit.service()
         began_ms = kit.target.clock.now_ms()
@@ -102,13 +82,9 @@ async def changes_are_merged(kit: Kit) -> None:
     kit.require(services(replica) == [other], f"{other} alone in the first CHANGE", change)
 
 
-@requirement(
-    "DISTRO-SYNC-006",
-    MUST,
-    source="docs/protocol #sync-announce, #notify-queues, docs/reference/mutants.md B08",
-    text="A client that registers and goes at once is deleted everywhere, and no CHANGE of it comes after that.",
-)
+@requirement("DISTRO-SYNC-006", MUST, "#sync-announce, #notify-queues", bug="B08")
 async def brief_client_is_deleted(kit: Kit) -> None:
+    """A client that registers and goes at once is deleted everywhere, and no CHANGE of it comes after that."""
     client, _, change = await kit.replicated()
     await client.register(kit.service(), "10.0.0.1", 80)
     await kit.leave(client)
@@ -117,13 +93,9 @@ async def brief_client_is_deleted(kit: Kit) -> None:
     await kit.never(again, for_ms=kit.timings.sync_ms, what=f"{client.id} is gone")
 
 
-@requirement(
-    "DISTRO-SYNC-007",
-    MUST,
-    source="docs/protocol #distro-envelope",
-    text="A sync names its client, the resource type and its receiver, and says twice what it is.",
-)
+@requirement("DISTRO-SYNC-007", MUST, "#distro-envelope")
 async def envelope_is_whole(kit: Kit) -> None:
+    """A sync names its client, the resource type and its receiver, and says twice what it is."""
     client, _ = await kit.publisher()
     for operation in ("CHANGE", "DELETE"):
         for peer in kit.peers:
@@ -136,13 +108,9 @@ async def envelope_is_whole(kit: Kit) -> None:
             await kit.leave(client)
 
 
-@requirement(
-    "DISTRO-SYNC-008",
-    MUST,
-    source="docs/protocol #sync-announce, #client-change",
-    text="A deregistration reaches the members as a CHANGE without the service.",
-)
+@requirement("DISTRO-SYNC-008", MUST, "#sync-announce, #client-change")
 async def deregistration_arrives(kit: Kit) -> None:
+    """A deregistration reaches the members as a CHANGE without the service."""
     client, service, _ = await kit.replicated()
     other = kit.service()
     await client.register(other, "10.0.0.1", 80)

@@ -12,14 +12,9 @@ from distro_conformance.waiting import Look
 from distro_conformance.wire.messages import RESOURCE_TYPE, content_of
 
 
-@requirement(
-    "DISTRO-VERIFY-001",
-    MUST,
-    since="2.1.2",
-    source="docs/protocol #verify-round",
-    text="Within every verify period the owner sends each other member a VERIFY with the client's current revision.",
-)
+@requirement("DISTRO-VERIFY-001", MUST, "#verify-round", since="2.1.2")
 async def verify_carries_the_revision(kit: Kit) -> None:
+    """Within every verify period the owner sends each other member a VERIFY with the client's current revision."""
     client, _, _ = await kit.replicated()
     await client.register(kit.service(), "10.0.0.2", 80)
     kit.note("it registers a second service")
@@ -36,13 +31,9 @@ async def verify_carries_the_revision(kit: Kit) -> None:
     )
 
 
-@requirement(
-    "DISTRO-VERIFY-002",
-    MUST,
-    source="docs/protocol #verify-failed, #sync-result",
-    text="A VERIFY that is answered with failure is followed, at once, by a CHANGE of the whole client to that member.",
-)
+@requirement("DISTRO-VERIFY-002", MUST, "#verify-failed, #sync-result")
 async def failed_verify_is_followed_by_change(kit: Kit) -> None:
+    """A VERIFY that is answered with failure is followed, at once, by a CHANGE of the whole client to that member."""
     client, _, change = await kit.replicated()
     kit.answer("VERIFY", FAILURE, client=client.id)
     verify = await kit.arrange_sent("VERIFY", client.id, after=change)
@@ -63,13 +54,9 @@ def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]
     return look
 
 
-@requirement(
-    "DISTRO-VERIFY-003",
-    MUST,
-    source="docs/protocol #verify-round",
-    text="Every other member gets a VERIFY of every owned client in each period, as long as the client lives.",
-)
+@requirement("DISTRO-VERIFY-003", MUST, "#verify-round")
 async def everybody_verifies_each_period(kit: Kit) -> None:
+    """Every other member gets a VERIFY of every owned client in each period, as long as the client lives."""
     client, _, change = await kit.replicated()
     for peer in kit.peers:
         for number in range(3):
@@ -82,13 +69,9 @@ async def everybody_verifies_each_period(kit: Kit) -> None:
         kit.require(max(gaps) <= bound_ms, f"no gap above {bound_ms} ms at {peer.address}", gaps)
 
 
-@requirement(
-    "DISTRO-VERIFY-004",
-    MUST,
-    source="docs/protocol #verify-failed",
-    text="Only the member that failed a VERIFY is sent the client again.",
-)
+@requirement("DISTRO-VERIFY-004", MUST, "#verify-failed")
 async def only_who_failed_is_told(kit: Kit) -> None:
+    """Only the member that failed a VERIFY is sent the client again."""
     client, _, change = await kit.replicated()
     await kit.arrange_sent("CHANGE", client.id, at=kit.other)
     kit.answer("VERIFY", FAILURE, client=client.id)
@@ -102,13 +85,9 @@ async def only_who_failed_is_told(kit: Kit) -> None:
     await kit.never(told_again, for_ms=kit.timings.sync_ms, what=f"{kit.other.address} has failed nothing")
 
 
-@requirement(
-    "DISTRO-VERIFY-005",
-    MUST,
-    source="docs/protocol #verify-round, #client-disconnect",
-    text="A client that has gone is not verified any more.",
-)
+@requirement("DISTRO-VERIFY-005", MUST, "#verify-round, #client-disconnect")
 async def gone_client_is_not_verified(kit: Kit) -> None:
+    """A client that has gone is not verified any more."""
     client, _, change = await kit.replicated()
     await kit.arrange_sent("VERIFY", client.id, after=change)
     await kit.leave(client)
@@ -117,13 +96,9 @@ async def gone_client_is_not_verified(kit: Kit) -> None:
     await kit.never(later, for_ms=kit.timings.verify_ms + 500, what=f"{client.id} is gone")
 
 
-@requirement(
-    "DISTRO-VERIFY-006",
-    MUST,
-    source="docs/protocol #distro-envelope, #distro-content",
-    text="A VERIFY holds the client's name in its key and in its content.",
-)
+@requirement("DISTRO-VERIFY-006", MUST, "#distro-envelope, #distro-content")
 async def verify_is_whole(kit: Kit) -> None:
+    """A VERIFY holds the client's name in its key and in its content."""
     client, _, change = await kit.replicated()
     verify = await kit.arrange_sent("VERIFY", client.id, after=change)
     data = verify.body.get("distroData") or {}
