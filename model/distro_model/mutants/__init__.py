@@ -1,7 +1,7 @@
 """Mutants: small named changes of a profile that the properties must notice. The suite is judged by those it kills.
 
-One file is one mutant, found by being here. It replaces rules or parameters, so that it works on every profile; a
-historical bug replaces them by what its releases have.
+A file here holds the mutants of the file of `rules/` that has its name, and is found by being here. A mutant replaces
+rules or parameters, so that it works on every profile; a historical bug replaces them by what its releases have.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_muta
 def _mutants() -> Iterator[Mutant]:
     for module in iter_modules(__path__):
         if module.name not in ("common", "mutant"):
-            yield import_module(f"{__name__}.{module.name}").MUTANT
+            yield from import_module(f"{__name__}.{module.name}").MUTANTS
 
 
-MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.id: mutant for mutant in _mutants()})
+MUTANTS: Mapping[str, Mutant] = MappingProxyType(dict(sorted((mutant.id, mutant) for mutant in _mutants())))
 
 
 class UnknownMutantError(ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from distro_model.bounded.bounds import Bounds
@@ -26,7 +26,7 @@ NO_STRAYS = without_choices("no action sends what no owner sent")
 NOTHING_RAISES = without_choices("no action makes a node's own code raise")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Mutant:
     """A historical bug keeps the id of the catalogue (docs/reference/mutants.md), a hypothetical one its `m-…` name.
 
@@ -36,8 +36,9 @@ class Mutant:
 
     id: str
     sentence: str
+    _: KW_ONLY
     rules: tuple[Function, ...] = ()
-    """What takes the place of a rule: of a release where it is a bug of one, else of the mutant's own file."""
+    """What takes the place of a rule: of a release where it is a bug of one, else made up beside the mutant."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     breaks: tuple[str, ...]
     bounds: Bounds = field(default_factory=Bounds)

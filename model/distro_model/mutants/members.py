@@ -1,3 +1,5 @@
+"""Mutants of `rules/members.py`."""
+
 from __future__ import annotations
 
 from distro_model.bounded.bounds import Bounds
@@ -15,10 +17,19 @@ def everybody_up(node: NodeState, name: str, profile: Profile) -> Member:
     return Member(name) if name in node.others else down
 
 
-MUTANT = Mutant(
-    id="B36-refresh",
-    sentence="Reading the member list makes every member UP again.",
-    rules=(everybody_up,),
-    breaks=("INV-OWNER",),
-    bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1, refreshes=1),
+MUTANTS = (
+    Mutant(
+        "B36",
+        "A node that is new in the member list is UP, whether or not anybody listens there.",
+        rules=(members.listed_up,),
+        breaks=("INV-OWNER",),
+        bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1, leaves=1, joins=1),
+    ),
+    Mutant(
+        "B36-refresh",
+        "Reading the member list makes every member UP again.",
+        rules=(everybody_up,),
+        breaks=("INV-OWNER",),
+        bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1, refreshes=1),
+    ),
 )

@@ -1,0 +1,32 @@
+"""Mutants of `rules/connections.py`."""
+
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.mutants.mutant import Mutant, without_choices
+from distro_model.rules import connections
+
+MUTANTS = (
+    Mutant(
+        "B03",
+        "No connection is ever asked for a sign of life: a client that fell silent stays for good.",
+        rules=(connections.checks_no_connection,),
+        breaks=("INV-SILENT",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, silences=1),
+    ),
+    Mutant(
+        "B35",
+        "What a node sends counts as a sign of life of its target: a connection that broke silently is never replaced.",
+        parameters={"sending_counts_as_activity": True},
+        breaks=("INV-LIVE", "INV-RECONNECT"),
+        bounds=Bounds(changes=0, drops=0, swallows=0, half_open=1, periods=6),
+    ),
+    Mutant(
+        "B39",
+        "A sign of life is counted before it is recorded, and the check goes on in between.",
+        rules=(connections.counts_first,),
+        breaks=("INV-LIVE",),
+        bounds=Bounds(clients=2, nodes=1, changes=1, drops=0, swallows=0, idle_spells=2),
+        unseen=without_choices("a living client speaks often enough that nobody asks it for a sign of life"),
+    ),
+)

@@ -1,0 +1,49 @@
+"""Mutants of `rules/ip_clients.py`."""
+
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.mutants.mutant import NO_HALVES, Mutant
+from distro_model.node import Client, NodeState
+from distro_model.profile import Profile
+from distro_model.rules import ip_clients, members, notify
+from distro_model.rules.rule import instead_of
+
+
+@instead_of(ip_clients.counts_as_beat)
+def never_counts_as_beat(_node: NodeState, _held: Client, _source: str, _: Profile) -> bool:
+    """An accepted verify renews the lease and no beat."""
+    return False
+
+
+MUTANTS = (
+    Mutant(
+        "B06",
+        "What a beat or its absence changes in an ip:port client leaves its revision as it was.",
+        rules=(ip_clients.revision_of_registration,),
+        breaks=("INV-CONV", "INV-VERIFY", "INV-REV"),
+        bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, lapses=1),
+    ),
+    Mutant(
+        "B22",
+        "A change is announced by who is the owner when its event is handled, and nothing compares age.",
+        rules=(ip_clients.changed_and_announced_late, notify.announces_what_it_owns, members.tells_nobody),
+        breaks=("INV-CLIENTACK",),
+        bounds=Bounds(clients=0, ip_clients=1, changes=2, drops=0, swallows=0, flips=1, in_flight=1),
+    ),
+    Mutant(
+        "B30",
+        "Two first requests create a client twice; the beat check watches the one that is lost.",
+        rules=(ip_clients.creates_twice,),
+        breaks=("INV-DEAD",),
+        bounds=Bounds(nodes=1, clients=0, ip_clients=1, drops=0, swallows=0, lapses=2, races=1),
+        unseen=NO_HALVES,
+    ),
+    Mutant(
+        "m-ipport-verify-no-beat-renew",
+        "An accepted verify of an ip:port client does not count as a beat.",
+        rules=(never_counts_as_beat,),
+        breaks=("INV-LIVE",),
+        bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, periods=3),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Mutants of `rules/notify.py`."""
+
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.mutants.mutant import CLOCK, IN_ONE_INSTANT, Mutant, without_choices
+from distro_model.rules import notify, sync
+
+MUTANTS = (
+    Mutant(
+        "B08",
+        "Each class of local events has its own queue: a client's change may be handled after its disconnection.",
+        # `strict` sends the DELETE all the same (B24), and would hide whatever is about the order of a CHANGE and a
+        # DELETE.
+        rules=(notify.queue_of_class, sync.skips_gone_client),
+        breaks=("INV-DELETE",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=2),
+        unseen={CLOCK: IN_ONE_INSTANT},
+    ),
+    Mutant(
+        "B13",
+        "The index hears of registrations and of removed clients through two queues, in either order.",
+        rules=(notify.removed_by_one_event, notify.handled_removal_from_index_too),
+        breaks=("INV-INDEX",),
+        bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),
+        unseen={CLOCK: IN_ONE_INSTANT},
+    ),
+    Mutant(
+        "B14",
+        "Nothing ever compares the service index with the table of clients: one lost event leaves it wrong for good.",
+        rules=(notify.not_audited,),
+        breaks=("INV-INDEX",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=2, index=1, lost_events=1, in_flight=1),
+        unseen=without_choices("no action loses an event of a node"),
+    ),
+    Mutant(
+        "B28",
+        "An event that finds its queue full is handled at once, ahead of those that wait.",
+        # `strict` sends the DELETE all the same (B24), and would hide whatever is about the order of a CHANGE and a
+        # DELETE.
+        rules=(notify.overtaken, sync.skips_gone_client),
+        breaks=("INV-DELETE", "INV-INDEX"),
+        bounds=Bounds(changes=1, drops=0, swallows=0, event_queue=1, index=1),
+        unseen=without_choices("events are handled at once: no queue is ever full"),
+    ),
+    Mutant(
+        "B44",
+        "A push is published before the index has the entry that caused it.",
+        rules=(notify.registered_after_push,),
+        breaks=("INV-INDEX",),
+        bounds=Bounds(nodes=1, changes=1, drops=0, swallows=0, event_queue=2, index=1),
+        unseen={CLOCK: IN_ONE_INSTANT},
+    ),
+)

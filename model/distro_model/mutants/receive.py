@@ -1,0 +1,135 @@
+"""Mutants of `rules/receive.py`."""
+
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.messages import Change
+from distro_model.mutants.mutant import NOTHING_RAISES, Mutant
+from distro_model.node import Client, NodeState
+from distro_model.profile import Profile
+from distro_model.rules import load, receive
+from distro_model.rules.owners import is_responsible
+from distro_model.rules.rule import instead_of
+from distro_model.rules.sync import is_reachable
+
+
+@instead_of(receive.fresh_copy)
+def native_copy(copy: Change, at_ms: int, _: Profile) -> Client:
+    """What a peer's CHANGE creates believes that it is an original."""
+    return Client(copy.client, True, copy.revision, copy.content, at_ms)
+
+
+@instead_of(receive.is_deletable)
+def is_known(node: NodeState, client: str, _: Profile) -> bool:
+    """Only what is known can be deleted."""
+    return node.client(client) is not None
+
+
+@instead_of(receive.given_clients)
+def own_range(node: NodeState, profile: Profile) -> tuple[Client, ...]:
+    """A snapshot has what its giver owns by now."""
+    return tuple(client for client in node.clients if is_responsible(node, client, profile))
+
+
+@instead_of(load.asked_further)
+def everybody_else(node: NodeState, later: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
+    """Each member is asked for what it owns, one after the other."""
+    return tuple(peer for peer in later if is_reachable(node, peer, profile))
+
+
+MUTANTS = (
+    Mutant(
+        "B01",
+        "An element of a snapshot overwrites a client that has connected here since the node started.",
+        rules=(receive.natives_are_unprotected,),
+        breaks=("INV-NATIVE",),
+        bounds=Bounds(swallows=0, crashes=1, in_flight=1),
+    ),
+    Mutant(
+        "B07",
+        "A synced copy is created as native: it is sent on, verified, and never expires.",
+        rules=(native_copy,),
+        breaks=("INV-OWNER",),
+        bounds=Bounds(changes=1, drops=0, swallows=0),
+    ),
+    Mutant(
+        "B10",
+        "A copy keeps the revision with which it was created: every later verify fails, and the copy expires.",
+        # `strict` has a second line of defence (a sync renews the lease, B17) that keeps the copy alive.
+        rules=(receive.revision_of_batches_only, receive.keeps_lease),
+        breaks=("INV-REV", "INV-LIVE"),
+        bounds=Bounds(drops=0, swallows=0, periods=2, lease_periods=1),
+    ),
+    Mutant(
+        "B16",
+        "An exception while a sync is handled is answered with SUCCESS.",
+        rules=(receive.raised_unseen,),
+        breaks=("INV-ACK", "INV-DELETE"),
+        bounds=Bounds(changes=1, drops=0, swallows=0, raises=1),
+        unseen=NOTHING_RAISES,
+    ),
+    Mutant(
+        "B17",
+        "Only a verify renews a lease: the copy of a client that changes before each one expires.",
+        rules=(receive.keeps_lease,),
+        breaks=("INV-LIVE",),
+        bounds=Bounds(drops=0, swallows=0, periods=2, lease_periods=1),
+    ),
+    Mutant(
+        "B19",
+        "A batch over a single instance makes the apply raise, and that is answered with SUCCESS.",
+        rules=(receive.no_batch_over_single, receive.raised_unseen),
+        breaks=("INV-ACK", "INV-CONV"),
+        bounds=Bounds(changes=1, drops=0, swallows=0, batches=1),
+    ),
+    Mutant(
+        "B26",
+        "A CHANGE that comes after the DELETE of its client brings it back.",
+        rules=(receive.is_forgotten_at_once,),
+        breaks=("INV-DELETE",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, reorders=1),
+    ),
+    Mutant(
+        "B27",
+        "A snapshot that was cut before a DELETE and arrives after it brings the client back.",
+        rules=(receive.is_forgotten_at_once,),
+        breaks=("INV-DELETE",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, crashes=1, late_replies=1),
+    ),
+    Mutant(
+        "B33",
+        "A member that is not loaded itself gives a snapshot, and whoever asked takes it for everything.",
+        rules=(receive.gives_unloaded, load.refusals_fail, load.missing_nobody),
+        breaks=("INV-INIT",),
+        bounds=Bounds(changes=0, drops=0, swallows=0, crashes=2),
+    ),
+    Mutant(
+        "B41",
+        "Any peer can overwrite or delete a client that is connected here.",
+        rules=(receive.natives_are_unprotected,),
+        breaks=("INV-NATIVE", "INV-OWNER"),
+        bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
+    ),
+    Mutant(
+        "m-unknown-delete-fails",
+        "A DELETE of an unknown client fails, and is retried for ever.",
+        rules=(is_known,),
+        breaks=("INV-GONE",),
+        bounds=Bounds(changes=0, drops=0, swallows=0),
+    ),
+    Mutant(
+        "revision-beyond-int32",
+        "A revision beyond what can be read raises after the content was applied: FAIL, for ever, and"
+        " it is not taken over.",
+        parameters={"largest_revision": 1},
+        breaks=("INV-REV",),
+        bounds=Bounds(drops=0, swallows=0),
+    ),
+    Mutant(
+        "snapshot-range-after-jitter",
+        "A load asks each member for what that one owns by now; what nobody owns that is asked is missing.",
+        rules=(own_range, everybody_else),
+        breaks=("INV-CONV",),
+        bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, crashes=1),
+    ),
+)

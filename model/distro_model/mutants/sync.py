@@ -1,0 +1,70 @@
+"""Mutants of `rules/sync.py`."""
+
+from __future__ import annotations
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.messages import Change, Delete
+from distro_model.mutants.mutant import Mutant
+from distro_model.node import Action, Task
+from distro_model.profile import Profile
+from distro_model.rules import sync
+from distro_model.rules.rule import instead_of
+
+
+@instead_of(sync.retry_action)
+def always_change(_request: Change | Delete, _: Profile) -> Action:
+    """Whatever has failed, a CHANGE is queued."""
+    return Action.CHANGE
+
+
+@instead_of(sync.delay_ms)
+def waits_for_retry(pending: Task | None, profile: Profile) -> int:
+    """A change that meets a queued retry takes over its longer delay."""
+    return profile.sync_delay_ms if pending is None else max(pending.delay_ms, profile.sync_delay_ms)
+
+
+MUTANTS = (
+    Mutant(
+        "B24",
+        "The retry of a failed CHANGE replaces a queued DELETE, and finding no client to send ends silently.",
+        # Either of the two repairs alone is enough for `strict`.
+        rules=(sync.replaces_anything, sync.skips_gone_client),
+        breaks=("INV-DELETE",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, lost_replies=1),
+    ),
+    Mutant(
+        "B37",
+        "A node is taken for a member when its address is a part of a member's.",
+        rules=(sync.has_part_of_member,),
+        breaks=("INV-RETRY",),
+        bounds=Bounds(nodes=3, changes=1, drops=0, swallows=0, leaves=1, in_flight=1),
+    ),
+    Mutant(
+        "B37-fall-through",
+        "A task for a node that has left the member list ends with success, and is executed all the same.",
+        rules=(sync.for_everybody, sync.reaches_everybody),
+        breaks=("INV-RETRY",),
+        bounds=Bounds(changes=1, drops=1, swallows=0, leaves=1),
+    ),
+    Mutant(
+        "B42",
+        "A sync whose answer is of an unknown type is neither finished nor retried.",
+        rules=(sync.drops_unheard,),
+        breaks=("INV-RETRY",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, garbles=1),
+    ),
+    Mutant(
+        "m-delete-retried-as-change",
+        "A failed DELETE is retried as CHANGE; finding no client to send, that task ends silently.",
+        # `strict` has a second line of defence (such a CHANGE becomes a DELETE again) that hides the first.
+        rules=(always_change, sync.skips_gone_client),
+        breaks=("INV-DELETE",),
+    ),
+    Mutant(
+        "m-merge-keeps-max-delay",
+        "A change that meets a queued retry waits as long as the retry: where syncs fail, fresh changes are late.",
+        rules=(waits_for_retry,),
+        breaks=("INV-DELAY",),
+        bounds=Bounds(swallows=0, retry_waits=1),
+    ),
+)

@@ -1,0 +1,136 @@
+"""Mutants of `rules/verify.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distro_model.bounded.bounds import Bounds
+from distro_model.events import ClientConnected, Send
+from distro_model.messages import Change, OwnedList, Verify
+from distro_model.mutants.mutant import NO_STRAYS, Mutant
+from distro_model.node import Client, NodeState
+from distro_model.profile import Profile
+from distro_model.rules import clients, verify
+from distro_model.rules.owners import is_ip_client
+from distro_model.rules.receive import fresh_copy
+from distro_model.rules.rule import instead_of
+from distro_model.rules.sync import is_reachable
+
+
+@instead_of(verify.repaired_members)
+def everybody(node: NodeState, _failed: str, _: Profile) -> tuple[str, ...]:
+    """A failed verify brings a full sync to every member."""
+    return node.others
+
+
+@instead_of(verify.is_expired)
+def is_expired_native_too(client: Client, at_ms: int, profile: Profile) -> bool:
+    """The lease check looks at native clients too."""
+    return verify.is_over(client, at_ms, profile)
+
+
+@instead_of(clients.fresh_native)
+def native_with_lease(event: ClientConnected, _: Profile) -> Client:
+    """A native client has a lease, which nothing ever renews."""
+    return Client(event.client, native=True, revision=0, content=(), renewed_ms=event.at_ms)
+
+
+@instead_of(verify.of_unknown)
+def created_empty(node: NodeState, request: Verify, at_ms: int, profile: Profile) -> NodeState:
+    """A VERIFY of an unknown client creates it, with nothing."""
+    return node.with_client(fresh_copy(Change(request.client, 0, ()), at_ms, profile))
+
+
+@instead_of(verify.verified_members)
+def one_member(node: NodeState, profile: Profile) -> tuple[str, ...]:
+    """A verify round goes to the first member that requests are sent to."""
+    return tuple(target for target in node.others if is_reachable(node, target, profile))[:1]
+
+
+@instead_of(verify.verified_members)
+def nobody(_node: NodeState, _: Profile) -> tuple[str, ...]:
+    """A verify round goes to nobody."""
+    return ()
+
+
+@instead_of(verify.lists_sent)
+def one_list_each(owned: Sequence[Client], targets: Sequence[str], _: Profile) -> tuple[Send, ...]:
+    """Each member is sent the list of all ip:port clients that this node owns."""
+    names = tuple(client.name for client in owned if is_ip_client(client.name))
+    return tuple(Send(target, OwnedList(names)) for target in targets)
+
+
+MUTANTS = (
+    # --8<-- [start:B02]
+    Mutant(
+        "B02",
+        "Verify tests only that the client exists, not its revision.",
+        rules=(verify.existence_is_enough,),
+        breaks=("INV-CONV", "INV-VERIFY"),
+    ),
+    # --8<-- [end:B02]
+    Mutant(
+        "B23",
+        "A node that was suspended for longer than a lease ends all copies before their owners are heard again.",
+        rules=(verify.checks_always,),
+        breaks=("INV-LIVE",),
+        bounds=Bounds(changes=1, drops=0, swallows=0, periods=2, lease_periods=1, pauses=1),
+    ),
+    Mutant(
+        "B31",
+        "The lease is 30 s: a short outage removes the copies of clients that are connected.",
+        parameters={"lease_ms": 30000},
+        breaks=("INV-LIVE",),
+        bounds=Bounds(changes=1, swallows=0, periods=3, lease_periods=2),
+    ),
+    Mutant(
+        "m-add-after-fail-to-all",
+        "A failed verify brings a full sync to every member, not only to the one that failed it.",
+        rules=(everybody,),
+        breaks=("INV-AIM",),
+        bounds=Bounds(nodes=3, changes=0, drops=0, swallows=0),
+    ),
+    Mutant(
+        "m-cleaner-drops-native",
+        "The lease check removes native clients too.",
+        rules=(is_expired_native_too, native_with_lease),
+        breaks=("INV-LIVE", "INV-OWNER"),
+        bounds=Bounds(changes=0, drops=0, swallows=0, periods=2, lease_periods=1),
+    ),
+    Mutant(
+        "m-query-creates",
+        "A VERIFY of an unknown client creates it, with nothing.",
+        rules=(created_empty,),
+        breaks=("INV-DELETE",),
+        bounds=Bounds(changes=0, drops=0, swallows=0, delays=1),
+    ),
+    Mutant(
+        "m-verify-to-one",
+        "Each verify round goes to one member only.",
+        rules=(one_member,),
+        breaks=("INV-LIVE",),
+        bounds=Bounds(nodes=3, changes=1, drops=0, swallows=0, periods=2, lease_periods=1, in_flight=1),
+    ),
+    Mutant(
+        "no-anti-entropy",
+        "There is no verify: what a sync has lost is never repaired.",
+        rules=(nobody,),
+        breaks=("INV-CONV",),
+        bounds=Bounds(changes=1, drops=0),
+    ),
+    Mutant(
+        "revision-zero-wildcard",
+        "A verify of revision 0 succeeds against any copy.",
+        rules=(verify.zero_always_matches,),
+        breaks=("INV-VERIFY", "INV-CONV"),
+        bounds=Bounds(changes=0, drops=0, swallows=0, strays=1),
+        unseen=NO_STRAYS,
+    ),
+    Mutant(
+        "v1-checksum-dual-owner-delete",
+        "A verify lists what its sender owns; what the receiver attributes to the sender and is not listed is deleted.",
+        rules=(one_list_each,),
+        breaks=("INV-LIVE",),
+        bounds=Bounds(clients=0, ip_clients=1, changes=1, drops=0, swallows=0, flips=1, in_flight=1),
+    ),
+)
