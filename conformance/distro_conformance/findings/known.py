@@ -34,22 +34,14 @@ class KnownFailure:
     """In real time it shows when two things meet, or an answer is quick: there a pass says nothing about the entry."""
 
 
-def _stamp_is_that_of_creation(seen: Observed) -> bool:
-    """The copy has the content of revision 2, and a VERIFY of revision 1 succeeds."""
-    return seen.get("round") == "2" and seen.get("verified_as") == [1]
+def _shows(**expected: object) -> Callable[[Observed], bool]:
+    """Exactly this was observed, under these names."""
+    return lambda seen: all(seen.get(name) == value for name, value in expected.items())
 
 
 def _revision_stands_still(seen: Observed) -> bool:
     revisions = seen.get("revisions")
     return isinstance(revisions, list) and bool(revisions[0]) and len(set(revisions)) == 1
-
-
-def _single_instance_stays(seen: Observed) -> bool:
-    return seen.get("ports") == [79] and seen.get("error_code") == 500
-
-
-def _nothing_is_detected(seen: Observed) -> bool:
-    return seen.get("held") is True and seen.get("detections") == 0
 
 
 def _copy_replaces(seen: Observed) -> bool:
@@ -60,23 +52,6 @@ def _copy_replaces(seen: Observed) -> bool:
 def _copy_creates(seen: Observed) -> bool:
     """It was acknowledged and applied as it is: nothing of the deleted client came back."""
     return seen.get("acknowledged") is True and _copy_replaces(seen)
-
-
-def _delete_removes(seen: Observed) -> bool:
-    return seen.get("published") is None and seen.get("acknowledged") is True
-
-
-def _only_error_code_tells(seen: Observed) -> bool:
-    return seen.get("result_code") == 200 and seen.get("error_code") == 500 and seen.get("held") is False
-
-
-def _copy_keeps_its_cluster(seen: Observed) -> bool:
-    return seen.get("acknowledged") is True and seen.get("clusters") == ["DEFAULT"]
-
-
-def _zero_is_confirmed(seen: Observed) -> bool:
-    """And so is the right revision: the copy is there, with what it was given."""
-    return seen.get("zero") is True and seen.get("right") is True
 
 
 def _health_leaves_the_revision(seen: Observed) -> bool:
@@ -94,20 +69,6 @@ def _snapshot_is_given(seen: Observed) -> bool:
     return isinstance(given, int) and given >= 0
 
 
-def _nothing_is_registered(seen: Observed) -> bool:
-    return seen.get("acknowledged") is True and seen.get("shown") == 0
-
-
-def _delete_is_swallowed(seen: Observed) -> bool:
-    """Here came one CHANGE and nothing after it, while the other member was told of the end."""
-    return seen.get("here") == ["CHANGE"] and seen.get("other") is True
-
-
-def _end_of_the_call_is_not_heard(seen: Observed) -> bool:
-    """One CHANGE came and no other, while the member was asked to confirm the client as before."""
-    return seen.get("changes") == 1 and seen.get("verified") is True
-
-
 EVERY_RELEASE = Span(until="3.0.3")
 """The last release that was looked at; `strict` counts as later."""
 
@@ -118,7 +79,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B10",
         "a plain CHANGE sets the revision of a replica only when it creates the replica",
         f"{_ISSUE}/10056",
-        _stamp_is_that_of_creation,
+        _shows(round="2", verified_as=[1]),  # the content of the second CHANGE, the revision of the first
     ),
     KnownFailure(
         "DISTRO-BATCH-002",
@@ -134,31 +95,18 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B19",
         "the stored single instance is cast to a batch",
         f"{_SOURCE}/core/v2/client/AbstractClient.java",
-        _single_instance_stays,
+        _shows(ports=[79], error_code=500),
     ),
-    KnownFailure(
-        "DISTRO-CONNECTION-001",
-        Span("2.2.0", "2.2.4"),
-        "B03",
-        "the ejector detects nothing",
-        f"{_ISSUE}/10509",
-        _nothing_is_detected,
-    ),
-    KnownFailure(
-        "DISTRO-CONNECTION-003",
-        Span("2.2.0", "2.2.4"),
-        "B03",
-        "the ejector detects nothing",
-        f"{_ISSUE}/10509",
-        _nothing_is_detected,
-    ),
-    KnownFailure(
-        "DISTRO-CONNECTION-004",
-        Span("2.2.0", "2.2.4"),
-        "B03",
-        "the ejector detects nothing",
-        f"{_ISSUE}/10509",
-        _nothing_is_detected,
+    *(
+        KnownFailure(
+            requirement,
+            Span("2.2.0", "2.2.4"),
+            "B03",
+            "the ejector detects nothing",
+            f"{_ISSUE}/10509",
+            _shows(held=True, detections=0),
+        )
+        for requirement in ("DISTRO-CONNECTION-001", "DISTRO-CONNECTION-003", "DISTRO-CONNECTION-004")
     ),
     KnownFailure(
         "DISTRO-ERROR-005",
@@ -166,7 +114,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B16",
         "a handler's exception shows in errorCode only",
         f"{_ISSUE}/12991",
-        _only_error_code_tells,
+        _shows(result_code=200, error_code=500, held=False),
     ),
     KnownFailure(
         "DISTRO-HOLDER-008",
@@ -174,7 +122,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "D4",
         "instances are compared without their cluster",
         "https://github.com/alibaba/nacos/pull/14754",
-        _copy_keeps_its_cluster,
+        _shows(acknowledged=True, clusters=["DEFAULT"]),
     ),
     KnownFailure(
         "DISTRO-HOLDER-011",
@@ -182,7 +130,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "revision-zero-wildcard",
         "a VERIFY of revision 0 matches whatever is held",
         f"{_SOURCE}/core/v2/client/manager/impl/ConnectionBasedClientManager.java",
-        _zero_is_confirmed,
+        _shows(zero=True, right=True),  # the copy is there, with what it was given
     ),
     KnownFailure(
         "DISTRO-IPPORT-007",
@@ -231,7 +179,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B12",
         "a registration of an unknown client returns silently, and success is answered",
         f"{_ISSUE}/11895",
-        _nothing_is_registered,
+        _shows(acknowledged=True, shown=0),
     ),
     KnownFailure(
         "DISTRO-RETRY-004",
@@ -239,7 +187,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B42",
         "an exception leaves the callback, so that the sync is neither finished nor retried",
         "https://github.com/alibaba/nacos/blob/2.2.4/common/src/main/java/com/alibaba/nacos/common/remote/client/grpc/GrpcConnection.java",
-        _end_of_the_call_is_not_heard,
+        _shows(changes=1, verified=True),  # the member is asked to confirm the client all the same
         targets=("nacos", "attach"),
         needs_a_race=True,  # an answer that comes after the sender's patience is over is not read at all
     ),
@@ -249,7 +197,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B24",
         "the retry of the CHANGE replaces the DELETE, and then finds no client to send",
         f"{_ISSUE}/10809",
-        _delete_is_swallowed,
+        _shows(here=["CHANGE"], other=True),  # the other member was told of the end
         needs_a_race=True,
     ),
     KnownFailure(
@@ -274,7 +222,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B41",
         "a DELETE removes whatever client has that id",
         f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
-        _delete_removes,
+        _shows(published=None, acknowledged=True),
     ),
     KnownFailure(
         "DISTRO-REFUSAL-001",
@@ -282,23 +230,18 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B16",
         "a handler's exception shows in errorCode only",
         f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
-        _only_error_code_tells,
+        _shows(result_code=200, error_code=500, held=False),
     ),
-    KnownFailure(
-        "DISTRO-REFUSAL-002",
-        EVERY_RELEASE,
-        "B16",
-        "a sync that nobody handles is acknowledged",
-        f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
-        _only_error_code_tells,
-    ),
-    KnownFailure(
-        "DISTRO-REFUSAL-003",
-        EVERY_RELEASE,
-        "B16",
-        "a sync that nobody handles is acknowledged",
-        f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
-        _only_error_code_tells,
+    *(
+        KnownFailure(
+            requirement,
+            EVERY_RELEASE,
+            "B16",
+            "a sync that nobody handles is acknowledged",
+            f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
+            _shows(result_code=200, error_code=500, held=False),
+        )
+        for requirement in ("DISTRO-REFUSAL-002", "DISTRO-REFUSAL-003")
     ),
 )
 
