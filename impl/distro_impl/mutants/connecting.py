@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_impl.mutants.mutant import Change, Mutant, instead
+from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant
 from distro_impl.remote.acceptor import RequestAcceptor as Acceptor
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import ConnectionManager
@@ -27,96 +27,68 @@ def _with_code(wrong: int, right: int) -> Change:
     return Change(Acceptor, "_reply", made)
 
 
-def _constant_id(_: Any) -> Any:
-    return lambda self, peer: "1700000000000_127.0.0.1_1"  # noqa: ARG005
+@mutant("m-one-id-for-all", ConnectionManager, "_new_id")
+def _constant_id(_: Any, self: Any, peer: Any) -> Any:  # noqa: ARG001
+    """Every transport has the same id."""
+    return "1700000000000_127.0.0.1_1"
 
 
-def _fails_health_checks(old: Any) -> Any:
-    def reply(self: Any, payload: Payload, peer: Any) -> Any:
-        if payload.metadata.type == "HealthCheckRequest" and self._connections.get(self._connections.id_of(peer)):
-            return "HealthCheckResponse", {"resultCode": 500, "errorCode": 500, "success": False}
-        return old(self, payload, peer)
+@mutant("m-health-check-fails", Acceptor, "_reply")
+def _fails_health_checks(old: Any, self: Any, payload: Payload, peer: Any) -> Any:
+    """A health check on a connection that is set up fails."""
+    if payload.metadata.type == "HealthCheckRequest" and self._connections.get(self._connections.id_of(peer)):
+        return "HealthCheckResponse", {"resultCode": 500, "errorCode": 500, "success": False}
+    return old(self, payload, peer)
 
-    return reply
 
-
+@mutant("B39", ConnectionManager, "detect")
 async def _deaf(*_: object) -> bool:
+    """A connection that answers a detection is ejected all the same."""
     return False
 
 
+@mutant("m-detection-believes-anybody", ConnectionManager, "detect")
 async def _trusting(*_: object) -> bool:
+    """A connection that answers no detection stays."""
     return True
 
 
-def _ends_on_rubbish(old: Any) -> Any:
-    async def receive(self: Any, stream: Any, peer: Any, connection_id: str, serialized: bytes) -> None:
-        payload = Payload.FromString(serialized)
-        if payload.metadata.type == "ConnectionSetupRequest" and not payload.body.value.endswith(b"}"):
-            self._connections.unregister(connection_id)
-            return
-        await old(self, stream, peer, connection_id, serialized)
-
-    return receive
-
-
-def _registers_again(old: Any) -> Any:
-    def register(self: Any, connection: Connection) -> bool:
-        if connection.id in self._connections:
-            self._disconnected(self._connections.pop(connection.id))
-        return bool(old(self, connection))
-
-    return register
+@mutant("m-rubbish-ends-the-client", Acceptor, "_receive")
+async def _ends_on_rubbish(old: Any, self: Any, stream: Any, peer: Any, connection_id: str, serialized: bytes) -> None:
+    """A stream message that cannot be read ends its client."""
+    payload = Payload.FromString(serialized)
+    if payload.metadata.type == "ConnectionSetupRequest" and not payload.body.value.endswith(b"}"):
+        self._connections.unregister(connection_id)
+        return
+    await old(self, stream, peer, connection_id, serialized)
 
 
-async def _without_ack(self: Any, connection: Connection, body: Any) -> None:
+@mutant("m-second-set-up-starts-over", ConnectionManager, "register")
+def _registers_again(old: Any, self: Any, connection: Connection) -> bool:
+    """A second set-up on one transport makes a new client."""
+    if connection.id in self._connections:
+        self._disconnected(self._connections.pop(connection.id))
+    return bool(old(self, connection))
+
+
+@mutant("m-no-abilities", Acceptor, "_set_up")
+async def _without_ack(_: Any, self: Any, connection: Connection, body: Any) -> None:
+    """A client that sent its abilities is not told those of the server."""
     if body.labels is None or not self._connections.register(connection):
         await self._refuse(connection)
 
 
-MUTANTS = (
+left_out(
+    "m-requests-are-no-signs-of-life",
+    Connection,
+    "touch",
+    "A connection that sends requests all the time counts as idle.",
+)
+
+add(
     Mutant("m-unknown-type-is-500", "A request that nobody handles gets 500.", changes=(_with_code(500, 302),)),
     Mutant("m-unreadable-is-500", "A body that cannot be read gets 500.", changes=(_with_code(500, 502),)),
     Mutant("m-unregistered-is-500", "A request without a set-up gets 500.", changes=(_with_code(500, 301),)),
-    Mutant(
-        "m-one-id-for-all",
-        "Every transport has the same id.",
-        changes=(Change(ConnectionManager, "_new_id", _constant_id),),
-    ),
-    Mutant(
-        "m-health-check-fails",
-        "A health check on a connection that is set up fails.",
-        changes=(Change(Acceptor, "_reply", _fails_health_checks),),
-    ),
-    Mutant(
-        "B39",
-        "A connection that answers a detection is ejected all the same.",
-        changes=(instead(ConnectionManager, "detect", _deaf),),
-    ),
-    Mutant(
-        "m-detection-believes-anybody",
-        "A connection that answers no detection stays.",
-        changes=(instead(ConnectionManager, "detect", _trusting),),
-    ),
-    Mutant(
-        "m-rubbish-ends-the-client",
-        "A stream message that cannot be read ends its client.",
-        changes=(Change(Acceptor, "_receive", _ends_on_rubbish),),
-    ),
-    Mutant(
-        "m-second-set-up-starts-over",
-        "A second set-up on one transport makes a new client.",
-        changes=(Change(ConnectionManager, "register", _registers_again),),
-    ),
-    Mutant(
-        "m-no-abilities",
-        "A client that sent its abilities is not told those of the server.",
-        changes=(instead(Acceptor, "_set_up", _without_ack),),
-    ),
-    Mutant(
-        "m-requests-are-no-signs-of-life",
-        "A connection that sends requests all the time counts as idle.",
-        changes=(instead(Connection, "touch", lambda self: None),),  # noqa: ARG005
-    ),
     Mutant(
         "m-everybody-is-a-client",
         "Connections for other modules get a naming client too.",

@@ -7,47 +7,45 @@ from typing import Any
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.membership import report_handler
 from distro_impl.membership.members import Member, ServerMemberManager
-from distro_impl.mutants.mutant import Change, Mutant, instead
+from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant
 
 
-def _listed(self: Any) -> tuple[str, ...]:
+@mutant("m-owner-includes-down", DistroMapper, "_read_places")
+def _listed(_: Any, self: Any) -> tuple[str, ...]:
+    """Members that are DOWN keep their places among the owners."""
     return tuple(member.address for member in self._members.all_members())
 
 
-def _nameless(old: Any) -> Any:
-    return lambda self: {key: value for key, value in old(self).items() if key != "address"}
+@mutant("m-report-without-address", Member, "to_json")
+def _nameless(old: Any, self: Any) -> Any:
+    """A report does not say of whom."""
+    return {key: value for key, value in old(self).items() if key != "address"}
 
 
-def _versionless(old: Any) -> Any:
-    def to_json(self: Any) -> Any:
-        data = old(self)
-        return {**data, "extendInfo": {k: v for k, v in data["extendInfo"].items() if k != "version"}}
-
-    return to_json
-
-
-def _remembers_failures(old: Any) -> Any:
-    def report_succeeded(self: Any, member: Any, node: Any) -> None:
-        failures = member.fail_access_count
-        old(self, member, node)
-        member.fail_access_count = failures
-
-    return report_succeeded
+@mutant("m-report-without-version", Member, "to_json")
+def _versionless(old: Any, self: Any) -> Any:
+    """A report does not tell the version."""
+    data = old(self)
+    return {**data, "extendInfo": {k: v for k, v in data["extendInfo"].items() if k != "version"}}
 
 
-def _answers_nobody(old: Any) -> Any:
-    def success(**fields: Any) -> Any:
-        return old(**{name: value for name, value in fields.items() if name != "node"})
+@mutant("m-failures-are-never-forgotten", ServerMemberManager, "report_succeeded")
+def _remembers_failures(old: Any, self: Any, member: Any, node: Any) -> None:
+    """A report that succeeds leaves the count of failures as it is."""
+    failures = member.fail_access_count
+    old(self, member, node)
+    member.fail_access_count = failures
 
-    return success
+
+@mutant("m-report-is-answered-by-nobody", report_handler, "success")
+def _answers_nobody(old: Any, **fields: Any) -> Any:
+    """The answer to a report lacks the node."""
+    return old(**{name: value for name, value in fields.items() if name != "node"})
 
 
-MUTANTS = (
-    Mutant(
-        "m-owner-includes-down",
-        "Members that are DOWN keep their places among the owners.",
-        changes=(instead(DistroMapper, "_read_places", _listed),),
-    ),
+left_out("m-nobody-goes-down", ServerMemberManager, "report_failed", "A refused report leaves its member UP.")
+
+add(
     Mutant(
         "m-everybody-owns-everything",
         "Every ip:port client is served where it asks.",
@@ -59,35 +57,12 @@ MUTANTS = (
         {"newcomer_starts_down": False},
     ),
     Mutant(
-        "m-nobody-goes-down",
-        "A refused report leaves its member UP.",
-        changes=(instead(ServerMemberManager, "report_failed", lambda *_, **__: None),),
-    ),
-    Mutant(
-        "m-failures-are-never-forgotten",
-        "A report that succeeds leaves the count of failures as it is.",
-        changes=(Change(ServerMemberManager, "report_succeeded", _remembers_failures),),
-    ),
-    Mutant(
         "m-nobody-comes-back",
         "A report of a member that is DOWN leaves it so.",
         changes=(
             instead(ServerMemberManager, "receive_report", lambda *_: True),
             instead(ServerMemberManager, "report_succeeded", lambda *_: None),
         ),
-    ),
-    Mutant(
-        "m-report-without-address", "A report does not say of whom.", changes=(Change(Member, "to_json", _nameless),)
-    ),
-    Mutant(
-        "m-report-without-version",
-        "A report does not tell the version.",
-        changes=(Change(Member, "to_json", _versionless),),
-    ),
-    Mutant(
-        "m-report-is-answered-by-nobody",
-        "The answer to a report lacks the node.",
-        changes=(Change(report_handler, "success", _answers_nobody),),
     ),
     Mutant(
         "m-anonymous-report-is-taken",

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from typing import Any
+from inspect import getdoc
+from typing import Any, TypeVar
 
 from distro_impl.profiles import Profile
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class UnknownMutantError(ValueError):
@@ -71,15 +73,40 @@ def switched_off(mutant: Mutant) -> None:
             _undo.pop()()
 
 
-def with_mutant_of(mutants: Mapping[str, Mutant], profile: Profile, mutant_id: str) -> Profile:
-    """The profile with that mutant switched on. Raises UnknownMutantError."""
-    try:
-        mutant = mutants[mutant_id]
-    except KeyError:
-        alike = ", ".join(get_close_matches(mutant_id, mutants, 3, 0)) or "none"
-        message = f"the node knows no mutant {mutant_id!r}; of {len(mutants)}, most like it are {alike}"
-        raise UnknownMutantError(f"{message} (distrocheck list mutants)") from None
-    return replace(mutant.apply(profile), mutant=mutant_id)
+_added: dict[str, Mutant] = {}
+
+
+def add(*mutants: Mutant) -> None:
+    """Raises ValueError when an id is taken."""
+    for each in mutants:
+        if each.id in _added:
+            raise ValueError(f"two mutants are called {each.id}")
+        _added[each.id] = each
+
+
+def added() -> dict[str, Mutant]:
+    """All, by id."""
+    return dict(sorted(_added.items()))
+
+
+def mutant(mutant_id: str, owner: Any, name: str, **switches: Any) -> Callable[[Method], Method]:
+    """In the place of `owner.name` comes the decorated function, to which that is given first. The first paragraph of
+    its docstring says what the node does wrong."""
+
+    def register(function: Method) -> Method:
+        def made(old: Any) -> Any:
+            return lambda *arguments, **named: function(old, *arguments, **named)
+
+        text = " ".join((getdoc(function) or "").partition("\n\n")[0].split())
+        add(Mutant(mutant_id, text, switches, (Change(owner, name, made),)))
+        return function
+
+    return register
+
+
+def left_out(mutant_id: str, owner: Any, name: str, text: str) -> None:
+    """The method does nothing."""
+    add(Mutant(mutant_id, text, changes=(instead(owner, name, lambda *_, **__: None),)))
 
 
 def instead(owner: Any, name: str, method: Any) -> Change:

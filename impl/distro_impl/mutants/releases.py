@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from distro_impl.mutants.mutant import Mutant
+from distro_impl.mutants.mutant import Mutant, add
 from distro_impl.profiles.profile import MissingClient, RevisionTakenOver
 
-MUTANTS = (
+add(
     Mutant(
         "B02",
         "A verify only tests whether the client exists; a copy with other content is confirmed and kept.",

@@ -9,7 +9,7 @@ from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
-from distro_impl.mutants.mutant import Change, Mutant, instead
+from distro_impl.mutants.mutant import Change, Mutant, add, left_out, mutant
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
@@ -17,12 +17,11 @@ from distro_impl.tasks.delay_engine import DelayTaskEngine
 _TYPES = ("DistroDataResponse", "ErrorResponse")
 
 
-def _as_change(old: Any) -> Any:
-    def handle(self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
-        is_failure = reply is not DistroReply.SUCCESS
-        old(self, key, DataOperation.CHANGE if is_failure else operation, reply)
-
-    return handle
+@mutant("m-delete-retried-as-change", DistroProtocol, "_handle", missing_client_is_deleted=False)
+def _as_change(old: Any, self: Any, key: DistroKey, operation: DataOperation, reply: DistroReply) -> None:
+    """A DELETE that failed is retried as CHANGE; the client is gone, so nobody is told to delete it."""
+    is_failure = reply is not DistroReply.SUCCESS
+    old(self, key, DataOperation.CHANGE if is_failure else operation, reply)
 
 
 def _believed(*good: DistroReply, only: DataOperation | None = None) -> Any:
@@ -38,86 +37,80 @@ def _believed(*good: DistroReply, only: DataOperation | None = None) -> Any:
     return Change(DistroProtocol, "_handle", made)
 
 
-def _error_is_success(old: Any) -> Any:
-    async def send(self: Any, *arguments: Any) -> Any:
-        outcome, reply = await old(self, *arguments)
-        is_error = reply is not None and reply.type == "ErrorResponse"
-        return (DistroReply.SUCCESS, reply) if is_error else (outcome, reply)
-
-    return send
-
-
-def _strange_is_lost(old: Any) -> Any:
-    async def send(self: Any, *arguments: Any) -> Any:
-        outcome, reply = await old(self, *arguments)
-        is_strange = reply is not None and reply.type not in _TYPES
-        return (DistroReply.SUCCESS, reply) if is_strange else (outcome, reply)
-
-    return send
+@mutant("m-error-is-success", DistroTransportAgent, "_send")
+async def _error_is_success(old: Any, self: Any, *arguments: Any) -> Any:
+    """A sync that is answered with an ErrorResponse counts as done."""
+    outcome, reply = await old(self, *arguments)
+    is_error = reply is not None and reply.type == "ErrorResponse"
+    return (DistroReply.SUCCESS, reply) if is_error else (outcome, reply)
 
 
-def _timeout_is_success(old: Any) -> Any:
-    async def send(self: Any, *arguments: Any) -> Any:
-        outcome, reply = await old(self, *arguments)
-        return (DistroReply.SUCCESS, None) if outcome is DistroReply.EXCEPTION and reply is None else (outcome, reply)
-
-    return send
-
-
-def _starts_over(old: Any) -> Any:
-    def add(self: Any, key: Any, action: Any, delay_ms: int) -> None:
-        self._tasks.pop(key, None)
-        old(self, key, action, delay_ms)
-
-    return add
+@mutant("B42", DistroTransportAgent, "_send")
+async def _strange_is_lost(old: Any, self: Any, *arguments: Any) -> Any:
+    """A sync whose answer is of an unknown type is lost without a retry."""
+    outcome, reply = await old(self, *arguments)
+    is_strange = reply is not None and reply.type not in _TYPES
+    return (DistroReply.SUCCESS, reply) if is_strange else (outcome, reply)
 
 
-def _first_wins(old: Any) -> Any:
-    def add(self: Any, key: Any, action: Any, delay_ms: int) -> None:
-        pending = self.pending(key)
-        old(self, key, pending if isinstance(pending, DataOperation) else action, delay_ms)
-
-    return add
-
-
-def _to_the_first(_: Any) -> Any:
-    def sync_to_all(self: Any, client_id: str, operation: DataOperation) -> None:
-        peer = min(self._members.other_addresses())
-        self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
-
-    return sync_to_all
+@mutant("m-timeout-is-success", DistroTransportAgent, "_send")
+async def _timeout_is_success(old: Any, self: Any, *arguments: Any) -> Any:
+    """A sync that is not answered counts as done."""
+    outcome, reply = await old(self, *arguments)
+    return (DistroReply.SUCCESS, None) if outcome is DistroReply.EXCEPTION and reply is None else (outcome, reply)
 
 
-def _as_it_was(old: Any) -> Any:
-    """What is sent is what was read first."""
-
-    def data_of(self: Any, client_id: str) -> Any:
-        found = old(self, client_id)
-        kept = self.__dict__.setdefault("_kept", {})
-        if found and (found["serviceNames"] or client_id in kept):
-            return kept.setdefault(client_id, found)
-        return found
-
-    return data_of
+@mutant("m-merge-keeps-max-delay", DelayTaskEngine, "add")
+def _starts_over(old: Any, self: Any, key: Any, action: Any, delay_ms: int) -> None:
+    """Every change puts off what waits, so that a client that goes on changing is never announced."""
+    self._tasks.pop(key, None)
+    old(self, key, action, delay_ms)
 
 
-def _without_target(old: Any) -> Any:
-    return lambda operation, client_id, data, target=None: old(operation, client_id, data)  # noqa: ARG005
+@mutant("B08", DelayTaskEngine, "add", missing_client_is_deleted=False)
+def _first_wins(old: Any, self: Any, key: Any, action: Any, delay_ms: int) -> None:
+    """A DELETE that meets a waiting CHANGE gives way to it."""
+    pending = self.pending(key)
+    old(self, key, pending if isinstance(pending, DataOperation) else action, delay_ms)
 
 
-def _registrations_only(old: Any) -> Any:
-    def deregister(self: Any, client: Any, service: Any) -> None:
-        published = self._publish_change
-        self._publish_change = lambda *_: None
-        try:
-            old(self, client, service)
-        finally:
-            self._publish_change = published
-
-    return deregister
+@mutant("m-one-member-is-told", DistroProtocol, "_sync_to_all")
+def _to_the_first(_: Any, self: Any, client_id: str, operation: DataOperation) -> None:
+    """A change is sent to one member only."""
+    peer = min(self._members.other_addresses())
+    self._delayed.add(DistroKey(client_id, peer), operation, self._profile.sync_delay_ms)
 
 
-async def _one_at_a_time(self: Any, key: Any, _: Any, body: Any) -> Any:
+@mutant("m-stale-content", DistroClientDataProcessor, "data_of")
+def _as_it_was(old: Any, self: Any, client_id: str) -> Any:
+    """A CHANGE holds what was read of the client the first time."""
+    found = old(self, client_id)
+    kept = self.__dict__.setdefault("_kept", {})
+    if found and (found["serviceNames"] or client_id in kept):
+        return kept.setdefault(client_id, found)
+    return found
+
+
+@mutant("m-no-target", transport_agent, "distro_body")
+def _without_target(old: Any, operation: Any, client_id: Any, data: Any, target: Any = None) -> Any:  # noqa: ARG001
+    """A sync does not name its receiver."""
+    return old(operation, client_id, data)
+
+
+@mutant("m-deregistration-is-not-announced", ClientManager, "deregister")
+def _registrations_only(old: Any, self: Any, client: Any, service: Any) -> None:
+    """Members are not told of deregistrations."""
+    published = self._publish_change
+    self._publish_change = lambda *_: None
+    try:
+        old(self, client, service)
+    finally:
+        self._publish_change = published
+
+
+@mutant("m-one-worker", DistroProtocol, "_send")
+async def _one_at_a_time(_old: Any, self: Any, key: Any, _: Any, body: Any) -> Any:
+    """Syncs to all members share one worker that waits for each answer."""
     lock = self.__dict__.setdefault("_lock", asyncio.Lock())
     with self._clock.parked():
         await lock.acquire()
@@ -127,24 +120,10 @@ async def _one_at_a_time(self: Any, key: Any, _: Any, body: Any) -> Any:
         lock.release()
 
 
-MUTANTS = (
-    Mutant(
-        "m-delete-retried-as-change",
-        "A DELETE that failed is retried as CHANGE; the client is gone, so nobody is told to delete it.",
-        {"missing_client_is_deleted": False},
-        (Change(DistroProtocol, "_handle", _as_change),),
-    ),
-    Mutant(
-        "m-merge-keeps-max-delay",
-        "Every change puts off what waits, so that a client that goes on changing is never announced.",
-        changes=(Change(DelayTaskEngine, "add", _starts_over),),
-    ),
-    Mutant(
-        "B08",
-        "A DELETE that meets a waiting CHANGE gives way to it.",
-        {"missing_client_is_deleted": False},
-        (Change(DelayTaskEngine, "add", _first_wins),),
-    ),
+left_out("m-no-change", DistroProtocol, "_on_client_changed", "No CHANGE is sent.")
+left_out("m-no-delete", DistroProtocol, "_on_client_removed", "No DELETE is sent.")
+
+add(
     Mutant("m-failure-is-success", "A typed failure counts as success.", changes=(_believed(DistroReply.FAIL),)),
     Mutant(
         "m-failed-delete-is-forgotten",
@@ -155,51 +134,5 @@ MUTANTS = (
         "m-not-sent-is-forgotten",
         "What could not be sent to a member that is not UP is forgotten.",
         changes=(_believed(DistroReply.NOT_SENT),),
-    ),
-    Mutant(
-        "m-error-is-success",
-        "A sync that is answered with an ErrorResponse counts as done.",
-        changes=(Change(DistroTransportAgent, "_send", _error_is_success),),
-    ),
-    Mutant(
-        "B42",
-        "A sync whose answer is of an unknown type is lost without a retry.",
-        changes=(Change(DistroTransportAgent, "_send", _strange_is_lost),),
-    ),
-    Mutant(
-        "m-timeout-is-success",
-        "A sync that is not answered counts as done.",
-        changes=(Change(DistroTransportAgent, "_send", _timeout_is_success),),
-    ),
-    Mutant(
-        "m-one-member-is-told",
-        "A change is sent to one member only.",
-        changes=(Change(DistroProtocol, "_sync_to_all", _to_the_first),),
-    ),
-    Mutant(
-        "m-stale-content",
-        "A CHANGE holds what was read of the client the first time.",
-        changes=(Change(DistroClientDataProcessor, "data_of", _as_it_was),),
-    ),
-    Mutant(
-        "m-no-target",
-        "A sync does not name its receiver.",
-        changes=(Change(transport_agent, "distro_body", _without_target),),
-    ),
-    Mutant(
-        "m-deregistration-is-not-announced",
-        "Members are not told of deregistrations.",
-        changes=(Change(ClientManager, "deregister", _registrations_only),),
-    ),
-    Mutant(
-        "m-one-worker",
-        "Syncs to all members share one worker that waits for each answer.",
-        changes=(instead(DistroProtocol, "_send", _one_at_a_time),),
-    ),
-    Mutant(
-        "m-no-change", "No CHANGE is sent.", changes=(instead(DistroProtocol, "_on_client_changed", lambda *_: None),)
-    ),
-    Mutant(
-        "m-no-delete", "No DELETE is sent.", changes=(instead(DistroProtocol, "_on_client_removed", lambda *_: None),)
     ),
 )

@@ -8,25 +8,25 @@ from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.verify_task import VerifyFailed, VerifyTask
-from distro_impl.mutants.mutant import Change, Mutant, instead
+from distro_impl.mutants.mutant import Change, Mutant, add, left_out, mutant
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.payloads import DataOperation
 
 
-def _to_one(old: Any) -> Any:
-    """In turn, not by chance: a run can be repeated."""
+@mutant("m-verify-to-one", VerifyTask, "run")
+def _to_one(old: Any, self: Any) -> None:
+    """Each round verifies with one member only.
 
-    def run(self: Any) -> None:
-        members, self._turn = self._members, getattr(self, "_turn", -1) + 1
-        everybody = members.other_addresses()
-        chosen = everybody[self._turn % len(everybody) :][:1] if everybody else ()
-        self._members = _Some(chosen)
-        try:
-            old(self)
-        finally:
-            self._members = members
-
-    return run
+    In turn, not by chance: a run can be repeated.
+    """
+    members, self._turn = self._members, getattr(self, "_turn", -1) + 1
+    everybody = members.other_addresses()
+    chosen = everybody[self._turn % len(everybody) :][:1] if everybody else ()
+    self._members = _Some(chosen)
+    try:
+        old(self)
+    finally:
+        self._members = members
 
 
 class _Some:
@@ -37,17 +37,23 @@ class _Some:
         return self._addresses
 
 
-def _to_all(self: Any, event: VerifyFailed) -> None:
+@mutant("m-add-after-fail-to-all", DistroProtocol, "_on_verify_failed")
+def _to_all(_: Any, self: Any, event: VerifyFailed) -> None:
+    """A failed verify brings the client to every member."""
     for peer in self._members.other_addresses():
         self._delayed.add(DistroKey(event.client_id, peer), DataOperation.CHANGE, 0)
 
 
-def _connected_only(old: Any) -> Any:
-    return lambda self: [each for each in old(self) if not is_ip_port(each)]
+@mutant("m-ip-port-clients-are-not-verified", DistroClientDataProcessor, "owned_clients")
+def _connected_only(old: Any, self: Any) -> Any:
+    """Clients of the HTTP API are not verified."""
+    return [each for each in old(self) if not is_ip_port(each)]
 
 
-def _publishers_only(old: Any) -> Any:
-    return lambda self: [each for each in old(self) if self._clients.get(each).publishers]
+@mutant("m-subscribers-are-not-verified", DistroClientDataProcessor, "owned_clients")
+def _publishers_only(old: Any, self: Any) -> Any:
+    """Who publishes nothing is not verified."""
+    return [each for each in old(self) if self._clients.get(each).publishers]
 
 
 def _who_was_there(old: Any) -> Any:
@@ -72,40 +78,18 @@ def _as_last_known(old: Any) -> Any:
     return revision_of
 
 
-def _nameless(old: Any) -> Any:
-    def body(operation: DataOperation, client_id: str, data: Any, target: str | None = None) -> Any:
-        if operation is DataOperation.VERIFY:
-            data = {"revision": data["revision"]}
-        return old(operation, client_id, data, target)
+@mutant("m-verify-names-nobody", transport_agent, "distro_body")
+def _nameless(old: Any, operation: DataOperation, client_id: str, data: Any, target: str | None = None) -> Any:
+    """The content of a verify lacks the client."""
+    if operation is DataOperation.VERIFY:
+        data = {"revision": data["revision"]}
+    return old(operation, client_id, data, target)
 
-    return body
 
+left_out("m-failed-verify-is-ignored", DistroProtocol, "_on_verify_failed", "A failed verify brings nothing.")
+left_out("no-anti-entropy", VerifyTask, "run", "Nothing is ever verified.")
 
-MUTANTS = (
-    Mutant(
-        "m-verify-to-one", "Each round verifies with one member only.", changes=(Change(VerifyTask, "run", _to_one),)
-    ),
-    Mutant(
-        "m-add-after-fail-to-all",
-        "A failed verify brings the client to every member.",
-        changes=(instead(DistroProtocol, "_on_verify_failed", _to_all),),
-    ),
-    Mutant(
-        "m-failed-verify-is-ignored",
-        "A failed verify brings nothing.",
-        changes=(instead(DistroProtocol, "_on_verify_failed", lambda *_: None),),
-    ),
-    Mutant("no-anti-entropy", "Nothing is ever verified.", changes=(instead(VerifyTask, "run", lambda _: None),)),
-    Mutant(
-        "m-ip-port-clients-are-not-verified",
-        "Clients of the HTTP API are not verified.",
-        changes=(Change(DistroClientDataProcessor, "owned_clients", _connected_only),),
-    ),
-    Mutant(
-        "m-subscribers-are-not-verified",
-        "Who publishes nothing is not verified.",
-        changes=(Change(DistroClientDataProcessor, "owned_clients", _publishers_only),),
-    ),
+add(
     Mutant(
         "m-the-dead-are-verified",
         "A client that has gone is verified as it was.",
@@ -113,10 +97,5 @@ MUTANTS = (
             Change(DistroClientDataProcessor, "owned_clients", _who_was_there),
             Change(DistroClientDataProcessor, "revision_of", _as_last_known),
         ),
-    ),
-    Mutant(
-        "m-verify-names-nobody",
-        "The content of a verify lacks the client.",
-        changes=(Change(transport_agent, "distro_body", _nameless),),
     ),
 )
