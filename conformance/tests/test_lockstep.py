@@ -112,7 +112,7 @@ def test_a_divergence_names_what_differed_after_which_action() -> None:
             lockstep.perform(Advance(6000))
     text = str(diverged.value)
     assert "at 7100 ms after `advance 6000ms`" in text
-    assert "VERIFY b->a c1 revision 2: success is made, the model has not made" in text
+    assert "b sends VERIFY b->a c1 revision 2: success; the model expects no such call" in text
 
 
 @pytest.mark.wire
@@ -282,7 +282,7 @@ def test_a_change_that_only_time_brings_is_seen(monkeypatch: pytest.MonkeyPatch)
     with Lockstep(("a", "b"), "strict") as lockstep:
         for action in (Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(1_100)):
             lockstep.perform(action)
-        with pytest.raises(DivergedError, match="c1 at b: the client is unknown, the model has there at revision"):
+        with pytest.raises(DivergedError, match="c1 at b: the client is unknown; the model expects there at revision"):
             _wait_in_small_steps(lockstep)
 
 

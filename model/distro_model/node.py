@@ -52,6 +52,9 @@ class Task:
     since_ms: int  # `lastProcessTime`: where the delay starts to run
     delay_ms: int
 
+    def __str__(self) -> str:
+        return f"{self.action} of {self.client} to {self.target}, due at {self.due_ms} ms"
+
     @property
     def due_ms(self) -> int:
         return self.since_ms + self.delay_ms

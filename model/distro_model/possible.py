@@ -25,6 +25,9 @@ REFUSALS_MAX = 5
 """In the text of a rejection; the rejection has them all."""
 
 
+_SENT, _NOT_SENT = "sent", "not sent"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One place in which a possible outcome and what was seen disagree."""
@@ -38,8 +41,11 @@ class Difference:
     """The other end of a call."""
 
     def __str__(self) -> str:
-        where = self.node if self.client is None or self.peer is not None else f"{self.client} at {self.node}"
-        return f"{where}: {self.field} is {self.seen}, the model has {self.possible}"
+        if self.peer is not None:
+            sends, expects = ("sends", "no such call") if self.seen == _SENT else ("does not send", "it")
+            return f"{self.node} {sends} {self.field}; the model expects {expects}"
+        where = self.node if self.client is None else f"{self.client} at {self.node}"
+        return f"{where}: {self.field} is {self.seen}; the model expects {self.possible}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +164,8 @@ def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] 
     ]
     if traffic is not None:
         expected = _seen(outcome.traffic)
-        found += [_call(call, count, "not made", "made") for call, count in (expected - traffic).items()]
-        found += [_call(call, count, "made", "not made") for call, count in (traffic - expected).items()]
+        found += [_call(call, count, _NOT_SENT, _SENT) for call, count in (expected - traffic).items()]
+        found += [_call(call, count, _SENT, _NOT_SENT) for call, count in (traffic - expected).items()]
     return tuple(found)
 
 
@@ -189,4 +195,4 @@ def _known(view: View | None) -> str:
 
 def _call(call: Traffic, count: int, seen: str, possible: str) -> Difference:
     times = "" if count == 1 else f" {count} times"
-    return Difference(call.source, call.client, f"the call {call}{times}", possible, seen, call.target)
+    return Difference(call.source, call.client, f"{call}{times}", possible, seen, call.target)

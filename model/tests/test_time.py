@@ -205,14 +205,14 @@ class TestPossibleStates:
         rejection = possible.matching(seen, ())
         assert str(rejection).splitlines() == [
             "after `advance 1500ms` none of 1 possible outcomes agrees with what was seen",
-            "  nearest 1: c1 at b: content is web 10.0.0.1:80 v=2, the model has web 10.0.0.1:80 v=1",
-            "  nearest 1: a: the call CHANGE a->b c1 revision 1: success is not made, the model has made",
+            "  nearest 1: c1 at b: content is web 10.0.0.1:80 v=2; the model expects web 10.0.0.1:80 v=1",
+            "  nearest 1: a does not send CHANGE a->b c1 revision 1: success; the model expects it",
         ]
 
     def test_a_rejection_knows_nodes_and_clients_that_are_not_there(self):
         rejection = running().matching({"a": None, "b": {"c9": View(0, ())}})
-        assert "a: the node is down, the model has up" in str(rejection)
-        assert "c9 at b: the client is there at revision 0 with nothing, the model has unknown" in str(rejection)
+        assert "a: the node is down; the model expects up" in str(rejection)
+        assert "c9 at b: the client is there at revision 0 with nothing; the model expects unknown" in str(rejection)
 
 
 @pytest.mark.parametrize(("has_them", "up_again_ms"), [(False, 3500), (True, 500)])

@@ -70,6 +70,16 @@ class Message:
         (docs/protocol #sync-result)."""
         return self.is_response and self.body.get("resultCode", 200) == 200
 
+    def __str__(self) -> str:
+        """For people: how it ended and, where that is not plain success, what it says of that."""
+        if not self.is_response:
+            return self.type
+        if self.succeeded and not self.body.get("errorCode"):
+            return f"success ({self.type})"
+        codes = "/".join(str(self.body[name]) for name in ("resultCode", "errorCode") if name in self.body)
+        reason = f": {self.body['message']}" if self.body.get("message") else ""
+        return f"{'success' if self.succeeded else 'failure'} ({self.type} {codes}{reason})"
+
 
 def read_json(text: bytes) -> Any:
     """JSON as a server reads it. Raises ValueError, also for NaN, for infinities and for what is nested too deep."""

@@ -1,7 +1,8 @@
 """What a check of one node did and saw, line by line (`node/kit.py`), as a sequence diagram.
 
 A line is `7000 ms: 127.0.0.1:8848 -> 127.0.0.1:9848: CHANGE of …, answered with success`, or `… sends CHANGE of …:` and
-the answer; whatever else a check notes, its client did. Ids of clients are long and say nothing: they are numbered.
+how it was answered; whatever else a check notes, its client did. Ids of clients are long and say nothing: they are
+numbered.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Iterable
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 
 CLIENT = "client"
+CLIENT_ID = re.compile(r"\d{13}_[\d.]+_\d+|[\d.]+:\d+#(?:true|false)")
+"""In a text: of a client with a connection, or of one of the HTTP API."""
 _LINE = re.compile(r"(-?\d+) ms: (.*)", re.DOTALL)
 _OF_NODE = re.compile(r"(\S+:\d+) -> (\S+:\d+): (.*), answered with (success|failure)", re.DOTALL)
-_TO_NODE = re.compile(r"(\S+:\d+) sends ([^{]*): (.*)", re.DOTALL)
-_ID = re.compile(r"\d{13}_[\d.]+_\d+")
-_CODES = re.compile(r"'resultCode': (\d+), 'errorCode': (\d+)")
+_TO_NODE = re.compile(r"(\S+:\d+) sends (.*): ((success|failure) \(.*\))", re.DOTALL)
 
 
 def sequence_of_evidence(lines: Iterable[str], node: str, bad: str) -> Sequence:
@@ -24,7 +25,7 @@ def sequence_of_evidence(lines: Iterable[str], node: str, bad: str) -> Sequence:
     numbers: dict[str, str] = {}
 
     def named(text: str) -> str:
-        return _ID.sub(lambda found: numbers.setdefault(found[0], f"c{len(numbers) + 1}"), text)
+        return CLIENT_ID.sub(lambda found: numbers.setdefault(found[0], f"c{len(numbers) + 1}"), text)
 
     items = [item for line in lines if (item := _item(named(line), node)) is not None]
     items.append(Fault(named(bad), bad=True))
@@ -40,12 +41,10 @@ def _item(line: str, node: str) -> Item | None:
     at, text = f"{timed[1]} ms", timed[2]
     if sent := _OF_NODE.fullmatch(text):
         fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
-        return Message(node, sent[2], f"{sent[3]}, {at}", fate, f"hears {sent[4]}")
+        return Message(node, sent[2], f"{sent[3]}, {at}", fate, f"answered with {sent[4]}")
     if said := _TO_NODE.fullmatch(text):
-        codes = _CODES.search(said[3])
-        is_good = codes is not None and codes.groups() == ("200", "0")
-        reply = "/".join(codes.groups()) if codes else said[3]
-        return Message(said[1], node, f"{said[2]}, {at}", Fate.ARRIVED if is_good else Fate.FAILED, f"hears {reply}")
+        fate = Fate.ARRIVED if said[4] == "success" else Fate.FAILED
+        return Message(said[1], node, f"{said[2]}, {at}", fate, f"answered with {said[3]}")
     return Note(CLIENT, f"{text}, {at}")
 
 

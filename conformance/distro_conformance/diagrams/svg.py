@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from textwrap import wrap
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 
-COLUMN, MARGIN, HEAD, ROW, REPLY = 190, 125, 44, 34, 15
-WIDEST = 320
-"""Between two lifelines that have room: beyond that a label is cut."""
-LETTER = 6.3
+COLUMN, MARGIN, HEAD, ROW, REPLY, LINE = 190, 125, 44, 34, 15, 14
+WIDEST, ALL_WIDEST = 320, 850
+"""Between two lifelines, and between the first and the last where they have room: beyond that a label is cut."""
+LETTER = 6.7
 """Width of a letter of the labels, which are 11 px and of one width each."""
 
 _STYLE = """
@@ -62,11 +63,10 @@ class _Drawing:
 
     @cached_property
     def column(self) -> int:
-        """As wide as the longest label of a message, where two or three lifelines leave room for it."""
-        if len(self.sequence.lifelines) > 3:
-            return COLUMN
+        """As wide as the longest label of a message, where the lifelines leave room for it."""
+        widest = min(WIDEST, ALL_WIDEST // max(1, len(self.sequence.lifelines) - 1))
         texts = [text for each in self.sequence.items if isinstance(each, Message) for text in (each.text, each.reply)]
-        return max(COLUMN, min(WIDEST, int((max(map(len, texts), default=0) + 2) * LETTER)))
+        return max(COLUMN, min(widest, int((max(map(len, texts), default=0) + 2) * LETTER)))
 
     def x(self, name: str) -> int:
         return MARGIN + self.column * self.sequence.lifelines.index(name)
@@ -78,7 +78,7 @@ class _Drawing:
             y += ROW
         for item in self.sequence.items:
             rows.append(self._item(item, y))
-            y += ROW + (REPLY if isinstance(item, Message) and item.reply else 0)
+            y += ROW + self._more(item)
         if self.sequence.after:
             rows.append(self._left_out(y, f"… {self.sequence.after} later"))
             y += ROW
@@ -89,6 +89,19 @@ class _Drawing:
             f'width="{self.width}" height="{height}" xmlns="http://www.w3.org/2000/svg"><title>{title}</title>'
             f"<style>{style}</style>{self._lifelines(height)}{''.join(rows)}</svg>"
         )
+
+    def _more(self, item: Item) -> int:
+        """What the item needs beside a row."""
+        match item:
+            case Message():
+                return REPLY if item.reply else 0
+            case Note(at, text):
+                return LINE * (len(_wrapped(text, self._room(at))) - 1)
+            case Fault(text):
+                return LINE * (len(_wrapped(text, self.width)) - 1)
+
+    def _room(self, at: str) -> int:
+        return 2 * min(MARGIN, self.x(at), self.width - self.x(at))
 
     def _lifelines(self, height: int) -> str:
         drawn = []
@@ -106,9 +119,9 @@ class _Drawing:
             case Message():
                 drawn = self._message(item, y)
             case Note(at, text):
-                drawn = self._box(self.x(at), y, text, "head")
+                drawn = self._box(self.x(at), self._room(at), y, text, "head")
             case Fault(text):
-                drawn = self._band(y, text)
+                drawn = self._box(self.width // 2, self.width, y, text, "fault", fills=True)
         return f'<g class="bad">{drawn}</g>' if item.bad else drawn
 
     def _message(self, message: Message, y: int) -> str:
@@ -134,19 +147,18 @@ class _Drawing:
         background = f'<rect x="{min(start, tip)}" y="{y - 18}" width="{abs(tip - start)}" height="{ROW}"/>'
         return f"<g><title>{escape(whole)}</title>{background if message.bad else ''}{drawn}</g>"
 
-    def _box(self, x: int, y: int, text: str, style: str) -> str:
-        half = min(int(len(text) * LETTER / 2) + 8, x, self.width - x)
-        label = self._fitting(text, 2 * half)
-        return (
-            f'<g><title>{escape(text)}</title><rect class="{style}" x="{x - half}" y="{y - 17}" width="{2 * half}" '
-            f'height="22" rx="3"/><text x="{x}" y="{y - 2}" text-anchor="middle">{label}</text></g>'
+    @staticmethod
+    def _box(x: int, room: int, y: int, text: str, style: str, *, fills: bool = False) -> str:
+        """A text around `x`, on as many lines as it needs; its first line is the row's."""
+        lines = _wrapped(text, room)
+        half = room // 2 if fills else min(int(max(map(len, lines)) * LETTER / 2) + 8, room // 2)
+        rows = "".join(
+            f'<tspan x="{x}" dy="{LINE if number else 0}">{escape(line)}</tspan>' for number, line in enumerate(lines)
         )
-
-    def _band(self, y: int, text: str) -> str:
-        label = self._fitting(text, self.width)
+        height = 22 + LINE * (len(lines) - 1)
         return (
-            f'<g><title>{escape(text)}</title><rect class="fault" x="0" y="{y - 17}" width="{self.width}" height="22"/>'
-            f'<text x="{self.width // 2}" y="{y - 2}" text-anchor="middle">{label}</text></g>'
+            f'<g><rect class="{style}" x="{x - half}" y="{y - 17}" width="{2 * half}" height="{height}" rx="3"/>'
+            f'<text x="{x}" y="{y - 2}" text-anchor="middle">{rows}</text></g>'
         )
 
     def _left_out(self, y: int, text: str) -> str:
@@ -157,3 +169,7 @@ class _Drawing:
         """Cut to what there is room for; the whole text is in the title, which a pointer and a reader show."""
         letters = max(4, int(width / LETTER) - 1)
         return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    return wrap(text, max(4, int((room - 16) / LETTER))) or [""]

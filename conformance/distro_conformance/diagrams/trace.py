@@ -69,7 +69,7 @@ def _item(
             return None
         revision = "" if event.revision is None else f" revision {event.revision}"
         reply = f"{node} hears {outcome}" if outcome else "no reply"
-        about = "" if client is not None else f" {event.client}"
+        about = "" if client is not None or event.client is None else f" {event.client}"
         text = f"{event.operation}{about}{revision}, {event.at_ms} ms"
         return Message(node, names.get(event.peer, event.peer), text, _fate(event, outcome, arrived), reply, is_bad)
     if event.kind in _ENVIRONMENT:

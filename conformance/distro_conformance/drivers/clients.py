@@ -120,7 +120,7 @@ class ConnectedClients:
         client = self.now[name]
         reply = await client.connection.ask(type_name, body)
         if not reply.succeeded:
-            raise RefusedError(f"{client.node} answers {type_name} of {name} with {reply.type}: {reply.body}")
+            raise RefusedError(f"{client.node} answers {type_name} of {name} with {reply}")
         return reply
 
     # What they are sent

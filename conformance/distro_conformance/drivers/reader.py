@@ -72,7 +72,7 @@ class Reader:
         body = {**service_request(service, namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
         reply = decode(await self._ask(node, "ServiceQueryRequest", body))
         if not reply.succeeded:
-            raise RefusedError(f"{node} answers a query of {service} with {reply.type}: {reply.body}")
+            raise RefusedError(f"{node} answers a query of {service} with {reply}")
         return read_list(reply)
 
     async def lists(self, node: str, services: Iterable[str], namespace: str) -> Lists:

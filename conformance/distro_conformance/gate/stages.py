@@ -132,7 +132,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
     if result.failure:
         name = f"lockstep-{options.mutant or profile}-{options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
-        summary += "; nodes and model part"
+        summary += "; nodes and model differ"
         recording = _record(result.failure.scenario, profile, scenario)
         failures = (failure_of(result.failure, scenario, pytest, recording),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
@@ -233,12 +233,13 @@ def _convergence(result: CheckResult) -> Mapping[str, Any]:
 
 
 def _changes(result: CheckResult) -> tuple[Mapping[str, Any], ...]:
-    """Those of the real cluster, in their order; of hundreds of embedded runs the summary is enough."""
-    changes = sorted((c for c in result.changes if c.run == REAL_CLUSTER_RUN), key=lambda c: c.event.at_ms)
+    """Those of the real cluster in their order, else the slowest of all embedded runs."""
+    of_real = sorted((c for c in result.changes if c.run == REAL_CLUSTER_RUN), key=lambda c: c.event.at_ms)
+    changes = of_real or result.changes
     return tuple(
         {
             "node": c.event.node,
-            "what": f"{c.event.kind} of {c.client} at {c.event.at_ms} ms",
+            "what": f"{c.event.kind} of {c.client} at {c.event.at_ms} ms" + ("" if of_real else f" in {c.run}"),
             "ms": c.ms,
             "last": c.node,
         }

@@ -18,7 +18,7 @@ import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer
+from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer, Reply
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.node.timings import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
@@ -26,6 +26,7 @@ from distro_conformance.targets.target import Target
 from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import STEP_MS, Look, eventually, never
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
+from distro_conformance.wire.silence import FOR_EVER_MS
 from distro_traces.content import Replica
 
 T = TypeVar("T")
@@ -176,8 +177,8 @@ class Kit:
         """A client of `peer` and its one service, at 10.0.0.1:80, of which the node was sent a CHANGE."""
         client, service = client or self.foreign_client(), self.service()
         reply = await self.peer.sync(client, revision, (service, "10.0.0.1", 80), **metadata)
-        self.note(f"{self.peer.address} sends CHANGE of {client} revision {revision} with {service}: {reply.body}")
-        self.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
+        self.note(f"{self.peer.address} sends CHANGE of {client} revision {revision} with {service}: {reply}")
+        self.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
         return client, service
 
     async def replicated(self) -> tuple[PlayedClient, str, Arrival]:
@@ -233,7 +234,13 @@ class Kit:
         """From now on, and until the check ends, a member (default: `peer`) answers so about that client."""
         peer = at or self.peer
         self._rules.append((peer, peer.answer(operation, answer, client=client)))
-        self.note(f"{peer.address} will answer {operation} of {client} with {answer}")
+        is_silent = isinstance(answer, Reply) and answer.after_ms >= FOR_EVER_MS
+        how = (
+            f"leave {operation} of {client} unanswered"
+            if is_silent
+            else f"answer {operation} of {client} with {answer}"
+        )
+        self.note(f"{peer.address} will {how}")
 
     # What has been seen.
 
@@ -278,7 +285,8 @@ class Kit:
         if found is None:
             expected = f"{what} within {self._window(within_ms)}"
             observed = await otherwise() if otherwise else NOTHING
-            raise ViolationError(f"expected {expected}; {self._heard()}", expected=expected, observed=observed)
+            message = f"expected {expected}; not seen{'' if self._arrived() else f', {self._heard()}'}"
+            raise ViolationError(message, expected=expected, observed=observed)
         return found
 
     async def arrange(self, look: Look[T], *, within_ms: int, what: str) -> T:
@@ -299,7 +307,7 @@ class Kit:
     ) -> Arrival:
         """The first such request at a member (default: `peer`), within the time. Raises ViolationError."""
         look, within_ms = self.arrival(operation, client, after=after, at=at), within_ms or self._due_ms(operation)
-        return await self.eventually(look, within_ms=within_ms, what=_sent(operation, client, after, at))
+        return await self.eventually(look, within_ms=within_ms, what=_sent(operation, client, after, at or self.peer))
 
     async def arrange_sent(
         self,
@@ -312,7 +320,7 @@ class Kit:
     ) -> Arrival:
         """The same for what the check presupposes. Raises CannotTellError."""
         look, within_ms = self.arrival(operation, client, after=after, at=at), within_ms or self._due_ms(operation)
-        return await self.arrange(look, within_ms=within_ms, what=_sent(operation, client, after, at))
+        return await self.arrange(look, within_ms=within_ms, what=_sent(operation, client, after, at or self.peer))
 
     def _due_ms(self, operation: str) -> int:
         return self.timings.verify_ms if operation == "VERIFY" else self.timings.sync_ms
@@ -369,9 +377,13 @@ class Kit:
         """Real time is looked at less often: many checks ask one node."""
         return 100 if self.target.clock.slack_ms else STEP_MS
 
-    def _heard(self) -> str:
+    def _arrived(self) -> list[Arrival]:
+        """Distro requests about clients of this check, at members that are played for the node."""
         played = self.played if self.target.limits.counts_members else ()
-        arrivals = [each for client in self._own for peer in played for each in self.arrivals(client, peer)]
+        return [each for client in self._own for peer in played for each in self.arrivals(client, peer)]
+
+    def _heard(self) -> str:
+        arrivals = self._arrived()
         if not arrivals:
             return f"no played member got a Distro request of {self.target.address} about a client of this check"
         last = max(arrivals, key=lambda arrival: arrival.at_ms)
@@ -386,9 +398,9 @@ class Kit:
         return arrived
 
 
-def _sent(operation: str, client: str, after: Arrival | None, at: PlayedPeer | None) -> str:
+def _sent(operation: str, client: str, after: Arrival | None, at: PlayedPeer) -> str:
     later = "" if after is None else f" after that of {after.at_ms} ms"
-    return f"a {operation} of {client}{later}" + ("" if at is None else f" at {at.address}")
+    return f"a {operation} of {client}{later} at {at.address}"
 
 
 _CONNECTING: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}

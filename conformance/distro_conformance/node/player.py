@@ -109,7 +109,7 @@ class PlayedClient:
     async def _ask(self, type_name: str, body: Json) -> Message:
         reply = await self.ask(type_name, body)
         if not reply.succeeded:
-            raise RefusedError(f"{self._connection.address} answers {type_name} with {reply.type}: {reply.body}")
+            raise RefusedError(f"{self._connection.address} answers {type_name} with {reply}")
         return reply
 
 

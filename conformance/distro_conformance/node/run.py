@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import grpc.aio
 
+from distro_conformance.diagrams.evidence import CLIENT_ID
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.beside import PLAYED, members_beside, played_members
@@ -203,6 +204,7 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
             judgement=Judgement.VIOLATES,
             message=str(violation),
             expected=violation.expected,
+            client=found[0] if (found := CLIENT_ID.search(str(violation))) else None,
             observed=violation.observed,
             since=f"{kit.target.clock.now_ms()} ms",
             after=kit.evidence[-1] if kit.evidence else None,

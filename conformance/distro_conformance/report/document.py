@@ -85,7 +85,7 @@ class Report:
     failures: tuple[Failure, ...] = ()
     convergence: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
-    """The real cluster's changes with the time until every other node had them."""
+    """What changed, with the time until every other node had it: in the real cluster, or the slowest of all runs."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often: "transitions" of the model, by kind; "guards" that forbade one; "actions" on nodes; "rules beside
     nodes" that the model applied then, "guards beside nodes" by their answers."""

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from distro_conformance.diagrams import charts
 from distro_conformance.diagrams.evidence import sequence_of_evidence
+from distro_conformance.diagrams.sequence import Fault
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
 from distro_conformance.findings import Finding, Judgement
@@ -102,13 +103,13 @@ def page_of(report: Report, directory: Path) -> Page:
     pictures = (
         *report.charts,
         Chart("When the nodes were busy", busy, "Darker: more rows of the trace. Red: where something was found."),
-        Chart("How long each change took to be everywhere", times),
+        Chart("How long each change took to be everywhere", times, _of_how_many(len(changes), report)),
         Chart("Violations in the reports of this folder", _trend(earlier, report)),
     )
     return Page(
         report,
         tuple(sections),
-        tuple(FailedRun(failure, _run(failure.recording)) for failure in report.failures),
+        tuple(FailedRun(failure, _run(failure.recording, _left_with(report))) for failure in report.failures),
         tuple(chart for chart in pictures if chart.svg),
         tuple(slowest),
         earlier,
@@ -129,20 +130,42 @@ def tally(rows: Sequence[Finding | InvariantRow]) -> str:
 
 def sentence(finding: Finding) -> str:
     """The one sentence that a colleague needs."""
-    where = " and ".join(part for part in (finding.node, finding.client) if part)
-    parts = [f"{finding.about}: {finding.message or finding.text}".rstrip(".")]
-    parts += [f"at {where}"] if where else []
-    parts += [f"since {finding.since}"] if finding.since else []
-    parts += [f"after {finding.after}"] if finding.after else []
+    where = [f"node {finding.node}"] if finding.node else []
+    where += [f"client {finding.client}"] if finding.client else []
+    where += [f"since {finding.since}"] if finding.since else []
+    where += [f"after {_after(finding, finding.after)}"] if finding.after else []
     is_new = finding.expected and finding.expected not in finding.message
-    expected = f" Expected: {finding.expected.rstrip('.')}." if is_new else ""
-    return f"{', '.join(parts)}.{expected}"
+    what = f"{_once(finding, finding.message or finding.text).rstrip('.')}."
+    what += f" Expected: {_once(finding, finding.expected).rstrip('.')}." if is_new else ""
+    return f"{finding.about}: {', '.join(where)}: {what}" if where else f"{finding.about}: {what}"
+
+
+def _after(finding: Finding, after: str) -> str:
+    """What a check of one node noted last begins with its time."""
+    at, timed, what = after.partition(" ms: ")
+    return _once(finding, f"“{what}” at {at} ms" if timed else after)
+
+
+def _once(finding: Finding, text: str) -> str:
+    """Ids of clients and addresses are long: the second time they are not said again."""
+    if finding.client and "_" in finding.client:
+        text = text.replace(finding.client, "it")
+    if finding.node and ":" in finding.node:
+        text = text.replace(finding.node, "the node")
+    return text
 
 
 def on_each_target(replay: str) -> str:
     """The command on model, nodes and a real server."""
     command = replay.partition(" --target ")[0]
     return "\n".join(f"{command} --target {target}" for target in ("model", "embedded", "nacos:2.2.4"))
+
+
+def _of_how_many(shown: int, report: Report) -> str:
+    every = report.convergence.get("changes", shown)
+    if every <= shown:
+        return ""
+    return f"The slowest {shown} of {every:,}; half of all took at most {report.convergence['median_ms']} ms."
 
 
 def _trend(earlier: tuple[Earlier, ...], report: Report) -> str:
@@ -236,14 +259,23 @@ def _content(revision: int | None, digest: str | None) -> str:
     return f"content {digest}" if revision is None else f"revision {revision}, content {digest}"
 
 
-def _run(path: str) -> Markup:
-    """The end of a small recording, all of its clients."""
+def _left_with(report: Report) -> str:
+    """In what the nodes differ from the model at the end of a failing run."""
+    return next((finding.message for finding in report.news if finding.by in ("lockstep", "machine")), "")
+
+
+def _run(path: str, bad: str) -> Markup:
+    """The end of a small recording, all of its clients, up to what was found; what follows is its end."""
     if not path:
         return Markup()
     from distro_traces.errors import TraceError  # noqa: PLC0415 - Parquet is an extra
     from distro_traces.reading import read_run  # noqa: PLC0415
 
     try:
-        return Markup(svg(sequence_of_client(read_run(Path(path)).events, None)))
+        run = sequence_of_client(read_run(Path(path)).events, None)
+        items = list(run.items)
+        while bad and items and isinstance(items[-1], Fault):
+            items.pop()
+        return Markup(svg(replace(run, items=(*items, Fault(bad, bad=True)) if bad else run.items)))
     except (OSError, TraceError):
         return Markup()

@@ -16,7 +16,7 @@ def failure_of(found: FoundFailure, scenario: Path, pytest: Path, recording: str
         f"distrocheck replay {scenario}",
         f"python -m pytest {pytest}",
         recording,
-        f"Found after {found.steps_until_found} steps, in a run of which {found.steps} are left",
+        f"Found after {found.steps_until_found} steps; of the run that failed {found.steps} are left after shrinking",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from distro_conformance.findings import headline
 from distro_conformance.report.document import Report
 from distro_conformance.report.history import remember
 from distro_conformance.report.junit import junit_xml
@@ -55,7 +56,9 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(cell=_cell, area=area_of, sentence=sentence, tally=tally, targets=on_each_target)
+    environment.filters.update(
+        cell=_cell, area=area_of, counted=headline, sentence=sentence, tally=tally, targets=on_each_target
+    )
     return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, **values)
 
 

@@ -54,11 +54,11 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     for revision, port in ((1, 78), (2, 79)):
         reply = await kit.peer.sync(synced, revision, (service, "10.0.0.1", port))
-        kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port {port}: {reply.body}")
-        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply.body)
+        kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port {port}: {reply}")
+        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply)
     reply = await kit.peer.sync_batch(synced, 3, service, "10.0.0.1", PORTS)
-    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batch {service}, ports {PORTS}: {reply.body}")
-    kit.require(reply.succeeded, f"success for the CHANGE of {synced}", f"{reply.type} {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with the batch {service}, ports {PORTS}: {reply}")
+    kit.require(reply.succeeded, f"success for the CHANGE of {synced}", reply)
 
     async def shown() -> tuple[Host, ...] | None:
         hosts = await reader.query(service)

@@ -57,7 +57,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
     for _ in range(_EXPELLED_MS // _ACTIVE_MS):
         await kit.sleep(_ACTIVE_MS)
         reply = await client.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
-        kit.require(reply.succeeded, "a connection that lives", reply.body)
+        kit.require(reply.succeeded, "a connection that lives", reply)
     asked = [push for push in client.pushes if push.type == DETECTION]
     kit.require(not asked, f"no {DETECTION}", asked)
     await _is_asked(kit, idle, within_ms=_CHECK_MS)

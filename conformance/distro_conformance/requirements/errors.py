@@ -46,7 +46,7 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
     content["attributes"]["clientAttributes"]["since9"] = True
     body = {**distro_request("CHANGE", client, target=kit.target.address, content=content), "since9": "x"}
     reply = await kit.peer.say(body)
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} with unknown fields: {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} with unknown fields: {reply}")
     copy = await kit.peer.query(client)
     kit.require(reply.succeeded and services(copy) == [service], f"{client} to publish {service}", copy)
 
@@ -59,14 +59,14 @@ async def data_without_a_type_is_refused(kit: Kit) -> None:
     body = distro_request("CHANGE", client, target=kit.target.address, content=content)
     del body["distroData"]["type"]
     reply = await kit.peer.say(body)
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} without the inner type: {reply.type} {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} without the inner type: {reply}")
     copy = await kit.peer.query(client)
     observed = {
         "result_code": reply.body.get("resultCode"),
         "error_code": reply.body.get("errorCode"),
         "held": copy is not None,
     }
-    kit.require(not reply.succeeded, "a failure", f"{reply.type} {reply.body}", observed=observed)
+    kit.require(not reply.succeeded, "a failure", reply, observed=observed)
 
 
 @requirement("DISTRO-ERROR-006", MUST, "#wire-envelope, #wire-errors")
@@ -81,7 +81,7 @@ async def codes_agree(kit: Kit) -> None:
     }
     for what, reply in told.items():
         codes = (reply.body.get("resultCode"), reply.body.get("errorCode"))
-        kit.note(f"{what}: {reply.body}")
+        kit.note(f"{what}: {reply}")
         kit.require((codes[0] == 200) == (codes[1] == 0), f"codes that agree in the answer to {what}", reply.body)
 
 
@@ -98,11 +98,11 @@ async def members_requests_are_refused_on_the_sdk_port(kit: Kit) -> None:
 
 
 def _require_error(kit: Kit, reply: Message, code: int, what: str) -> None:
-    kit.note(f"{what}: {reply.type} {reply.body}")
+    kit.note(f"{what}: {reply}")
     is_error = reply.type == "ErrorResponse" and reply.body.get("errorCode") == code
-    kit.require(is_error, f"ErrorResponse {code} for {what}", f"{reply.type} {reply.body}")
+    kit.require(is_error, f"ErrorResponse {code} for {what}", reply)
 
 
 async def _require_alive(kit: Kit, connection: Connection) -> None:
     health = await connection.ask("HealthCheckRequest", EMPTY)
-    kit.require(health.succeeded, "a connection that survives", f"{health.type} {health.body}")
+    kit.require(health.succeeded, "a connection that survives", health)

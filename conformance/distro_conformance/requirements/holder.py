@@ -36,18 +36,18 @@ async def late_change_is_not_applied(kit: Kit) -> None:
     client = kit.foreign_client()
     await _synced(kit, client)
     reply = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply.body}")
-    kit.presuppose(reply.succeeded, f"an acknowledged DELETE of {client}", reply.body)
+    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
+    kit.presuppose(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
     late = kit.service()
     reply = await _changed(kit, client, late)
     copy = await kit.peer.query(client)
     kit.require(
         copy is None,
         f"{client} to stay deleted",
-        f"the node answers {reply.body} and holds {copy}",
+        f"the node answers {reply} and holds {copy}",
         observed={"acknowledged": reply.succeeded, "sent": [late], "published": services(copy)},
     )
-    kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply.body)
+    kit.require(not reply.succeeded, "a failure for a CHANGE that is not applied", reply)
 
 
 @requirement("DISTRO-HOLDER-004", MUST, "#receive-delete")
@@ -55,8 +55,8 @@ async def unknown_delete_succeeds(kit: Kit) -> None:
     """A DELETE of an unknown client succeeds: a failure would be repeated for ever."""
     client = kit.foreign_client()
     reply = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}, which nobody has synced: {reply.body}")
-    kit.require(reply.succeeded, f"success for DELETE of {client}", f"{reply.type} {reply.body}")
+    kit.note(f"{kit.peer.address} sends DELETE of {client}, which nobody has synced: {reply}")
+    kit.require(reply.succeeded, f"success for DELETE of {client}", reply)
 
 
 @requirement("DISTRO-HOLDER-005", MUST, "#distro-query, #verify-accept")
@@ -77,7 +77,7 @@ async def change_is_the_whole_client(kit: Kit) -> None:
     await kit.peer.sync(client, 1, (first, "10.0.0.1", 80), (second, "10.0.0.1", 80))
     await kit.arrange(kit.shows(reader, first, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{first} in a list")
     reply = await kit.peer.sync(client, 2, (second, "10.0.0.1", 80))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} without {first}: {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} without {first}: {reply}")
     copy = await kit.peer.query(client)
     kit.require(services(copy) == [second], f"{second} alone", copy)
     await kit.eventually(kit.shows(reader, first), within_ms=kit.timings.view_ms, what=f"{first} without hosts")
@@ -90,7 +90,7 @@ async def delete_ends_a_copy(kit: Kit) -> None:
     client, service = await kit.synced()
     await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")
     reply = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply.body}")
+    kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
     kit.require(reply.succeeded and await kit.peer.query(client) is None, f"no {client}", reply.body)
     await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
 
@@ -102,7 +102,7 @@ async def other_cluster_is_applied(kit: Kit) -> None:
     content = sync_data(client, 2, [(service, "10.0.0.1", 80)])
     content["instancePublishInfos"][0]["cluster"] = "blue"
     reply = await kit.peer.say(distro_request("CHANGE", client, target=kit.target.address, content=content))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client}, now in the cluster blue: {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {client}, now in the cluster blue: {reply}")
     copy = await kit.peer.query(client)
     clusters = [each.cluster for each in copy.published] if copy else None
     kit.require(
@@ -119,7 +119,7 @@ async def add_is_a_change(kit: Kit) -> None:
     client, service = kit.foreign_client(), kit.service()
     content = sync_data(client, 1, [(service, "10.0.0.1", 80)])
     reply = await kit.peer.say(distro_request("ADD", client, target=kit.target.address, content=content))
-    kit.note(f"{kit.peer.address} sends ADD of {client}: {reply.body}")
+    kit.note(f"{kit.peer.address} sends ADD of {client}: {reply}")
     copy = await kit.peer.query(client)
     kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
 
@@ -159,22 +159,22 @@ async def zero_is_no_wildcard(kit: Kit) -> None:
 
 async def _synced(kit: Kit, client: str) -> None:
     reply = await _changed(kit, client)
-    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
+    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
 
 
 async def _changed(kit: Kit, client: str, service: str | None = None) -> Message:
     reply = await kit.peer.sync(client, 1, (service or kit.service(), "10.0.0.1", 80))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply}")
     return reply
 
 
 async def _verified(kit: Kit, client: str, revision: int) -> Message:
     reply = await kit.peer.verify(client, revision)
-    kit.note(f"{kit.peer.address} sends VERIFY of {client} revision {revision}: {reply.body}")
+    kit.note(f"{kit.peer.address} sends VERIFY of {client} revision {revision}: {reply}")
     return reply
 
 
 def _require_typed_failure(kit: Kit, reply: Message, what: str) -> None:
     """Any other bad end of a VERIFY brings nothing (docs/protocol #defect-d10)."""
     is_typed = reply.type == "DistroDataResponse"
-    kit.require(is_typed and not reply.succeeded, f"a typed failure for {what}", f"{reply.type} {reply.body}")
+    kit.require(is_typed and not reply.succeeded, f"a typed failure for {what}", reply)

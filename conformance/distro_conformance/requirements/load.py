@@ -63,7 +63,7 @@ async def snapshot_is_applied(kit: Kit) -> None:
         kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{service} in a list"
     )
     verified = await kit.peer.verify(client, 3)
-    kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified.body)
+    kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified)
     await kit.arrange_sent("VERIFY", reader.id, within_ms=2 * kit.timings.verify_ms)
     kit.require(not kit.arrivals(client), f"nothing about {client}", kit.arrivals(client))
 
@@ -138,7 +138,7 @@ async def snapshot_brings_nobody_back(kit: Kit) -> None:
     reply = snapshot_reply(sync_data(client, 3, [(service, "10.0.0.1", 80)]))
     asked = await _loads_slowly(kit, reply)
     deleted = await kit.peer.delete(client)
-    kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted.body}")
+    kit.note(f"{kit.peer.address} sends DELETE of {client}: {deleted}")
     kit.presuppose(kit.target.clock.now_ms() < asked.at_ms + _HELD_MS, "a DELETE before the snapshot", "it came later")
     await kit.sleep(max(0, asked.at_ms + _HELD_MS + 1_500 - kit.target.clock.now_ms()))
     copy = await kit.peer.query(client)

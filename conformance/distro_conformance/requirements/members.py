@@ -35,8 +35,8 @@ async def report_is_answered_with_the_node(kit: Kit) -> None:
     """A report is answered with success and the node itself, without which its sender learns nothing."""
     connection = await kit.connection(CLUSTER_LABELS)
     reply = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
-    kit.note(f"{kit.peer.address} reports itself: {reply.type} {reply.body}")
-    kit.require(reply.type == "MemberReportResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
+    kit.note(f"{kit.peer.address} reports itself: {reply}")
+    kit.require(reply.type == "MemberReportResponse" and reply.succeeded, "success", reply)
     address = (reply.body.get("node") or {}).get("address")
     kit.require(address == kit.target.address, f"the node {kit.target.address}", reply.body)
 
@@ -48,10 +48,10 @@ async def report_without_address_is_refused(kit: Kit) -> None:
     body = _report_of(kit.peer)
     del body["node"]["address"]
     reply = await connection.ask(REPORT_REQUEST, body)
-    kit.note(f"{kit.peer.address} reports itself without an address: {reply.type} {reply.body}")
-    kit.require(not reply.succeeded, "a refusal", f"{reply.type} {reply.body}")
+    kit.note(f"{kit.peer.address} reports itself without an address: {reply}")
+    kit.require(not reply.succeeded, "a refusal", reply)
     again = await connection.ask(REPORT_REQUEST, _report_of(kit.peer))
-    kit.require(again.succeeded, "a connection that survives", f"{again.type} {again.body}")
+    kit.require(again.succeeded, "a connection that survives", again)
 
 
 @requirement("DISTRO-MEMBER-004", MUST, "#member-report-end, #sync-only-up", since="2.2.1", own_node=True)
@@ -96,7 +96,7 @@ async def ownership_follows_the_living(kit: Kit) -> None:
     kit.require(reply.text in ("ok", ANSWER), f"that the node or {kit.peer.address} serves it", reply)
     report = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, _report_of(kit.other))
     kit.other.forget(refusal)
-    kit.presuppose(report.succeeded, "a report that is taken", report.body)
+    kit.presuppose(report.succeeded, "a report that is taken", report)
     await kit.sleep(500)
     before = len(kit.other.http.requests)
     reply = await client.register(kit.service())

@@ -13,7 +13,7 @@ async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
     client, service = await _registered(kit)
     other = kit.service()
     reply = await kit.peer.sync(client.id, 9, (other, "10.0.0.9", 90))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client.id}, with another service alone: {reply.body}")
+    kit.note(f"{kit.peer.address} sends CHANGE of {client.id}, with another service alone: {reply}")
     await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded, "sent": [other]})
 
 
@@ -22,7 +22,7 @@ async def delete_leaves_a_connected_client_alone(kit: Kit) -> None:
     """A member's DELETE leaves a client that is connected to the node as it is."""
     client, service = await _registered(kit)
     reply = await kit.peer.delete(client.id)
-    kit.note(f"{kit.peer.address} sends DELETE of {client.id}: {reply.body}")
+    kit.note(f"{kit.peer.address} sends DELETE of {client.id}: {reply}")
     await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded})
 
 

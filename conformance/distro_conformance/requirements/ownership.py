@@ -13,8 +13,8 @@ async def synced_client_is_shown_but_not_owned(kit: Kit) -> None:
     """A client synced to a member shows up in its queries, and that member neither verifies nor re-broadcasts it."""
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     reply = await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
-    kit.note(f"{kit.peer.address} sends CHANGE of {synced} revision 1 with {service}: {reply.body}")
-    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply.body)
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced} revision 1 with {service}: {reply}")
+    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {synced}", reply)
 
     async def listed() -> tuple[Host, ...] | None:
         return await reader.query(service) or None

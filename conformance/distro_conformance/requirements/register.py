@@ -28,7 +28,7 @@ async def deregistration_matches_the_service_alone(kit: Kit) -> None:
     body = instance_request("deregisterInstance", service, "10.9.9.9", 99, {})
     body["instance"]["clusterName"] = ""
     reply = await client.ask("InstanceRequest", body)
-    kit.note(f"it deregisters {service} at 10.9.9.9:99 in no cluster: {reply.body}")
+    kit.note(f"it deregisters {service} at 10.9.9.9:99 in no cluster: {reply}")
     copy = await kit.peer.query(client.id)
     kit.require(reply.succeeded and services(copy) == [], f"nothing published by {client.id}", copy)
 
@@ -39,7 +39,7 @@ async def idle_deregistration_succeeds(kit: Kit) -> None:
     client, service = await kit.publisher()
     other = kit.service()
     reply = await client.ask("InstanceRequest", instance_request("deregisterInstance", other, "10.0.0.1", 80, {}))
-    kit.note(f"it deregisters {other}, which it never registered: {reply.body}")
+    kit.note(f"it deregisters {other}, which it never registered: {reply}")
     copy = await kit.peer.query(client.id)
     kit.require(reply.succeeded and services(copy) == [service], f"success, and {service} still there", copy)
 
@@ -51,7 +51,7 @@ async def instance_travels_whole(kit: Kit) -> None:
     body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a"})
     body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
     reply = await client.ask("InstanceRequest", body)
-    kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
+    kit.presuppose(reply.succeeded, "a registration that succeeds", reply)
     change = await kit.arrange_sent("CHANGE", client.id)
     infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
     info, extended = infos[0], infos[0].get("extendDatum") or {}
@@ -67,12 +67,12 @@ async def registration_without_a_client_is_refused(kit: Kit) -> None:
     connection = await kit.connection({"source": "sdk", "module": "config"})
     service = kit.service()
     reply = await connection.ask("InstanceRequest", instance_request("registerInstance", service, "10.0.0.1", 80, {}))
-    kit.note(f"it registers {service}: {reply.type} {reply.body}")
+    kit.note(f"it registers {service}: {reply}")
     hosts = await (await kit.client()).query(service)
     kit.require(
         not reply.succeeded,
         "a refusal",
-        f"{reply.body}; {service} is shown at {hosts}",
+        f"{reply}; {service} is shown at {hosts}",
         observed={"acknowledged": reply.succeeded, "shown": len(hosts)},
     )
 
@@ -82,8 +82,8 @@ async def blank_service_is_refused(kit: Kit) -> None:
     """A service without a name is refused, and the connection survives."""
     client, service = await kit.publisher()
     reply = await client.ask("InstanceRequest", instance_request("registerInstance", "", "10.0.0.1", 80, {}))
-    kit.note(f"it registers a service without a name: {reply.type} {reply.body}")
-    kit.require(not reply.succeeded, "a refusal", f"{reply.type} {reply.body}")
+    kit.note(f"it registers a service without a name: {reply}")
+    kit.require(not reply.succeeded, "a refusal", reply)
     copy = await kit.peer.query(client.id)
     kit.require(services(copy) == [service], f"{client.id} to publish {service} and nothing else", copy)
 
@@ -108,7 +108,7 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     for more in ({"namespace": "elsewhere"}, {"groupName": "OTHER_GROUP"}):
         body = {**instance_request("registerInstance", service, "10.0.0.9", 90, {}), **more}
         reply = await client.ask("InstanceRequest", body)
-        kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
+        kit.presuppose(reply.succeeded, "a registration that succeeds", reply)
     kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90")
     copy = await kit.peer.query(client.id)
     kit.require(len(copy.published if copy else ()) == 3, "three services", copy)

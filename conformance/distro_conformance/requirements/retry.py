@@ -105,7 +105,7 @@ async def delete_survives_a_failing_change(kit: Kit) -> None:
     await kit.eventually(
         kit.arrival("DELETE", client.id),
         within_ms=2 * kit.timings.retry_ms + kit.timings.sync_ms,
-        what=f"a DELETE of {client.id}",
+        what=f"a DELETE of {client.id} at {kit.peer.address}",
         otherwise=otherwise,
     )
 

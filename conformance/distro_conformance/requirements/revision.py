@@ -14,14 +14,14 @@ async def verify_after_change_succeeds(kit: Kit) -> None:
     client, service = kit.foreign_client(), kit.service()
     for revision in (1, 2):
         reply = await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))
-        kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply.body}")
-        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply.body)
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply}")
+        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
     verified = await kit.peer.verify(client, 2)
-    kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified.body}")
+    kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified}")
     kit.require(
         verified.succeeded,
         f"success for VERIFY of {client} revision 2",
-        f"{verified.type} {verified.body}",
+        verified,
         observed=await _stamped(kit, client),
     )
 

@@ -23,7 +23,7 @@ async def server_check_needs_no_set_up(kit: Kit) -> None:
     for _ in range(2):
         reply = await kit.bare_connection().ask("ServerCheckRequest", EMPTY)
         ids.append(str(reply.body.get("connectionId")))
-        kit.note(f"a transport without set-up asks ServerCheckRequest: {reply.type} {reply.body}")
+        kit.note(f"a transport without set-up asks ServerCheckRequest: {reply}")
         kit.require(reply.type == "ServerCheckResponse" and reply.succeeded, "a ServerCheckResponse", reply.type)
     kit.require(all(re.fullmatch(r"\d{13}_[0-9a-f.:]+_\d+", each) for each in ids), "ids of three parts", ids)
     kit.require(ids[0] != ids[1], "another id for another transport", ids)
@@ -35,16 +35,16 @@ async def request_without_set_up_is_refused(kit: Kit) -> None:
     for type_name in ("HealthCheckRequest", "InstanceRequest"):
         body = EMPTY if type_name == "HealthCheckRequest" else _registration(kit.service())
         reply = await kit.bare_connection().ask(type_name, body)
-        kit.note(f"a transport without set-up asks {type_name}: {reply.type} {reply.body}")
+        kit.note(f"a transport without set-up asks {type_name}: {reply}")
         is_refused = reply.type == "ErrorResponse" and reply.body.get("errorCode") == 301
-        kit.require(is_refused, f"ErrorResponse 301 for {type_name}", f"{reply.type} {reply.body}")
+        kit.require(is_refused, f"ErrorResponse 301 for {type_name}", reply)
 
 
 @requirement("DISTRO-SETUP-003", MUST, "#connection-internal")
 async def health_check_succeeds(kit: Kit) -> None:
     """A health check on a connection that is set up succeeds."""
     reply = await (await kit.client()).ask("HealthCheckRequest", EMPTY)
-    kit.require(reply.type == "HealthCheckResponse" and reply.succeeded, "success", f"{reply.type} {reply.body}")
+    kit.require(reply.type == "HealthCheckResponse" and reply.succeeded, "success", reply)
 
 
 @requirement("DISTRO-SETUP-004", MUST, "#client-connect, #connection-handshake")
@@ -85,7 +85,7 @@ async def strange_stream_messages_are_ignored(kit: Kit) -> None:
     connection = await kit.connection(SDK_LABELS)
     service = kit.service()
     reply = await connection.ask("InstanceRequest", _registration(service))
-    kit.presuppose(reply.succeeded, "a registration that succeeds", reply.body)
+    kit.presuppose(reply.succeeded, "a registration that succeeds", reply)
     answer = {"resultCode": 200, "errorCode": 0, "requestId": "never-asked", "success": True}
     for type_name, body in ((DETECTION.replace("Request", "Response"), answer), ("NobodyKnowsThis", EMPTY)):
         await connection.push(type_name, body)
@@ -94,7 +94,7 @@ async def strange_stream_messages_are_ignored(kit: Kit) -> None:
     kit.note("it sends half a set-up on its stream")
     await kit.sleep(500)
     health = await connection.ask("HealthCheckRequest", EMPTY)
-    kit.require(health.succeeded, "a connection that lives", f"{health.type} {health.body}")
+    kit.require(health.succeeded, "a connection that lives", health)
     copy = await kit.holds(connection.id, service)()
     kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
 
@@ -111,7 +111,7 @@ async def second_set_up_does_nothing(kit: Kit) -> None:
     copy = await kit.holds(connection.id, service)()
     kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
     health = await connection.ask("HealthCheckRequest", EMPTY)
-    kit.require(health.succeeded, "a connection that lives", f"{health.type} {health.body}")
+    kit.require(health.succeeded, "a connection that lives", health)
 
 
 def _pushed(pushes: list[Message], type_name: str) -> Look[Message]:

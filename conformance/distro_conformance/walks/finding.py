@@ -9,6 +9,7 @@ from distro_conformance.findings import Finding, Judgement
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, Hunt
 from distro_model.outside import Unexplained
+from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES
 
 LOCKSTEP, MACHINE = "LOCKSTEP", "MACHINE"
@@ -65,11 +66,23 @@ def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Findin
             after=str(failure.error.action) if failure.error is not None else None,
             since=f"{failure.error.at_ms} ms" if failure.error is not None else None,
         )
+    message = failure.message
+    error = failure.error
+    if error is not None and isinstance(error.reason, Rejection):
+        first = error.reason.nearest[0][0]
+        message = f"{first} (none of {error.reason.candidates} possible outcomes agrees)"
+        finding = replace(
+            finding,
+            node=first.node,
+            client=first.client,
+            since=f"{error.at_ms} ms",
+            after=f"`{error.action}`",
+        )
     judgement = Judgement.VIOLATES if verdict is Verdict.VIOLATES else Judgement.NOT_JUDGED
     return replace(
         finding,
         judgement=judgement,
-        message=failure.message,
+        message=message,
         evidence=tuple(lines),
         details={"steps": failure.steps, "steps_until_found": failure.steps_until_found},
     )

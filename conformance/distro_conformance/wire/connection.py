@@ -95,7 +95,7 @@ class Connection:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 check = await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
                 if check.type != "ServerCheckResponse":
-                    raise TargetError(f"{address} answers the server check with {check.type}: {check.body}")
+                    raise TargetError(f"{address} answers the server check with {check}")
                 connection.id = str(check.body.get("connectionId", ""))
                 if on_id is not None:
                     on_id(connection.id)

@@ -69,7 +69,7 @@ def read_query(reply: Message) -> Replica | None:
     data = reply.body.get("distroData") or {}
     content = content_of(data)
     if outcome_of(reply) is not Outcome.SUCCESS or (content is None and data.get("content")):
-        raise ValueError(f"no answer to QUERY: {reply.type} {reply.body}")
+        raise ValueError(f"no answer to QUERY: {reply}")
     return None if content is None else replica_from_sync(content)
 
 
