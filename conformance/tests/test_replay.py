@@ -39,6 +39,12 @@ def test_a_kept_scenario_ends_as_its_header_says(path: Path, target: str) -> Non
 
 
 @pytest.mark.wire
+def test_the_model_follows_a_member_to_its_new_address() -> None:
+    (path,) = (each for each in SCENARIOS if each.stem == "another-address")
+    assert_scenario(f"{path.read_text()}expect model agrees\n", target="embedded")
+
+
+@pytest.mark.wire
 @pytest.mark.quality
 @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4"])
 def test_what_the_explorer_finds_happens_on_the_wire(profile: str) -> None:

@@ -94,6 +94,7 @@ def test_the_callers_properties_win(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
     assert "-Dnacos.core.auth.enabled=true" in command
     assert "-Dnacos.core.auth.enabled=false" not in command
+    assert f"-Djava.io.tmpdir={tmp_path}" in command, "a server that is killed leaves what it put there"
 
 
 def _a_java(directory: Path) -> Path:

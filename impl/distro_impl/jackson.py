@@ -49,8 +49,17 @@ def read(kind: type[T], text: bytes) -> T:
     return found
 
 
-def convert(kind: Any, value: Any) -> Any:
-    """What was read already. Raises FieldError."""
+def convert(kind: Any, value: Any, *, nulls_and_depth_matter: bool = True) -> Any:
+    """What was read already. Raises FieldError.
+
+    Where values whose shape is not declared are looked at by the caller (`shallow`), what msgspec takes is taken as
+    fast as msgspec takes it.
+    """
+    try:
+        if not nulls_and_depth_matter:
+            return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError):
+        pass
     try:
         return msgspec.convert(_at(_lax(kind), value, "$"), kind)
     except _WrongError as error:
@@ -157,6 +166,10 @@ def _anything(value: Any, depth: int = MAX_DEPTH) -> Any:
     if isinstance(value, dict):
         return {key: _anything(item, depth - 1) for key, item in value.items()}
     return [_anything(item, depth - 1) for item in value]
+
+
+shallow = _anything
+"""A value whose shape is not declared. Raises ValueError when it is nested too deep to be repeated."""
 
 
 def _map(reader: _Reader) -> _Reader:

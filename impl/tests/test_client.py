@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from impl_lab import sync_data
+from msgspec.structs import replace
 
 from distro_impl.naming.client import (
     Client,

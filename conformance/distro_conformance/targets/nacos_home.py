@@ -54,6 +54,7 @@ def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:
     common = {
         "nacos.home": str(home),
         "user.home": str(home),
+        "java.io.tmpdir": str(home),  # what a killed server leaves there goes with its home
         "nacos.server.ip": HOST,
         "com.alibaba.nacos.client.local.ip": HOST,
         "com.alibaba.nacos.client.naming.local.ip": HOST,

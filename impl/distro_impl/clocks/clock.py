@@ -16,6 +16,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from distro_impl.logs import logger
@@ -212,13 +213,12 @@ async def side_by_side(clock: Clock, coroutines: Iterable[Coroutine[Any, Any, T]
     return [results[number] for number in range(len(strands))]
 
 
-def elapsed_s() -> float:
-    """Since some instant in the past, the machine's suspensions included where the system counts them."""
-    return time.clock_gettime(_ELAPSED) if _ELAPSED is not None else time.monotonic()
-
+elapsed_s: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+)
+"""Since some instant in the past, the machine's suspensions included where the system counts them."""
 
 MAX_MISSED = 100
-_ELAPSED: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class RepeatingTimer:

@@ -6,7 +6,7 @@ A crash must leave nothing behind that could still speak, so the parts of a node
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from distro_impl.clocks.clock import (
@@ -29,6 +29,8 @@ class Lifetime:
         self._timers: set[_OwnTimer] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._begun = self.over = False
+        self.now_ms: Callable[[], int] = clock.now_ms
+        """Asked several times in each request."""
 
     def begin(self) -> None:
         """Before, the node has a clock, but no life yet: it is starting."""
@@ -37,9 +39,6 @@ class Lifetime:
     @property
     def is_running(self) -> bool:
         return self._begun and not self.over
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
 
     def unique_ms(self) -> int:
         return self._clock.unique_ms()

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import Any, NamedTuple
 
-from distro_impl.jackson import JAVA_INT_MAX, JAVA_INT_MIN, Fields, Int, convert
+import msgspec
+
+from distro_impl.jackson import JAVA_INT_MAX, JAVA_INT_MIN, Fields, Int, convert, shallow
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
@@ -44,8 +46,7 @@ class Service(NamedTuple):
         return f"{self.group}@@{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedInstance:
+class PublishedInstance(msgspec.Struct, frozen=True, gc=False):
     """`InstancePublishInfo`: what one client publishes in one service.
 
     `extend_datum` mixes the user's metadata with reserved keys (docs/protocol #distro-content).
@@ -55,14 +56,17 @@ class PublishedInstance:
     port: int
     healthy: bool = True
     cluster: str = DEFAULT_CLUSTER
-    extend_datum: Mapping[str, Any] = field(default_factory=dict)
+    extend_datum: Mapping[str, Any] = {}
 
     @classmethod
     def kept(cls, ip: str, port: int, cluster: str, datum: Mapping[str, Any], *, healthy: bool) -> PublishedInstance:
-        """With texts that are kept once, however many instances have them. An id no other instance has."""
+        """With texts that are kept once, however many instances have them. An id no other instance has.
+
+        Raises ValueError when a value is nested too deep."""
         shared = {
-            intern(key): intern(value) if type(value) is str and key != INSTANCE_ID else value
+            intern(key): (intern(value) if key != INSTANCE_ID else value) if type(value) is str else shallow(value)
             for key, value in datum.items()
+            if value is not None
         }
         return cls(intern(ip), port, healthy, intern(cluster), shared)
 
@@ -239,8 +243,8 @@ class _ClientSyncData(_Services):
 def read_sync_data(data: Mapping[str, Any], *, with_batches: bool = True) -> SyncData:
     """Read all of it before anything is applied. Raises MalformedSyncDataError."""
     try:
-        read: _ClientSyncData = convert(_ClientSyncData, data)
-        revision = (read.attributes.client_attributes or {}).get("revision", 0)
+        read: _ClientSyncData = convert(_ClientSyncData, data, nulls_and_depth_matter=False)
+        revision = (read.attributes.client_attributes or {}).get("revision") or 0
         publishers: dict[Service, Published] = {}
         if with_batches:
             publishers.update(_read_batches(read.batch_instance_data))

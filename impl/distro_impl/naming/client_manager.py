@@ -12,8 +12,9 @@ Source: docs/protocol #client-connect, #client-disconnect, #verify-accept, #rece
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from hashlib import blake2b
+
+from msgspec.structs import replace
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.events import NodeEventKind
