@@ -6,8 +6,10 @@ and where a reason stands for something that has come since.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
+from distro_conformance.markdown import Block, page, table
 from distro_conformance.protocol import (
     TESTS,
     Statement,
@@ -58,17 +60,15 @@ WITHOUT_NODE: Mapping[str, str] = {
 }
 
 
-def fidelity_page(note: str) -> str:
-    lines = ["# Fidelity", "", note, "", *_HEAD, ""]
-    page = ""
-    for statement in statements().values():
-        if statement.page != page:
-            page = statement.page
-            lines += [f"## {page.removesuffix('.md').capitalize()}", "", *_COLUMNS]
-        lines.append(_row(statement))
-        if _is_last(statement):
-            lines.append("")
-    return "\n".join([*lines, *_missing()]) + "\n"
+def fidelity_page() -> str:
+    blocks: list[Block] = [_HEAD]
+    for name, found in groupby(statements().values(), key=lambda each: each.page):
+        title = f"## {name.removesuffix('.md').capitalize()}"
+        blocks += [title, table("statement | rules | node | requirements | mutants and tests", map(_row, found))]
+    for where, reasons in (("a rule", WITHOUT_RULE), ("a place in the node", WITHOUT_NODE)):
+        missing = ((anchor, reasons[anchor]) for anchor in statements() if anchor in reasons)
+        blocks += [f"## Without {where}", table("statement | why", missing)]
+    return page("Fidelity", *blocks)
 
 
 def nodes_of(anchor: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def nodes_of(anchor: str) -> tuple[str, ...]:
     return tuple(path for path, cited in citing_files("impl/distro_impl").items() if anchor in cited)
 
 
-def _row(statement: Statement) -> str:
+def _row(statement: Statement) -> Sequence[str]:
     rules = rules_of(statement.anchor)
     node = [path.removeprefix("impl/distro_impl/") for path in nodes_of(statement.anchor)]
     requirements = [each.id for each in all_requirements() if statement.anchor in cited_in(each.source)]
@@ -90,18 +90,7 @@ def _row(statement: Statement) -> str:
         ", ".join(requirements),
         ", ".join([*mutants, *sorted(tests)]),
     )
-    return "| " + " | ".join(cell or "–" for cell in cells) + " |"
-
-
-def _is_last(statement: Statement) -> bool:
-    return statement == [each for each in statements().values() if each.page == statement.page][-1]
-
-
-def _missing() -> Iterator[str]:
-    yield from ("## Without a rule", "", "| statement | why |", "|---|---|")
-    yield from (f"| {anchor} | {WITHOUT_RULE[anchor]} |" for anchor in statements() if anchor in WITHOUT_RULE)
-    yield from ("", "## Without a place in the node", "", "| statement | why |", "|---|---|")
-    yield from (f"| {anchor} | {WITHOUT_NODE[anchor]} |" for anchor in statements() if anchor in WITHOUT_NODE)
+    return [cell or "–" for cell in cells]
 
 
 _HEAD = (
@@ -110,4 +99,3 @@ _HEAD = (
     "and files of tests. A statement with a rule and a place in the node, but without a requirement, is held by walks",
     "that compare the two.",
 )
-_COLUMNS = ("| statement | rules | node | requirements | mutants and tests |", "|---|---|---|---|---|")

@@ -16,6 +16,7 @@ from distro_conformance.differential.listed import listing, releases
 from distro_conformance.fidelity import fidelity_page
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
+from distro_conformance.markdown import Block, page, table
 from distro_conformance.track_record import track_record_page
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
@@ -41,107 +42,77 @@ _HEADS = {
 
 def pages() -> dict[str, str]:
     """File name to text."""
-    written = {f"{name}.md": _page(name, read()) for name, read in CATALOGUE.items()}
+    written = {f"{name}.md": _entries_page(name, read()) for name, read in CATALOGUE.items()}
     more: dict[str, Callable[[], str]] = {
         "callers": _callers_page,
-        "commands": lambda: commands_page(_NOTE),
+        "commands": commands_page,
         "deviations": _deviations_page,
-        "fidelity": lambda: fidelity_page(_NOTE),
+        "fidelity": fidelity_page,
         "modes": _modes_page,
         "scenarios": _scenarios_page,
         "settings": _settings_page,
         "trace": _trace_page,
-        "track-record": lambda: track_record_page(_NOTE),
+        "track-record": track_record_page,
     }
     return {**written, **{f"{name}.md": page() for name, page in more.items()}}
 
 
-def _page(name: str, entries: tuple[Entry, ...]) -> str:
-    lines = [f"# {name.capitalize()}", "", _NOTE, "", _HEADS[name]]
+def _entries_page(name: str, entries: tuple[Entry, ...]) -> str:
+    blocks: list[Block] = [_HEADS[name]]
     for entry in entries:
-        lines += ["", f"## {entry.id}", "", f"{entry.text[:1].upper()}{entry.text[1:].rstrip('.')}."]
-        if entry.details:
-            lines += ["", *(f"* {key}: {value}" for key, value in entry.details.items())]
-    return "\n".join(lines) + "\n"
+        blocks += [f"## {entry.id}", f"{entry.text[:1].upper()}{entry.text[1:].rstrip('.')}."]
+        blocks += [[f"* {key}: {value}" for key, value in entry.details.items()]] if entry.details else []
+    return page(name.capitalize(), *blocks)
 
 
 def _modes_page() -> str:
     """Every mutant in every mode."""
     rows = []
     for name, mutant in sorted(MUTANTS.items()):
-        cells = [mutant.unseen.get(mode, "yes") for mode in (CLOCK, SIMULATION)]
+        modes = [mutant.unseen.get(mode, "yes") for mode in (CLOCK, SIMULATION)]
         node = "yes" if name in NODE_MUTANTS else "the node has no such mutant"
-        rows.append(f"| `{name}` | {', '.join(mutant.breaks)} | {' | '.join(cells)} | {node} |")
-    return "\n".join(
-        [
-            "# Mutants and modes",
-            "",
-            _NOTE,
-            "",
-            "In which modes a mutant changes what happens: a search breaks the properties that are named, within the",
-            "mutant's bounds ([Mutants](mutants.md)); on a clock and in a simulation some run ends otherwise than",
-            "without it, or the reason says why none does; and the reference node has a counterpart, for walks,",
-            "scenarios and requirements, or has none.",
-            "",
-            "| mutant | search | clock | simulation | node |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-            "## Events of searches alone",
-            "",
-            f"Of the {len(get_args(Event))} kinds of events that a node of the model handles, {len(OF_SEARCHES)} never",
-            "happen on a clock:",
-            "",
-            *(f"* `{event}`: {why}" for event, why in OF_SEARCHES.items()),
-            "",
-        ]
+        rows.append((f"`{name}`", ", ".join(mutant.breaks), *modes, node))
+    return page(
+        "Mutants and modes",
+        _MODES_HEAD,
+        table("mutant | search | clock | simulation | node", rows),
+        "## Events of searches alone",
+        f"Of the {len(get_args(Event))} kinds of events that a node of the model handles, {len(OF_SEARCHES)} never\n"
+        "happen on a clock:",
+        [f"* `{event}`: {why}" for event, why in OF_SEARCHES.items()],
     )
 
 
 def _trace_page() -> str:
-    rows = [f"| `{name}` | {'yes' if name in REQUIRED_COLUMNS else ''} |" for name in COLUMNS]
-    return "\n".join(
-        [
-            "# Trace events",
-            "",
-            _NOTE,
-            "",
-            f"Schema `{SCHEMA_NAME}` version {SCHEMA_VERSION}: one event per row, the same columns in NDJSON (after a",
-            "header line) and in Parquet. What a kind of event carries is said in `distro_traces.event.Kind`.",
-            "",
-            "| column | required |",
-            "|---|---|",
-            *rows,
-            "",
-            "Kinds: " + ", ".join(f"`{kind}`" for kind in Kind) + ".",
-            "",
-            "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
-            "",
-            "## The header",
-            "",
-            "`run`, `profile`, `target`, `clock` (`virtual` or `wall`), `nodes`, and `observed`: what the recording",
-            "could show. A version 1 header has no `observed` and stands for all of it.",
-            "",
-            "```",
-            inspect.cleandoc(Observed.__doc__ or ""),
-            "```",
-            "",
-            "Nodes and links are patterns: `*` stands for every node, and a link is `source->target`.",
-            "",
-        ]
+    return page(
+        "Trace events",
+        f"Schema `{SCHEMA_NAME}` version {SCHEMA_VERSION}: one event per row, the same columns in NDJSON (after a\n"
+        "header line) and in Parquet. What a kind of event carries is said in `distro_traces.event.Kind`.",
+        table("column | required", ((f"`{name}`", "yes" if name in REQUIRED_COLUMNS else "") for name in COLUMNS)),
+        "Kinds: " + ", ".join(f"`{kind}`" for kind in Kind) + ".",
+        "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
+        "## The header",
+        "`run`, `profile`, `target`, `clock` (`virtual` or `wall`), `nodes`, and `observed`: what the recording\n"
+        "could show. A version 1 header has no `observed` and stands for all of it.",
+        ("```", inspect.cleandoc(Observed.__doc__ or ""), "```"),
+        "Nodes and links are patterns: `*` stands for every node, and a link is `source->target`.",
     )
 
 
 def _scenarios_page() -> str:
     """The language of scenarios, from its registry."""
-    lines = ["# Scenarios", "", _NOTE, "", *_SCENARIOS_HEAD, "", "## Header", ""]
-    lines += [f"* `{usage}`: {text}" for usage, text in HEADER.items()]
-    lines += ["", "## Steps", ""]
-    lines += [f"* `{f'{name} {verb.usage}'.rstrip()}`: {_sentence(verb.kind)}" for name, verb in VERBS.items()]
-    lines += ["", "## Expectations", "", *_EXPECT_HEAD, ""]
-    lines += [f"* `expect {usage}`: {_sentence(kind)}" for usage, kind in CONDITIONS.items()]
-    lines += [f"* `{ExpectModel()}`: {_sentence(ExpectModel)}"]
-    return "\n".join(lines) + "\n"
+    conditions = [f"* `expect {usage}`: {_sentence(kind)}" for usage, kind in CONDITIONS.items()]
+    return page(
+        "Scenarios",
+        _SCENARIOS_HEAD,
+        "## Header",
+        [f"* `{usage}`: {text}" for usage, text in HEADER.items()],
+        "## Steps",
+        [f"* `{f'{name} {verb.usage}'.rstrip()}`: {_sentence(verb.kind)}" for name, verb in VERBS.items()],
+        "## Expectations",
+        _EXPECT_HEAD,
+        [*conditions, f"* `{ExpectModel()}`: {_sentence(ExpectModel)}"],
+    )
 
 
 def _sentence(kind: type) -> str:
@@ -150,92 +121,66 @@ def _sentence(kind: type) -> str:
 
 def _settings_page() -> str:
     """Keys of `serve --config` and `--set`."""
-    used = [
-        f"| `{setting.key}` | {setting.kind} | {_releases(setting)} | {setting.text} |" for setting in SETTINGS.values()
-    ]
-    ignored = [f"| `{prefix}` | {reason} |" for prefix, reason in IGNORED.items()]
-    return "\n".join(
-        [
-            "# Settings",
-            "",
-            _NOTE,
-            "",
-            "Nacos' own configuration keys, as `distrocheck serve` reads them from `--config FILE` (the syntax of",
-            "`application.properties`, with `${NAME:default}`) and from `--set KEY=VALUE`. A key that the release of",
-            "the profile does not read has no effect, which is told at start; an unknown key is refused.",
-            "",
-            "| key | value | releases | what it sets |",
-            "|---|---|---|---|",
-            *used,
-            "",
-            "## Without effect",
-            "",
-            "Keys of a full server that begin with one of these are told at start and otherwise left alone.",
-            "",
-            "| key | why |",
-            "|---|---|",
-            *ignored,
-            "",
-        ]
+    used = ((f"`{each.key}`", str(each.kind), _releases(each), each.text) for each in SETTINGS.values())
+    return page(
+        "Settings",
+        _SETTINGS_HEAD,
+        table("key | value | releases | what it sets", used),
+        "## Without effect",
+        "Keys of a full server that begin with one of these are told at start and otherwise left alone.",
+        table("key | why", ((f"`{prefix}`", reason) for prefix, reason in IGNORED.items())),
     )
 
 
 def _callers_page() -> str:
     """Who may call what of the reference node."""
-    requests = [f"| `{name}` | {_access(access)} |" for name, access in REQUESTS.items()]
-    routes = [
-        f"| `{method} {path}` | {_access(access)} | {access.in_3x} |" for (method, path), access in ROUTES.items()
-    ]
-    head = "| who | a user, where authentication is on |"
-    return "\n".join(
-        [
-            "# Callers",
-            "",
-            _NOTE,
-            "",
-            *_CALLERS_HEAD,
-            "",
-            "## gRPC",
-            "",
-            f"| request {head}",
-            "|---|---|---|",
-            *requests,
-            "",
-            "## HTTP",
-            "",
-            "Below `/nacos`. Which of the paths there are is a matter of the release.",
-            "",
-            f"| route {head} in 3.x |",
-            "|---|---|---|---|",
-            *routes,
-            "",
-        ]
+    head = "who | a user, where authentication is on"
+    routes = ((f"`{' '.join(route)}`", *_access(access), access.in_3x) for route, access in ROUTES.items())
+    return page(
+        "Callers",
+        _CALLERS_HEAD,
+        "## gRPC",
+        table(f"request | {head}", ((f"`{name}`", *_access(access)) for name, access in REQUESTS.items())),
+        "## HTTP",
+        "Below `/nacos`. Which of the paths there are is a matter of the release.",
+        table(f"route | {head} | in 3.x", routes),
     )
 
 
-def _access(access: Access) -> str:
+def _access(access: Access) -> tuple[str, str]:
     rights = {None: "", Right.READ: "may read", Right.WRITE: "may write"}
     where = " in the namespace" if access.has_namespace else " everywhere" if access.right else ""
     since = ", from 2.3.0 on" if access.open_before_2_3 else ""
-    return f"{access.caller} | {rights[access.right]}{where}{since}"
+    return str(access.caller), f"{rights[access.right]}{where}{since}"
 
 
 def _deviations_page() -> str:
     """Every difference from a real server that stays, by its id."""
-    lines = ["# Deviations", "", _NOTE, "", *_DEVIATIONS_HEAD]
+    blocks: list[Block] = [_DEVIATIONS_HEAD]
     for deviation, why in sorted(DEVIATIONS.items()):
         rows = {name: [row for row in listing(name).values() if row.deviation == deviation] for name in releases()}
         scripts = sorted({row.difference.script for listed in rows.values() for row in listed})
         counted = ", ".join(f"{name} ({len(listed)})" for name, listed in rows.items() if listed)
-        lines += ["", f"## {deviation}", "", why, ""]
-        lines += [f"* differences, by release: {counted}", f"* shows in: {', '.join(f'`{name}`' for name in scripts)}"]
-    return "\n".join(lines) + "\n"
+        shows = ", ".join(f"`{name}`" for name in scripts)
+        blocks += [f"## {deviation}", why, (f"* differences, by release: {counted}", f"* shows in: {shows}")]
+    return page("Deviations", *blocks)
 
 
 def _releases(setting: Setting) -> str:
     return f"from {setting.since}" if setting.until is None else f"{setting.since} to {setting.until}"
 
 
+_MODES_HEAD = (
+    "In which modes a mutant changes what happens: a search breaks the properties that are named, within the",
+    "mutant's bounds ([Mutants](mutants.md)); on a clock and in a simulation some run ends otherwise than",
+    "without it, or the reason says why none does; and the reference node has a counterpart, for walks,",
+    "scenarios and requirements, or has none.",
+)
+_SETTINGS_HEAD = (
+    "Nacos' own configuration keys, as `distrocheck serve` reads them from `--config FILE` (the syntax of",
+    "`application.properties`, with `${NAME:default}`) and from `--set KEY=VALUE`. A key that the release of",
+    "the profile does not read has no effect, which is told at start; an unknown key is refused.",
+)
 _CALLERS_HEAD = (
     "Who may call what of the reference node. What is not in these tables, nobody may: it is refused before any",
     "handler is asked. A *member* shows the identity of the cluster (`nacos.core.auth.server.identity.key`). Releases",
@@ -259,4 +204,3 @@ _DEVIATIONS_HEAD = (
     "`distrocheck test differential --target nacos:2.2.4` plays the same scripts on both and compares what comes back;",
     "a difference of which script, step, field and both values are not listed fails it, and so does one that is gone.",
 )
-_NOTE = "*Generated from the registry by `make docs`; edit there.*"

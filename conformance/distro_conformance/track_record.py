@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
+from distro_conformance.markdown import Block, page
 from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.releases import RELEASES
@@ -46,13 +47,13 @@ def has_bug(by: str, release: str) -> tuple[bool, bool]:
     return bool(entries), not any(entry.needs_a_race for entry in entries)
 
 
-def track_record_page(note: str) -> str:
-    lines = ["# Track record", "", note, "", *_HEAD]
+def track_record_page() -> str:
+    blocks: list[Block] = [_HEAD]
     by_bug = sorted(KNOWN_FAILURES, key=lambda entry: entry.bug)
     listed = {bug: tuple(found) for bug, found in groupby(by_bug, key=lambda entry: entry.bug)}
     for bug in sorted({*listed, *bug_scenarios()}):
-        lines += ["", f"## {bug}", "", *_bug(bug, listed.get(bug, ()))]
-    return "\n".join(lines) + "\n"
+        blocks += [f"## {bug}", _bug(bug, listed.get(bug, ()))]
+    return page("Track record", *blocks)
 
 
 def _bug(bug: str, entries: tuple[KnownFailure, ...]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from distro_model.properties import PROPERTIES, Property
 from distro_model.search.automatic import search_automatically
 from distro_model.search.results import Limits, Run, Search, Watch, never_stop
 from distro_model.search.system import Kind, System
-from distro_model.transitions import OnLink, Transition
+from distro_model.transitions import Transition
 
 Engine = Callable[[System, Limits, Watch], Search]
 
@@ -48,12 +48,6 @@ class Counterexample:
     steps: tuple[CounterexampleStep, ...]
     last: Situation
     run: Run = field(repr=False, compare=False)
-
-    @property
-    def last_call(self) -> OnLink | None:
-        """The last transition, when it is one in which a sender hears how its call ended."""
-        transition = self.steps[-1].transition if self.steps else None
-        return transition if isinstance(transition, OnLink) and transition.outcome is not None else None
 
     def __str__(self) -> str:
         loop = self.run.loop_from

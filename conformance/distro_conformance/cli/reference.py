@@ -9,6 +9,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.verbs import COMMAND
+from distro_conformance.markdown import page, table
 
 EXIT_CODES = {
     0: "it conforms, everything holds",
@@ -22,26 +23,16 @@ EXIT_CODES = {
 }
 
 
-def commands_page(note: str) -> str:
+def commands_page() -> str:
     """The verbs with their options, and what holds for all of them."""
-    group = typer.main.get_group(app)
-    codes = [f"| {code} | {text} |" for code, text in EXIT_CODES.items()]
-    return "\n".join(
-        [
-            "# Commands",
-            "",
-            note,
-            "",
-            "With `--json` a verb prints one JSON document on standard output, all else on standard error.",
-            "The documents have schemas in `docs/schemas`; an error is one too. Fields may be added, never renamed.",
-            "`--install-completion` completes verbs and options in your shell.",
-            "",
-            "| exit code | |",
-            "|---:|---|",
-            *codes,
-            *_of_group(group, COMMAND),
-            "",
-        ]
+    codes = ((str(code), text) for code, text in EXIT_CODES.items())
+    return page(
+        "Commands",
+        "With `--json` a verb prints one JSON document on standard output, all else on standard error.\n"
+        "The documents have schemas in `docs/schemas`; an error is one too. Fields may be added, never renamed.\n"
+        "`--install-completion` completes verbs and options in your shell.",
+        table("exit code |", codes, rule="---:|---"),
+        *_of_group(typer.main.get_group(app), COMMAND),
     )
 
 
@@ -60,13 +51,12 @@ def _of_command(command: Any, path: str) -> Iterator[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option"]
     usage = " ".join([path, *map(_place, arguments)])
-    yield from ("", f"## {path.removeprefix(COMMAND + ' ')}", "", f"`{usage}`", "", command.help.strip())
-    if arguments or options:
-        yield from ("", "| | |", "|---|---|")
-    for each in arguments:
-        yield f"| `{_place(each)}` | {_cell(each.help)} |"
-    for each in options:
-        yield f"| {', '.join(f'`{name}`' for name in (*each.opts, *each.secondary_opts))} | {_cell(each.help)} |"
+    rows = [(f"`{_place(each)}`", _cell(each.help)) for each in arguments]
+    rows += [
+        (", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts)), _cell(each.help)) for each in options
+    ]
+    yield from (f"## {path.removeprefix(COMMAND + ' ')}", f"`{usage}`", command.help.strip())
+    yield from [table("|", rows)] if rows else []
 
 
 def _place(argument: Any) -> str:

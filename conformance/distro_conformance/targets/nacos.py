@@ -22,7 +22,7 @@ from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.jvm import Leashed
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos_home import HOST, server_command, write_home
-from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, require_free
+from distro_conformance.targets.ports import SDK_OFFSET, require_free
 from distro_conformance.targets.releases import NacosRelease, nacos_release
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
@@ -88,7 +88,6 @@ class NacosServer:
         self.port = port
         self.address = f"{HOST}:{port}"
         self.sdk_address = f"{HOST}:{port + SDK_OFFSET}"
-        self.cluster_address = f"{HOST}:{port + CLUSTER_OFFSET}"
         self.home = Path(tempfile.mkdtemp(prefix=f"distrocheck-nacos-{port}-"))
         self._jars = jars
         self._members = tuple(members)
