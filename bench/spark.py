@@ -39,13 +39,14 @@ from distro_spark.check import check
 from distro_spark.session import local_session
 from distro_traces.event import Kind
 from distro_traces.header import Header
+from distro_traces.observed import Observed
 from distro_traces.parquet import HEADER_KEY, SCHEMA, part_name, run_directory
 
 SIMULATED_S = 40_000.0
 """Some 600,000 events; more are made by telling the same runs again under other names."""
 
 NODES = ("a", "b", "c")
-STATE_CLIENTS = 3000
+STATE_CLIENTS, STATE_MS = 3000, 30
 FLOOR_PARTITIONS = 8
 T = TypeVar("T")
 
@@ -109,7 +110,8 @@ def giant(out: Path, events: int) -> None:
 
 
 def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
-    """A change of each client in turn, and its copies on two nodes 10 and 20 ms later; one checkpoint at the end."""
+    """A change of each client in turn, and its copies on two nodes 10 and 20 ms later; one checkpoint at the end. Every
+    client changes within its lease, and no call was observed, so nothing is wrong with it."""
     size = events // 3
     number = np.arange(1, size + 1)
     names = np.array([f"c{client}" for client in range(clients)])
@@ -121,7 +123,7 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
     ):
         rows: dict[str, Sequence[object] | npt.NDArray[Any]] = {
             "seq": number + 1,
-            "at_ms": number * 100 + delay_ms,
+            "at_ms": number * STATE_MS + delay_ms,
             "kind": [kind.value] * size,
             "client": names[number % clients],
             "owned": [node == "a"] * size,
@@ -130,7 +132,7 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
         }
         ends: dict[str, Sequence[object] | npt.NDArray[Any]] = {
             "seq": [1, size + 2],
-            "at_ms": [0, size * 100 + 1000],
+            "at_ms": [0, size * STATE_MS + 1000],
             "kind": [Kind.NODE_STARTED.value, Kind.CHECKPOINT.value],
             "detail": ["a,b,c", "1"],
         }
@@ -143,7 +145,8 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
                     schema=SCHEMA,
                 )
             )
-    header = Header(run="states", profile="strict", target="model", clock="virtual", nodes=NODES)
+    observed = Observed(sent=(), received=())
+    header = Header(run="states", profile="strict", target="model", clock="virtual", nodes=NODES, observed=observed)
     write(out, header, pa.concat_tables(tables))
 
 

@@ -1,21 +1,22 @@
 """What is known before any client is looked at: the nodes, their starts, stops and checkpoints, and what is missing.
 
 All of it is little for each node, so it comes to the driver, becomes arrays, and goes to every task as one broadcast;
-no row has to be joined with another for it. Losses are counted by sequence number, not by subtraction: for each node a
-bitmap of the numbers that are there, so that a row that comes twice does not hide one that is gone.
+no row has to be joined with another for it. Losses are counted by sequence number, not by subtraction, so that a row
+that comes twice does not hide one that is gone: a sum over the rows of a node proves that each number is there once,
+and only where it does not a bitmap of the numbers says how many are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.encoding import KINDS, NODE_KINDS, node_hash
@@ -104,7 +105,7 @@ class Overview:
 
 
 def overview(rows: DataFrame, headers: Mapping[str, Header]) -> Overview:
-    """Two jobs over few columns of `Loaded.rows`; `headers` by run."""
+    """Two jobs over few columns of `Loaded.rows`, a third one where rows are gone or come twice; `headers` by run."""
     nodes, misfits, text_bytes = _nodes(rows)
     marks = _marks(rows)
     return Overview(nodes, facts_of(nodes, marks, headers), _runs(nodes), marks, misfits, text_bytes)
@@ -118,37 +119,54 @@ def _nodes(rows: DataFrame) -> tuple[tuple[Node, ...], int, int]:
     fits = F.col("reason").isNull()
     is_delete = (F.col("kind") == Kind.REQUEST_SENT.value) & (F.col("operation") == "DELETE")
     found = (
-        rows.groupBy(
-            F.when(fits, F.col("run")).alias("run"),
-            F.when(fits, F.col("node")).alias("node"),
-            F.when(fits, F.expr("bitmap_bucket_number(seq)")).alias("bucket"),
-        )
+        rows.groupBy(F.when(fits, F.col("run")).alias("run"), F.when(fits, F.col("node")).alias("node"))
         .agg(
             F.count("*").alias("rows"),
             F.max("seq").alias("last_seq"),
-            F.expr("bitmap_count(bitmap_construct_agg(bitmap_bit_position(seq)))").alias("different"),
+            F.bit_xor(_edge()).alias("edges"),
             F.max("at_ms").alias("last_at_ms"),
             F.count("client").alias("client_rows"),
             F.count_if(is_delete).alias("deletes"),
             F.sum("bytes").alias("bytes"),
         )
-        .groupBy("run", "node")
-        .agg(
-            F.sum("rows").alias("rows"),
-            F.max("last_seq").alias("last_seq"),
-            F.sum("different").alias("different"),
-            F.max("last_at_ms").alias("last_at_ms"),
-            F.sum("client_rows").alias("client_rows"),
-            F.sum("deletes").alias("deletes"),
-            F.sum("bytes").alias("bytes"),
-        )
+        .withColumn("is_whole", (F.col("edges") == _path("last_seq")) & (F.col("rows") == F.col("last_seq")))
+        .withColumn("different", F.col("last_seq"))
         .withColumn("hash", node_hash("node"))
         .withColumnRenamed("node", "name")
         .collect()
     )
+    different = _different(rows, [row["hash"] for row in found if row["run"] is not None and not row["is_whole"]])
     nodes = [Node(*(row[f.name] for f in fields(Node))) for row in found if row["run"] is not None]
+    nodes = [replace(node, different=different.get(node.hash, node.different)) for node in nodes]
     misfits = sum(row["rows"] for row in found if row["run"] is None)
     return tuple(sorted(nodes, key=lambda node: node.hash)), misfits, sum(row["bytes"] for row in found)
+
+
+def _edge() -> Column:
+    """Of a sequence number, an edge from the one before it to itself.
+
+    Edges add up to a path from 0 to the last number only when each of them is there an odd number of times; and when
+    they are as many as the last number, each is there once.
+    """
+    return F.xxhash64("seq").bitwiseXOR(F.xxhash64(F.col("seq") - 1))
+
+
+def _path(last: str) -> Column:
+    return F.xxhash64(last).bitwiseXOR(F.xxhash64(F.lit(0).cast("long")))
+
+
+def _different(rows: DataFrame, hashes: Sequence[int]) -> dict[int, int]:
+    """How many different sequence numbers each of these nodes has; a look at their rows alone."""
+    if not hashes:
+        return {}
+    found = (
+        rows.where(F.col("reason").isNull() & node_hash("node").isin(*hashes))
+        .groupBy(node_hash("node").alias("hash"), F.expr("bitmap_bucket_number(seq)").alias("bucket"))
+        .agg(F.expr("bitmap_count(bitmap_construct_agg(bitmap_bit_position(seq)))").alias("different"))
+        .groupBy("hash")
+        .agg(F.sum("different").alias("different"))
+    )
+    return {row["hash"]: row["different"] for row in found.collect()}
 
 
 BREAKS = ("cut", "held", "paused")
@@ -194,7 +212,10 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
     checks = [[row for row in rows if row.kind == Kind.CHECKPOINT] for rows in own]
     loads = [_loaded(rows) for rows in own]
     place = {(node.run, node.name): g for g, node in enumerate(nodes)}
-    faults = [[*_faults(node, rows, of_run[node.run], place)] for node, rows in zip(nodes, own, strict=True)]
+    faults = [
+        sorted(_faults(node, rows, of_run[node.run], place), key=lambda fault: (fault.peer, fault.at_ms))
+        for node, rows in zip(nodes, own, strict=True)
+    ]
     ordinals, live = _ordinals(nodes, checks, decides[conv], len(number), number)
     flat_ordinals = _array(ordinals)
     check_from = _offsets(checks)

@@ -85,7 +85,8 @@ class Facts(NamedTuple):
     check_*         checkpoints of a node. Ordinals count those of the run in order of time; `gap_after` is the position
                     after the last one that follows without one missed
     fault_*         when the link from a node to `fault_peer` was cut or held (`fault_breaks`), or was so no more; where
-                    that is the node itself: when it was paused. `fault_left`: the peer was no member any more
+                    that is the node itself: when it was paused. `fault_left`: the peer was no member any more. By peer,
+                    and of each in order of time
     live, changes   by ordinal, how many of a run's nodes have that checkpoint, and how often that number changed so far
     has_revisions, sync_delay_ms    of a run
     decides         by invariant and node: what is needed to judge it was observed
@@ -128,9 +129,9 @@ def past_of(rows: Rows, facts: Facts) -> Past:
         node = rows.node[i]
         if i == 0 or node != rows.node[i - 1] or rows.key[i] != rows.key[i - 1]:
             content, revision, native, reset = 0, NO_REVISION, False, facts.reset_from[node]
-        while reset < facts.reset_from[node + 1] and facts.reset_seq[reset] < rows.seq[i]:
+        if reset < facts.reset_from[node + 1] and facts.reset_seq[reset] < rows.seq[i]:
             content, revision, native = 0, NO_REVISION, False
-            reset += 1
+            reset = first_from(facts.reset_seq, reset, facts.reset_from[node + 1], rows.seq[i])
         past.content[i], past.revision[i], past.native[i], past.reset[i] = content, revision, native, reset
         kind = rows.kind[i]
         if not is_state(kind):
@@ -142,6 +143,24 @@ def past_of(rows: Rows, facts: Facts) -> Past:
             revision = rows.revision[i]
             native = native or kind in (CONNECTED, CHANGED)
     return past
+
+
+@compiled
+def first_from(ascending: Integers, begin: int, end: int, least: int) -> int:
+    """The position, from `begin` and before `end`, of the first number that is not below `least`; `end`: there is none.
+
+    A search and no walk: in a long run each of many clients passes by all of many starts, checkpoints and faults.
+    """
+    if begin == end or ascending[begin] >= least:
+        return begin
+    return begin + int(np.searchsorted(ascending[begin:end], least))
+
+
+@compiled
+def faults_of(facts: Facts, node: int, other: int) -> tuple[int, int]:
+    """Where the faults from a node to another one begin and end, in order of time; to itself: its pauses."""
+    begin, end = facts.fault_from[node], facts.fault_from[node + 1]
+    return first_from(facts.fault_peer, begin, end, other), first_from(facts.fault_peer, begin, end, other + 1)
 
 
 @compiled
@@ -189,13 +208,14 @@ def views(rows: Rows, facts: Facts, start: int, end: int) -> Integers:
     node = rows.node[start]
     reset, last_reset = facts.reset_from[node], facts.reset_from[node + 1]
     for i in range(start, end + 1):
-        while reset < last_reset and (i == end or facts.reset_seq[reset] < rows.seq[i]):
+        until = END if i == end else rows.seq[i]
+        if reset < last_reset and facts.reset_seq[reset] < until:
             if view != 0:
                 view = 0
                 found[size, 0], found[size, 1] = facts.reset_seq[reset], facts.reset_at_ms[reset]
                 found[size, 2], found[size, 3] = view, facts.reset_kind[reset]
                 size += 1
-            reset += 1
+            reset = first_from(facts.reset_seq, reset, last_reset, until)
         if i == end or not is_state(rows.kind[i]):
             continue
         after = 0 if rows.flags[i] & PUBLISHES_NOTHING else content_after(rows, i)

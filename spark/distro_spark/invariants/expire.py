@@ -16,7 +16,6 @@ from distro_spark.rows import (
     CHANGE,
     CHANGED,
     CONNECTED,
-    END,
     LEASE_MS,
     OBSERVED,
     REPLIED,
@@ -28,6 +27,7 @@ from distro_spark.rows import (
     Past,
     Rows,
     content_after,
+    faults_of,
     held_until_ms,
     is_state,
     renews,
@@ -56,8 +56,8 @@ def overdue(
             is_copy = renewed >= 0 and not past.native[i]
             if (
                 is_copy
-                and rows.at_ms[i] > due_ms(facts, rows.node[i], rows.at_ms[renewed])
                 and (refusals > 0) == refused
+                and is_over(facts, rows.node[i], rows.at_ms[renewed], rows.at_ms[i])
             ):
                 first[found], last[found] = renewed, i
                 found += 1
@@ -69,26 +69,29 @@ def overdue(
                 refusals += 1
         if renewed < 0 or (refusals > 0) != refused or not holds_copy(rows, past, end - 1):
             continue
-        if held_until_ms(rows, facts, past, end - 1, end) > due_ms(facts, rows.node[start], rows.at_ms[renewed]):
+        until_ms = held_until_ms(rows, facts, past, end - 1, end)
+        if is_over(facts, rows.node[start], rows.at_ms[renewed], until_ms):
             first[found], last[found] = renewed, end - 1
             found += 1
     return found
 
 
 @compiled
-def due_ms(facts: Facts, node: int, renewed_ms: int) -> int:
-    """Until when a copy may last: its lease and one check, which a node that is paused makes when it goes on."""
+def is_over(facts: Facts, node: int, renewed_ms: int, now_ms: int) -> bool:
+    """May a copy not be there any more? It lasts for its lease and one check, which a node that is paused makes when it
+    goes on."""
     due = renewed_ms + LASTS_MS
+    if now_ms <= due:
+        return False
     is_paused = False
-    for at in range(facts.fault_from[node], facts.fault_from[node + 1]):
-        if facts.fault_peer[at] != node:
-            continue
+    begin, end = faults_of(facts, node, node)
+    for at in range(begin, end):
         if facts.fault_at_ms[at] > due and not is_paused:
             break
         is_paused = facts.fault_breaks[at]
         if not is_paused:
             due = max(due, facts.fault_at_ms[at] + CHECK_MS)
-    return END if is_paused else due
+    return not is_paused and now_ms > due
 
 
 @compiled

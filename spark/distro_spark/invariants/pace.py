@@ -31,6 +31,8 @@ from distro_spark.rows import (
     Past,
     Rows,
     called,
+    faults_of,
+    first_from,
     held_until_ms,
     is_new_life,
     members,
@@ -102,21 +104,15 @@ def is_excused(facts: Facts, node: int, peer: int, since_ms: int, until_ms: int)
         return True
     for g in (peer, node):
         begin, end = facts.reset_from[g], facts.reset_from[g + 1]
-        at = begin + np.searchsorted(facts.reset_at_ms[begin:end], from_ms)
+        at = first_from(facts.reset_at_ms, begin, end, from_ms)
         if at > begin and facts.reset_kind[at - 1] == STOPPED:
             return True
         if at < end and facts.reset_at_ms[at] <= until_ms:
             return True
     for g, other in ((node, peer), (peer, node), (node, node), (peer, peer)):
-        is_broken = False
-        for at in range(facts.fault_from[g], facts.fault_from[g + 1]):
-            if facts.fault_at_ms[at] > until_ms:
-                break
-            if facts.fault_peer[at] == other:
-                is_broken = facts.fault_breaks[at]
-                if facts.fault_at_ms[at] >= from_ms:
-                    return True
-        if is_broken:
+        begin, end = faults_of(facts, g, other)
+        at = first_from(facts.fault_at_ms, begin, end, from_ms)
+        if (at < end and facts.fault_at_ms[at] <= until_ms) or (at > begin and facts.fault_breaks[at - 1]):
             return True
     return False
 

@@ -26,6 +26,8 @@ from distro_spark.rows import (
     Rows,
     called,
     content_after,
+    faults_of,
+    first_from,
     is_new_life,
     is_state,
     members,
@@ -54,8 +56,7 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
                 check += 1
             if i == end or (found and last[found - 1] >= start):
                 break
-            while check < last_check and facts.check_seq[check] < rows.seq[i]:
-                check += 1
+            check = first_from(facts.check_seq, check, last_check, rows.seq[i])
             if is_new_life(past, start, i):
                 failed[:] = -1
                 waiting = 0
@@ -97,9 +98,11 @@ def unanswered(
 @compiled
 def has_left(facts: Facts, node: int, peer: int, from_ms: int, until_ms: int) -> bool:
     """Did the peer leave the node's list in this time? Then what failed is dropped."""
-    for at in range(facts.fault_from[node], facts.fault_from[node + 1]):
-        is_in_time = from_ms <= facts.fault_at_ms[at] <= until_ms
-        if is_in_time and facts.fault_left[at] and facts.fault_peer[at] == peer:
+    begin, end = faults_of(facts, node, peer)
+    for at in range(first_from(facts.fault_at_ms, begin, end, from_ms), end):
+        if facts.fault_at_ms[at] > until_ms:
+            break
+        if facts.fault_left[at]:
             return True
     return False
 
