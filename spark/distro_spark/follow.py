@@ -31,10 +31,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from distro_spark.check import chosen_invariants, one_line_errors
 from distro_spark.facts import Overview, facts_of, overview
 from distro_spark.judge import judged
-from distro_spark.load import EVENT_SCHEMA, fitted, from_ndjson
+from distro_spark.load import fitted, from_ndjson
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.sources import Source, discover
 from distro_spark.story import RESETS, Row
+from distro_spark.tables import EVENT_SCHEMA
 from distro_spark.tail import Recordings, recordings_below, whole_until
 from distro_traces.errors import EmptyTraceError, TraceError
 from distro_traces.event import COLUMNS, Kind

@@ -20,26 +20,18 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
 from distro_spark.files import literal, name_of, opened
 from distro_spark.sources import Source, discover
+from distro_spark.tables import EVENT_SCHEMA, is_table, rows_of
 from distro_traces.errors import TooLongLineError
-from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS
+from distro_traces.event import COLUMNS, REQUIRED_COLUMNS
 from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, first_too_long
 
 CUT = "cut in mid-line"
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
-
-
-def _column_type(name: str) -> DataType:
-    if name in INTEGER_COLUMNS:
-        return LongType()
-    return BooleanType() if name in BOOLEAN_COLUMNS else StringType()
-
-
-EVENT_SCHEMA = StructType([StructField(name, _column_type(name)) for name in COLUMNS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +75,16 @@ class Loaded:
 
 
 def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int = LINE_BYTES_MAX) -> Loaded:
-    """Load the traces at `paths` (files or directories). Lazy; raises the TraceError family before any job runs."""
+    """Load the traces at `paths` (files, directories, `table:NAME`). Lazy; raises the TraceError family before any job
+    over the rows runs."""
     sources = discover(session, paths)
     recordings = [literal(source.path) for source in sources if source.is_ndjson]
-    at_rest = [literal(source.path) for source in sources if not source.is_ndjson]
+    at_rest = [literal(source.path) for source in sources if not source.is_ndjson and not is_table(source.path)]
     lines = _lines(session, recordings, line_bytes_max)
     parts = [from_ndjson(lines)] if recordings else []
     parts += [_from_parquet(session, at_rest)] if at_rest else []
+    for table in dict.fromkeys(source.path for source in sources if is_table(source.path)):
+        parts.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
     rows = fitted(reduce(DataFrame.unionByName, parts), sources)
     return Loaded(sources, rows, _quarantine(rows, lines), line_bytes_max)
 
@@ -155,19 +150,21 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
 
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
-    return (
-        session.read.schema(EVENT_SCHEMA)
-        .option("recursiveFileLookup", "true")  # `run` is a column of the file, not to be taken from its path
-        .parquet(*files)
-        .select(
-            *COLUMNS,
-            F.lit(None).cast("string").alias("reason"),
-            F.to_json(F.struct(*COLUMNS)).alias("text"),
-            F.lit(0).alias("bytes"),
-            F.col("_metadata.file_path").alias("file"),
-            F.lit(None).cast("long").alias("block"),
-            F.lit(None).cast("long").alias("position"),
-        )
+    # `run` is a column of the file, not to be taken from its path
+    rows = session.read.schema(EVENT_SCHEMA).option("recursiveFileLookup", "true").parquet(*files)
+    return _at_rest(rows.select(*COLUMNS, F.col("_metadata.file_path").alias("file")))
+
+
+def _at_rest(rows: DataFrame) -> DataFrame:
+    """Rows that have the columns of an event, and `file`."""
+    return rows.select(
+        *COLUMNS,
+        F.lit(None).cast("string").alias("reason"),
+        F.to_json(F.struct(*COLUMNS)).alias("text"),
+        F.lit(0).alias("bytes"),
+        "file",
+        F.lit(None).cast("long").alias("block"),
+        F.lit(None).cast("long").alias("position"),
     )
 
 

@@ -18,6 +18,7 @@ from typing import BinaryIO
 from pyspark.sql import SparkSession
 
 from distro_spark.files import Files, is_local
+from distro_spark.tables import headers_of, is_table
 from distro_traces import ndjson, parquet
 from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError
 from distro_traces.header import Header
@@ -35,7 +36,8 @@ class SameRunTwiceError(TraceError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file with rows of one run; a large run lies in several, its segments. `path`: as `Files` names it."""
+    """One file with rows of one run; a large run lies in several, its segments. `path`: as `Files` names it; that of a
+    table is in all of its runs."""
 
     path: str
     header: Header
@@ -48,13 +50,17 @@ class Source:
 
 
 def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source, ...]:
-    """The traces at `paths`: files, or directories with NDJSON or Parquet anywhere below. Raises the TraceError family.
+    """The traces at `paths`: files, directories with NDJSON or Parquet anywhere below, or `table:NAME`. Raises the
+    TraceError family.
 
     A path is whatever Spark can read. Hidden files are skipped.
     """
     files = Files(session)
-    names = dict.fromkeys(name for path in paths for name in _names(files, files.named(path)))
+    paths = list(dict.fromkeys(paths))
+    tables = [str(path) for path in paths if is_table(path)]
+    names = dict.fromkeys(name for path in paths if not is_table(path) for name in _names(files, files.named(path)))
     sources = _sources(session, files, list(names))
+    sources += [Source(table, header) for table in tables for header in headers_of(session, table)]
     by_run: dict[tuple[str, int], Source] = {}
     for source in sources:
         other = by_run.setdefault((source.header.run, source.header.segment), source)

@@ -37,7 +37,7 @@ SMALL_BYTES = 256 * 1024 * 1024
 def check(
     path: Annotated[
         str,
-        typer.Argument(help="A trace, or a directory of traces (NDJSON or Parquet): whatever path Spark can read."),
+        typer.Argument(help="A trace, a directory of traces (NDJSON, Parquet), on what Spark can read, or table:NAME."),
     ],
     master: Annotated[
         str | None, typer.Option(help="The Spark master; default: that of spark-submit, else this machine.")

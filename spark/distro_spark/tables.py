@@ -1,0 +1,89 @@
+"""Traces in a table that the session knows by name: Delta, Iceberg, Hive or whatever its catalogs hold.
+
+A row is an event, with the columns of one; `header` has the header of its run, in the JSON of the first line of a
+recording, and may be null in all rows of a run but one. How the table is stored is the business of its own reader,
+which comes with the session (`spark.jars.packages`, `spark.sql.catalog.…`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from distro_traces.errors import EmptyTraceError, NotATraceError
+from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS
+from distro_traces.header import Header, parse_header
+
+PREFIX = "table:"
+"""What a path begins with that names a table: `table:lake.ops.traces`."""
+
+HEADER = "header"
+
+
+def _column_type(name: str) -> DataType:
+    if name in INTEGER_COLUMNS:
+        return LongType()
+    return BooleanType() if name in BOOLEAN_COLUMNS else StringType()
+
+
+EVENT_SCHEMA = StructType([StructField(name, _column_type(name)) for name in COLUMNS])
+
+
+def is_table(path: Path | str) -> bool:
+    return str(path).startswith(PREFIX)
+
+
+def rows_of(session: SparkSession, path: str) -> DataFrame:
+    """The columns of `EVENT_SCHEMA`. Raises NotATraceError, EmptyTraceError."""
+    rows = _opened(session, path)
+    return rows.select(*(F.col(field.name).cast(field.dataType) for field in EVENT_SCHEMA))
+
+
+def headers_of(session: SparkSession, path: str) -> list[Header]:
+    """Of each run that has one; one job over one column. Raises NotATraceError, NewerTraceError, EmptyTraceError."""
+    found = _opened(session, path).where(F.col(HEADER).isNotNull()).select(HEADER).distinct().collect()
+    headers = [parse_header(row[HEADER], path) for row in found]
+    if not headers:
+        raise EmptyTraceError(f"{path}: no row has a header, so of no run it is known what it was; fill in its column")
+    return headers
+
+
+def add(session: SparkSession, path: str, events: DataFrame, headers: Iterable[Header]) -> None:
+    """Append events of `Loaded.events` to the table, which is made where there is none, as its catalog makes tables."""
+    lines = {header.run: json.dumps(header.to_json()) for header in headers}
+    runs = session.createDataFrame(pa.table({"run": list(lines), HEADER: list(lines.values())}))
+    rows = events.select(*COLUMNS).join(F.broadcast(runs), "run", "left").select(*COLUMNS, HEADER)
+    rows.write.saveAsTable(path.removeprefix(PREFIX), mode="append")
+
+
+def _opened(session: SparkSession, path: str) -> DataFrame:
+    try:
+        rows = session.table(path.removeprefix(PREFIX))
+        found = {field.name: field.dataType for field in rows.schema}
+    except (PySparkException, Py4JJavaError) as error:
+        raise EmptyTraceError(
+            f"{path}: {_first_line(error)}; name a table that a catalog of the session has, and give the session the "
+            "catalog's jar and settings (--conf)"
+        ) from error
+    for field in (*EVENT_SCHEMA, StructField(HEADER, StringType())):
+        fits = (field.dataType, IntegerType()) if field.dataType == LongType() else (field.dataType,)
+        if found.get(field.name) not in fits:
+            has = found[field.name].simpleString() if field.name in found else "missing"
+            raise NotATraceError(
+                f"{path}: not a table of events, its column {field.name} is {has} instead of "
+                f"{field.dataType.simpleString()}"
+            )
+    return rows
+
+
+def _first_line(error: PySparkException | Py4JJavaError) -> str:
+    text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
