@@ -57,33 +57,32 @@ class RegisterBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Disconnect:
+class OfClient:
+    """What a client does without saying what about. The subclass says what."""
+
+    client: str
+    verb: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.client}"
+
+
+class Disconnect(OfClient):
     """The client's connection ends, and with it what it publishes."""
 
-    client: str
-
-    def __str__(self) -> str:
-        return f"disconnect {self.client}"
+    verb = "disconnect"
 
 
-@dataclass(frozen=True, slots=True)
-class FallSilent:
+class FallSilent(OfClient):
     """After this sign of life the client does nothing and answers nothing; its connection stays open."""
 
-    client: str
-
-    def __str__(self) -> str:
-        return f"silent {self.client}"
+    verb = "silent"
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerAgain:
+class AnswerAgain(OfClient):
     """A silent client acts and answers again, if its node has not closed the connection meanwhile."""
 
-    client: str
-
-    def __str__(self) -> str:
-        return f"answers {self.client}"
+    verb = "answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,114 +129,95 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class OfLink:
+    """What becomes of a link, and of all that is sent on it. The subclass says what."""
+
+    source: str
+    target: str
+    verb: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.source}->{self.target}"
+
+
+class Cut(OfLink):
     """From now on every request from source to target fails at once as UNREACHABLE, those on their way too."""
 
-    source: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"cut {self.source}->{self.target}"
+    verb = "cut"
 
 
-@dataclass(frozen=True, slots=True)
-class Heal:
+class Heal(OfLink):
     """The target can be reached again, and does what it is asked: the end of a cut, a black hole and of refusals."""
 
-    source: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"heal {self.source}->{self.target}"
+    verb = "heal"
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(OfLink):
     """From now on the target answers every Distro request of the source that arrives with a failure, and does nothing;
     reports pass. A request that is lost or swallowed does not arrive."""
 
-    source: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"refuse {self.source}->{self.target}"
+    verb = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(OfLink):
     """From now on requests from source to target wait; one that waits too long vanishes, its sender sees TIMEOUT.
 
     `distro`: only Distro requests wait, and reports pass, so that nobody is taken for dead however long it lasts.
     """
 
-    source: str
-    target: str
     distro: bool = False
+    verb = "hold"
 
     def __str__(self) -> str:
         return f"hold {'distro ' if self.distro else ''}{self.source}->{self.target}"
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(OfLink):
     """What waits is delivered, in order."""
 
-    source: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"release {self.source}->{self.target}"
+    verb = "release"
 
 
-@dataclass(frozen=True, slots=True)
-class Blackhole:
+class Blackhole(OfLink):
     """From now on all from source to target vanishes without an end of the connection, as when packets are lost: the
     sender sees TIMEOUT, in time. `heal` ends it; what has vanished stays so."""
 
-    source: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"blackhole {self.source}->{self.target}"
+    verb = "blackhole"
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
+class WithTime(OfLink):
+    """With a time, 0 for none."""
+
+    ms: int
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.source}->{self.target} {self.ms}ms"
+
+
+class Delay(WithTime):
     """From now on every request from source to target takes so long, 0 for none."""
 
-    source: str
-    target: str
-    ms: int
-
-    def __str__(self) -> str:
-        return f"delay {self.source}->{self.target} {self.ms}ms"
+    verb = "delay"
 
 
-@dataclass(frozen=True, slots=True)
-class Throttle:
+class Throttle(WithTime):
     """From now on requests from source to target arrive at least so far apart, 0 for no matter; they wait in order."""
 
-    source: str
-    target: str
-    ms: int
-
-    def __str__(self) -> str:
-        return f"throttle {self.source}->{self.target} {self.ms}ms"
+    verb = "throttle"
 
 
 @dataclass(frozen=True, slots=True)
-class OfRequest:
+class OfRequest(OfLink):
     """What becomes of one request. The subclass says what.
 
     `operation` and `client` None match any Distro request (never a report). Several requests may leave in one instant,
     in an order that nothing prescribes; naming both says which of them is meant.
     """
 
-    source: str
-    target: str
     operation: str | None = None
     client: str | None = None
-    verb: ClassVar[str]
 
     def __str__(self) -> str:
         words = (self.verb, f"{self.source}->{self.target}", self.operation, self.client)
@@ -310,23 +290,26 @@ class Reply(OfRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class OfNode:
+    """What becomes of a node. The subclass says what."""
+
+    node: str
+    verb: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.node}"
+
+
+class Pause(OfNode):
     """The node stands still (SIGSTOP): it hears nothing and no timer of it fires, while time goes on for the others."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"pause {self.node}"
+    verb = "pause"
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(OfNode):
     """It goes on: every timer that was due meanwhile fires once, what waits for it arrives."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"resume {self.node}"
+    verb = "resume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,24 +323,16 @@ class ListMembers:
         return f"members {self.node}: {' '.join(self.members)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(OfNode):
     """The node is gone with all its memory; its clients' connections end, and nothing is said to anybody."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"crash {self.node}"
+    verb = "crash"
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(OfNode):
     """The node starts, the first time too: empty, with timers in phase with now, loading at once."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"restart {self.node}"
+    verb = "restart"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from distro_model.actions import (
     LinkAction,
     ListMembers,
     Move,
+    OfLink,
     OfRequest,
     OverHttp,
     Pause,
@@ -106,11 +107,8 @@ class WiredCluster:
 
     def cannot(self, action: Action) -> str | None:
         match action:
-            case Cut() | Heal() | Refuse() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest() if (
-                action.source,
-                action.target,
-            ) not in self.links:
-                return f"no link of ours leads from {action.source} to {action.target} on {self.kind}"
+            case OfLink(source, target) if (source, target) not in self.links:
+                return f"no link of ours leads from {source} to {target} on {self.kind}"
             case AnswerAgain(client) if client in self.clients.now and self.clients.now[client].connection.is_closed:
                 return f"its node has closed the connection of {client}"
             case Pause(node) | Resume(node) if self.servers and self.servers[node].pid is None:
@@ -253,7 +251,7 @@ class WiredCluster:
                     self.journal.silence(silent.node, client, ends=ends)
             case OverHttp():
                 await self._over_http(action)
-            case Cut() | Heal() | Refuse() | Hold() | Release() | Blackhole() | Delay() | Throttle() | OfRequest():
+            case OfLink():
                 await self._fault(action)
             case Crash(node):
                 await self._crash(node)
