@@ -75,7 +75,7 @@ def _bug(bug: str, entries: tuple[KnownFailure, ...]) -> Iterator[str]:
     if bug in PICTURES:
         yield from ("", f"![the run](../explanation/{PICTURES[bug]})")
     if commands:
-        yield from ("", "```", *commands, "```")
+        yield from ("", "```sh", *commands, "```")
 
 
 def in_real_time(path: str) -> bool:

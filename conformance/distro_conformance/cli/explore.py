@@ -190,7 +190,8 @@ def _print(found: Explored) -> None:
     size = f"{search.distinct_states} states, {search.transitions} transitions, {len(search.levels) - 1} levels"
     how = f"stopped before everything was seen: {search.stopped}" if search.stopped else "complete within the bounds"
     how = VACUOUS if found.exploration.vacuous else how
-    closing = f"{found.profile}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})"
+    named = f"{found.profile} with {found.mutant}" if found.mutant else found.profile
+    closing = f"{named}: {size}, {found.seconds:.1f} s, {how} ({found.bounds})"
     summary((_told(found, finding) for finding in found.findings), found.verdict, closing)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.svg import svg_file
 from distro_conformance.diagrams.transitions import sequence_of
 from distro_model.bounded.bounds import Bounds
@@ -42,4 +43,5 @@ def _story(profile: str, property_id: str, title: str) -> str:
     assert shown is not None, f"{property_id} finds nothing in {profile} any more: choose another story"
     labels = [step.transition for step in shown.steps]
     drawn = sequence_of(bounds.node_names, labels, last_is_bad=result.counterexample is not None)
-    return svg_file(type(drawn)(drawn.lifelines, drawn.items, title))
+    wrong = (Fault(result.counterexample.found, bad=True),) if result.counterexample is not None else ()
+    return svg_file(Sequence(drawn.lifelines, (*drawn.items, *wrong), title))

@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 
-COLUMN, MARGIN, HEAD, ROW, REPLY, LINE = 190, 125, 44, 34, 15, 14
+COLUMN, MARGIN, HEAD, ROW, REPLY, LINE = 190, 133, 44, 34, 15, 14
 WIDEST, ALL_WIDEST = 320, 850
 """Between two lifelines, and between the first and the last where they have room: beyond that a label is cut."""
 LETTER = 6.7
