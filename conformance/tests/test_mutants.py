@@ -13,8 +13,8 @@ from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import kill_on_node
 from distro_conformance.mutation.matrix import run_mutants, score
-from distro_conformance.mutation.provoked import PROVOKED
 from distro_conformance.mutation.traces import (
+    PROVOKED,
     SHOWN,
     SHOWN_BY,
     Circumstances,

@@ -1,6 +1,6 @@
 """The level of traces: a mutant is at work somewhere, and the invariants on Spark judge what that leaves behind.
 
-A mutant shows only in circumstances that provoke it. For most there is a scenario (`provoked.py`), which the
+A mutant shows only in circumstances that provoke it. For most there is a scenario (`scenarios/provoking`), which the
 simulation plays with the model's mutant, and reference nodes with theirs. The others show by chance in random
 simulations: `SHOWN_BY` says in which. `strict` lives through the same, with the same seed, and what is broken there
 does not count.
@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 from distro_conformance.findings import Finding
 from distro_conformance.language.recording import record
-from distro_conformance.language.text import Scenario, parse
+from distro_conformance.language.text import Scenario
 from distro_conformance.mutation.kill import kill
-from distro_conformance.mutation.provoked import PROVOKED
+from distro_conformance.scenarios import provoking
 from distro_conformance.simulation.played import play
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_impl import MUTANTS as NODE_MUTANTS
@@ -58,6 +58,8 @@ SHOWN_BY: Mapping[str, Circumstances] = MappingProxyType(
     }
 )
 
+PROVOKED = provoking()
+
 SHOWN: tuple[str, ...] = tuple(sorted({*PROVOKED, *SHOWN_BY}))
 """The mutants that traces can show."""
 
@@ -85,11 +87,10 @@ def kill_by_scenario(judged: Judged, mutant_id: str) -> Finding:
 
 def live(mutant_id: str, directory: Path) -> None:
     """Record its scenario below `directory`: each source with the mutant and without."""
-    scenario = parse(PROVOKED[mutant_id], mutant_id)
     for source in _sources(mutant_id):
         for mutant in (None, mutant_id):
             run = _run(mutant_id, source, with_it=mutant is not None)
-            _live(replace(scenario, mutant=mutant), source, directory / run, run)
+            _live(replace(PROVOKED[mutant_id], mutant=mutant), source, directory / run, run)
 
 
 def _sources(mutant_id: str) -> list[str]:
