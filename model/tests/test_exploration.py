@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -31,6 +32,12 @@ from distro_model.profiles import STRICT, beside_nodes
 SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
 
 
+@cache
+def searched(bounds, profile):
+    """All properties: several tests look at one search."""
+    return explore(bounds, profile)
+
+
 @pytest.mark.parametrize(
     ("profile", "bounds", "states", "transitions"),
     [
@@ -44,13 +51,13 @@ SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
 )
 def test_counts_are_pinned(profile, bounds, states, transitions):
     """A change of any rule changes these; if you meant it, the new counts belong into the same commit."""
-    explored = explore(bounds, PROFILES[profile])
+    explored = searched(bounds, PROFILES[profile])
     assert (explored.complete, explored.distinct_states, explored.transitions) == (True, states, transitions)
 
 
 def test_the_smallest_count_is_known_by_hand():
     """One node, one client, no change: not connected, connected, gone; and a verify round that has nobody to ask."""
-    explored = explore(Bounds(nodes=1, clients=1, changes=0, drops=0, swallows=0), STRICT)
+    explored = searched(Bounds(nodes=1, clients=1, changes=0, drops=0, swallows=0), STRICT)
     assert (explored.distinct_states, explored.transitions) == (3, 3)
 
 
@@ -66,14 +73,14 @@ def test_the_smallest_count_is_known_by_hand():
     ids=str,
 )
 def test_strict_satisfies_everything(bounds):
-    explored = explore(bounds, STRICT)
+    explored = searched(bounds, STRICT)
     assert explored.complete
     assert {result.name: result.holds for result in explored.results if result.holds is False} == {}
     assert explored.holds
 
 
 def broken(profile, **bounds):
-    return {result.name for result in explore(Bounds(**bounds), profile).results if result.holds is False}
+    return {result.name for result in searched(Bounds(**bounds), profile).results if result.holds is False}
 
 
 def test_what_a_release_does_not_satisfy():
@@ -98,7 +105,7 @@ def test_without_a_lossy_acknowledgement_2_0_4_converges():
 
 class TestCounterexample:
     def found(self):
-        return explore(Bounds(), PROFILES["nacos-2.0.4"]).result("INV-CONV").counterexample
+        return searched(Bounds(), PROFILES["nacos-2.0.4"]).result("INV-CONV").counterexample
 
     def test_it_is_a_shortest_run_and_says_what_changed(self):
         run = self.found()
@@ -136,13 +143,13 @@ class TestCounterexample:
 
     @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4"])
     def test_whatever_a_release_breaks_by_default_can_be_repeated(self, profile):
-        for result in explore(Bounds(), PROFILES[profile]).results:
+        for result in searched(Bounds(), PROFILES[profile]).results:
             if result.counterexample is not None:
                 assert as_timed(result.counterexample, PROFILES[profile]).actions
 
     def test_a_lost_reply_is_an_action_of_a_counterexample(self):
         profile = beside_nodes(PROFILES["nacos-2.2.4"])
-        run = explore(Bounds(drops=0, lost_replies=1), profile).result("INV-DELETE").counterexample
+        run = searched(Bounds(drops=0, lost_replies=1), profile).result("INV-DELETE").counterexample
         assert [action for action in as_timed(run, profile).actions if isinstance(action, LoseReply)]
 
     def test_who_waits_for_a_node_that_crashes_is_told_at_once(self):
@@ -175,7 +182,7 @@ class TestResults:
         assert explore(SMALL, STRICT).result("REACH-RETRY").holds is None
 
     def test_a_sometimes_comes_with_a_witness(self):
-        result = explore(Bounds(), STRICT).result("REACH-SECOND-REVISION")
+        result = searched(Bounds(), STRICT).result("REACH-SECOND-REVISION")
         assert (result.holds, result.counterexample) == (True, None)
         assert "holds the second content of c1" in result.witness.found
 
@@ -183,7 +190,7 @@ class TestResults:
         """No client, or one that may do nothing: one state, and every property would hold of it."""
         nothing = {"changes": 0, "drops": 0, "swallows": 0}
         for bounds in (Bounds(clients=0, **nothing), Bounds(clients=0, ip_clients=1, **nothing)):
-            explored = explore(bounds, STRICT)
+            explored = searched(bounds, STRICT)
             assert (explored.complete, explored.distinct_states, explored.vacuous) == (True, 1, True)
             assert [each.name for each in explored.results if each.holds] == []
             assert explored.holds is None
@@ -211,7 +218,7 @@ class TestResults:
         assert explored.result("INV-CONV").holds is None
 
     def test_max_states_is_a_limit(self):
-        explored = explore(Bounds(max_states=100), STRICT)
+        explored = searched(Bounds(max_states=100), STRICT)
         assert not explored.complete
         assert explored.distinct_states <= 120
 
