@@ -162,3 +162,18 @@ class TestRevisionZero:
     def test_everywhere_else_both_say_the_same(self, function):
         assert function(node("b", copy()), LIFE) == function(node("b", copy(0, ())), LIFE) == ()
         assert len(function(node("b", copy(1, ())), LIFE)) == len(function(node("b", copy(2)), LIFE)) == 1
+
+
+class TestAim:
+    """What the end of a call to b may not do is to queue something for c."""
+
+    def found(self, request):
+        before = replace(fresh_node("a", ("a", "b", "c"), 0), loaded=True)
+        after = before.with_task(Task("c1", "c", Action.CHANGE, 0, 1000))
+        return alarms(before, CallEnded(0, "b", request, FAIL), after, None)
+
+    def test_a_refused_sync_that_queues_one_for_another_is_seen(self):
+        assert "INV-AIM" in {each.property_id for each in self.found(Delete("c1"))}
+
+    def test_a_snapshot_may_change_clients_and_every_member_is_told(self):
+        assert "INV-AIM" not in {each.property_id for each in self.found(Snapshot())}

@@ -676,6 +676,24 @@ def a_delete_that_was_never_sent_to_one_member(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: Teller) -> list[Expected]:
+    run.row("b", Kind.NODE_STOPPED, detail="crash")
+    run.row("b", Kind.NODE_STARTED, detail="a,b,c")
+    run.connect("a")
+    published(run, 1, "X")
+    verified(run, 60)
+    run.disconnect("a")
+    deleted(run, "c")
+    for _ in range(60):
+        deleted(run, "b", Outcome.TIMEOUT)
+        run.wait(3_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    call(run, "a", "b", "DELETE")
+    run.checkpoint()
+    return []
+
+
+@whole_story()
 def a_delete_that_its_owner_did_not_live_to_send(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

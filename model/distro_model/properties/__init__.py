@@ -244,7 +244,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-AIM",
                 Kind.ALWAYS,
-                "The end of a call to one member queues nothing for another.",
+                "The end of a sync, verify or report to one member queues nothing for another.",
                 applies=lambda bounds: bounds.nodes > 2 and _synchronises(bounds),
             ),
             Property(

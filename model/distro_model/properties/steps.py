@@ -120,8 +120,9 @@ def _given_up(before: NodeState, event: Event, after: NodeState) -> Finding | No
 
 
 def _misaimed(before: NodeState, event: Event, after: NodeState) -> Finding | None:
-    """A full queue is worked off by whoever publishes: what that queues is of earlier events."""
-    if not isinstance(event, CallEnded) or before.local.events:
+    """A full queue is worked off by whoever publishes: what that queues is of earlier events. And a snapshot changes
+    clients: where it changes a native one, that is what is wrong (INV-NATIVE), and every member is told of it."""
+    if not isinstance(event, CallEnded) or before.local.events or isinstance(event.request, Snapshot):
         return None
     if _tasks_for_others(before, event.target) == _tasks_for_others(after, event.target):
         return None

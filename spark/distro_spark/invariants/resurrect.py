@@ -57,7 +57,9 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
                 continue
             if not decides[rows.node[i]] or rows.node[i] == rows.node[left]:
                 continue
-            since_ms = rows.at_ms[i] if may_be_loaded(rows, facts, past, i, left) else rows.at_ms[left]
+            since_ms = rows.at_ms[left]
+            if may_be_loaded(rows, facts, past, i, left):
+                since_ms = max(since_ms, rows.at_ms[i])
             if held_until_ms(rows, facts, past, i, end) - since_ms > WITHIN_MS:
                 first[found], last[found] = left, i
                 found += 1
