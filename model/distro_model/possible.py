@@ -8,11 +8,11 @@ none is left, the observation is rejected, and the rejection says what the neare
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
-from distro_model.clock.board import Traffic
+from distro_model.clock.board import Ended, Traffic
 from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
@@ -71,11 +71,13 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class PossibleStates:
-    """A set of outcomes of the last action; `action` is None before the first one. `before`: the states it met."""
+    """A set of outcomes of the last action; `action` is None before the first one. `before`: the states it met,
+    `ended`: the calls that ended meanwhile."""
 
     outcomes: tuple[Outcome, ...]
     action: Action | None = None
     before: tuple[ClusterState, ...] = ()
+    ended: Sequence[Ended] | None = None
 
     @classmethod
     def of(cls, state: ClusterState) -> PossibleStates:
@@ -90,24 +92,25 @@ class PossibleStates:
         guards = [enabled(outcome.state, action) for outcome in self.outcomes]
         return None if None in guards else guards[0]
 
-    def after(self, action: Action) -> PossibleStates:
+    def after(self, action: Action, ended: Sequence[Ended] | None = None) -> PossibleStates:
         """All outcomes of the action. States in which a guard forbids it were not the case, and go.
 
-        Raises IllegalActionError when it is forbidden in every state.
+        `ended`: the calls that were seen to end, in order, which spares outcomes that `matching` would refuse. Raises
+        IllegalActionError when the action is forbidden in every state.
         """
         before: list[ClusterState] = []
         outcomes: list[Outcome] = []
         illegal: list[IllegalActionError] = []
         for state in self._different():
             try:
-                outcomes += apply(state, action)
+                outcomes += apply(state, action, ended)
             except IllegalActionError as error:
                 illegal.append(error)
             else:
                 before.append(state)
         if not before:
             raise illegal[0]
-        return PossibleStates(tuple(outcomes), action, tuple(before))
+        return PossibleStates(tuple(outcomes), action, tuple(before), ended)
 
     def _different(self) -> Iterable[ClusterState]:
         """The states, in order; most often there is one, which need not be hashed."""
@@ -136,7 +139,7 @@ class PossibleStates:
         found: list[Refusal] = []
         for state in self.before:
             plan = replace(state.plan, profile=watched(state.plan.profile, found))
-            apply(replace(state, plan=plan), self.action)
+            apply(replace(state, plan=plan), self.action, self.ended)
         places = {
             (node, each.client) for differences in nearest for each in differences for node in (each.node, each.peer)
         }

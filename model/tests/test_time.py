@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -17,15 +18,16 @@ from distro_model.actions import (
     Drop,
     Heal,
     Hold,
+    Refuse,
     Register,
     Release,
     Restart,
     Swallow,
 )
-from distro_model.clock import Traffic, prologue, timers
+from distro_model.clock import Ended, Outcome, Traffic, prologue, timers
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
-from distro_model.profiles import NACOS_2_2_4, STRICT
+from distro_model.profiles import NACOS_2_0_4, NACOS_2_2_4, STRICT
 
 WEB_1 = "10.0.0.1:80 v=1"
 WEB_2 = "10.0.0.1:80 v=2"
@@ -213,6 +215,45 @@ class TestPossibleStates:
         rejection = running().matching({"a": None, "b": {"c9": View(0, ())}})
         assert "a: the node is down; the model expects up" in str(rejection)
         assert "c9 at b: the client is there at revision 0 with nothing; the model expects unknown" in str(rejection)
+
+
+class TestWhatWasSeenToEnd:
+    """Verifies and syncs are refused: at every round a retry meets the tick of its instant or misses it."""
+
+    TIME = Advance(41_000)
+
+    def begun(self) -> PossibleStates:
+        refuse = (Refuse("a", "b"), Refuse("b", "a"))
+        return after(running(NACOS_2_0_4), *refuse, Connect("c1", "a"), Connect("c2", "a"), Connect("c3", "b"))
+
+    def lived(self, seed: int) -> tuple[Outcome, list[Ended]]:
+        """One of the ways that the same time may take, a tenth of a second after the other."""
+        random, possible, ended = Random(seed), self.begun(), []
+        for at_ms in range(100, self.TIME.ms + 1, 100):
+            outcome = random.choice(possible.after(Advance(100)).outcomes)
+            ended += [Ended(at_ms, call) for call in outcome.traffic]
+            possible = PossibleStates((outcome,))
+        return outcome, ended
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_spares_what_cannot_have_been_and_never_what_was(self, seed: int):
+        outcome, ended = self.lived(seed)
+        possible = self.begun().after(self.TIME, ended)
+        assert len(possible.outcomes) <= 16
+        assert outcome.state in possible.states
+        agreed = possible.matching(observe(outcome.state), [each.call for each in ended])
+        assert isinstance(agreed, PossibleStates)
+
+    def test_without_it_every_round_adds_some(self):
+        assert len(self.begun().after(self.TIME).outcomes) > 60
+
+    def test_a_call_that_cannot_have_been_is_refused(self):
+        _, ended = self.lived(0)
+        extra = Traffic("b", "a", Operation.DELETE, "c2", None, CallResult.SUCCESS)
+        possible = self.begun().after(self.TIME, [Ended(0, extra), *ended])
+        rejection = possible.matching(observe(possible.outcomes[0].state), [extra, *(each.call for each in ended)])
+        assert isinstance(rejection, Rejection)
+        assert "b sends DELETE b->a c2: success; the model expects no such call" in str(rejection)
 
 
 @pytest.mark.parametrize(("has_them", "up_again_ms"), [(False, 3500), (True, 500)])

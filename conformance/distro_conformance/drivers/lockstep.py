@@ -129,11 +129,13 @@ class LockstepCluster:
         await self.checkpoint()
 
     async def _perform_and_compare(self, action: Action) -> None:
+        began_ms = self.nodes.clock.now_ms()
         pushed = await self._perform(action)
-        possible = self._possible.after(action)
+        ended = self.nodes.traffic.take(began_ms)
+        possible = self._possible.after(action, ended)
         look = self.nodes.news_of if pushed is None else self.nodes.held_by
         seen = {**self._last_seen, **await look(self.names)}
-        after = possible.matching(seen, self.nodes.traffic.take())
+        after = possible.matching(seen, [each.call for each in ended])
         if isinstance(after, Rejection):
             raise DivergedError(action, self.clock.now_ms(), after)
         self._possible = after

@@ -102,7 +102,7 @@ class _Heard(TrafficLog):
     """What travels from the node to its peers, told to the oracle as it happens."""
 
     def __init__(self, cluster: PeersCluster) -> None:
-        super().__init__(cluster.clients.name_of)
+        super().__init__(cluster.clients.name_of, cluster.now_ms)
         self._cluster = cluster
         self._results: dict[str, tuple[CallResult, tuple[Change, ...]]] = {}
 

@@ -90,7 +90,7 @@ class WiredCluster:
         self.reader = Reader(
             lambda node: with_offset(self.servers[node].address, CLUSTER_OFFSET), self._by_name, self.clients.names
         )
-        self.traffic = TrafficLog(self.clients.name_of)
+        self.traffic = TrafficLog(self.clients.name_of, self.now_ms)
         self.journal: TraceJournal | None = None
         self._recorder = recorder
         self._checkpoints = 0
@@ -102,6 +102,9 @@ class WiredCluster:
         """These are the nodes. Nobody lists the spare addresses, which sort among them."""
         self.names = tuple(sorted((*names, *spare)))
         self._lists = dict.fromkeys(names, tuple(names))
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
 
     # The contract
 

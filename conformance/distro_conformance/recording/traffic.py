@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.wire.links import Carried
-from distro_model.clock import Traffic
+from distro_model.clock import Ended, Traffic
 from distro_model.messages import CallResult, Operation
 from distro_protos import Message
 from distro_traces.event import Outcome
@@ -23,16 +23,17 @@ class TrafficLog:
     """A `links.Journal`. `client_name` translates an id; one that the run never gave out stays as it is."""
 
     client_name: Callable[[str | None], str | None]
+    now_ms: Callable[[], int]
     recording: TraceJournal | None = None
     givers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """By node the members that have given it a snapshot since this was emptied."""
-    _ended: list[Traffic] = field(default_factory=list)
+    _ended: list[Ended] = field(default_factory=list)
     _ids: int = 0
 
-    def take(self) -> tuple[Traffic, ...]:
-        """The calls that have ended since the last look."""
+    def take(self, since_ms: int) -> tuple[Ended, ...]:
+        """The calls that have ended since the last look, each with how long after `since_ms`."""
         ended, self._ended = self._ended, []
-        return tuple(ended)
+        return tuple(Ended(each.after_ms - since_ms, each.call) for each in ended)
 
     def new_id(self) -> str:
         self._ids += 1
@@ -53,7 +54,8 @@ class TrafficLog:
     def ended(self, carried: Carried, outcome: Outcome) -> None:
         call, client = carried.call, self.client_name(carried.call.client)
         operation, result = Operation(call.operation), CallResult(outcome.value)
-        self._ended.append(Traffic(carried.source, carried.target, operation, client, call.revision, result))
+        traffic = Traffic(carried.source, carried.target, operation, client, call.revision, result)
+        self._ended.append(Ended(self.now_ms(), traffic))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
             self.givers[carried.source].add(carried.target)
         if self.recording:

@@ -8,7 +8,7 @@ chosen by whoever drives it.
 a request at once; `compiled` each statement as one plain function.
 """
 
-from distro_model.clock.board import Plan, Traffic, matches
+from distro_model.clock.board import Ended, Plan, Traffic, matches
 from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
@@ -23,6 +23,7 @@ from distro_model.clock.cluster import (
 
 __all__ = [
     "ClusterState",
+    "Ended",
     "IllegalActionError",
     "Outcome",
     "Plan",

@@ -48,6 +48,13 @@ class Traffic(NamedTuple):
         return f"{self.operation} {self.source}->{self.target}{about}{revision}: {self.outcome}"
 
 
+class Ended(NamedTuple):
+    """A call that was seen to end so long after its action had begun."""
+
+    after_ms: int
+    call: Traffic
+
+
 class Told(NamedTuple):
     """A node was told an event: what it was before and after, what it answered, and the call that it was about."""
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, Restart, Resume
-from distro_model.clock.board import Board, Links, Lists, Lives, Named, Nodes, Plan, Since, Traffic, Wire, Wires
+from distro_model.clock.board import Board, Ended, Links, Lists, Lives, Named, Nodes, Plan, Since, Traffic, Wire, Wires
 from distro_model.clock.environment import guard_of, perform
 from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
+from distro_model.clock.watched import Watched
 from distro_model.cluster.values import Life, Link
 from distro_model.messages import Content
 from distro_model.profiles import Profile
@@ -100,14 +101,18 @@ def enabled(state: ClusterState, action: Action) -> str | None:
     return guard_of(state.board(), action)
 
 
-def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
-    """All possible results of an action, without duplicates. Raises IllegalActionError when a guard forbids it."""
+def apply(state: ClusterState, action: Action, ended: Sequence[Ended] | None = None) -> tuple[Outcome, ...]:
+    """All possible results of an action, without duplicates. Raises IllegalActionError when a guard forbids it.
+
+    `ended`: the calls that were seen to end meanwhile, in order; results that have ended others may be left out.
+    """
     board = state.board()
     guard = guard_of(board, action)
     if guard is not None:
         raise IllegalActionError(f"{action}: {guard}")
     if isinstance(action, Advance):
-        boards = advanced(board, state.now_ms + action.ms)
+        watched = None if ended is None else Watched(ended, state.now_ms)
+        boards = advanced(board, state.now_ms + action.ms, watched)
     elif isinstance(action, Resume):
         boards = _resumed(board, board.plan.index[action.node])
     else:

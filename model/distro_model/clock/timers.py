@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 
 from distro_model.clock.board import Board, Traffic
+from distro_model.clock.watched import Watched
 from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
 from distro_model.cluster.statement import Transition
 from distro_model.cluster.values import Call, Connection, Phase
@@ -47,8 +48,11 @@ NOTHING = frozenset[Timer]()
 KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS, *AT_ONCE, LATE, *OF_CONNECTIONS)}
 
 
-def advanced(board: Board, until_ms: int) -> list[Board]:
-    """Let time run to `until_ms`, that instant included. The results are different from each other."""
+def advanced(board: Board, until_ms: int, watched: Watched | None = None) -> list[Board]:
+    """Let time run to `until_ms`, that instant included. The results are different from each other.
+
+    `watched`: what was seen meanwhile; boards that cannot become that are left out.
+    """
     boards = at_once(board)
     clock_ms = board.now_ms
     while True:
@@ -63,7 +67,7 @@ def advanced(board: Board, until_ms: int) -> list[Board]:
                 results.extend(instant(each, _without_idle_reports(each, due)))
             else:
                 results.append(each)
-        boards = different(results)
+        boards = different(results if watched is None else watched.nearest(results, at_ms))
         clock_ms = at_ms
     for each in boards:
         each.now_ms = until_ms

@@ -1,0 +1,50 @@
+"""What was seen to end while time passed, and which of the possible boards still fit it.
+
+A long time with refusing links has very many outcomes: at each failed verify a retry may meet the tick of its instant
+or miss it, one more or one less for every client and every round. All but a few of them are known to be wrong as soon
+as the call that they have too many or too few was not seen, or was. Without this, two boards at most are two after
+`n` rounds to the power of `n`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from distro_model.clock.board import Board, Ended, Traffic
+
+SLACK_MS = 2_000
+"""By so much the end of a call may differ from when it was seen, lest this decides what only the outcome may."""
+
+
+class Watched:
+    """`ended` in order of time; `from_ms` is when the action began. It is asked about instants in their order."""
+
+    def __init__(self, ended: Sequence[Ended], from_ms: int) -> None:
+        self._ended = [(from_ms + each.after_ms, each.call) for each in ended if each.call.is_seen]
+        self._surely, self._possibly = Counter[Traffic](), Counter[Traffic]()
+        self._surely_count = self._possibly_count = 0
+
+    def nearest(self, boards: list[Board], now_ms: int) -> list[Board]:
+        """Those that fit what was seen until now; if none does, those that fit best, for the account of it."""
+        if len(boards) < 2:
+            return boards
+        self._pass(now_ms)
+        misfits = [self._misfit(board) for board in boards]
+        least = min(misfits)
+        return [board for board, misfit in zip(boards, misfits, strict=True) if misfit == least]
+
+    def _pass(self, now_ms: int) -> None:
+        self._surely_count = self._count(self._surely, self._surely_count, now_ms - SLACK_MS)
+        self._possibly_count = self._count(self._possibly, self._possibly_count, now_ms + SLACK_MS)
+
+    def _count(self, calls: Counter[Traffic], position: int, until_ms: int) -> int:
+        while position < len(self._ended) and self._ended[position][0] <= until_ms:
+            calls[self._ended[position][1]] += 1
+            position += 1
+        return position
+
+    def _misfit(self, board: Board) -> int:
+        """How many calls it has that were not seen, and has not that were."""
+        calls = Counter(call for call in board.traffic if call.is_seen)
+        return (calls - self._possibly).total() + (self._surely - calls).total()
