@@ -195,6 +195,26 @@ KNOWN: tuple[KnownFailure, ...] = (
         "alibaba/nacos #11192; repaired in 2.3.0 by #11232; docs/protocol #revision-connection",
     ),
     KnownFailure(
+        "B19",
+        "2.1.2",
+        "2.2.4",
+        "INV-ACK",
+        symptoms.batch_not_put_over,
+        "A batch over a single instance raises, is acknowledged and not applied. (In 2.1.1 and 2.3.0 it does too, but "
+        "there no row tells a batch from another change.)",
+        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    ),
+    KnownFailure(
+        "B19",
+        "2.1.2",
+        "2.2.4",
+        "INV-CONV",
+        symptoms.batch_not_put_over,
+        "A batch over a single instance raises, is acknowledged and not applied. (In 2.1.1 and 2.3.0 it does too, but "
+        "there no row tells a batch from another change.)",
+        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    ),
+    KnownFailure(
         "B02",
         None,
         "2.1.1",

@@ -16,6 +16,7 @@ what, in which releases.
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 | B05 | or a message made in the moment of a change has the content of before under the revision of after |
 | B18 | the owner itself published both contents under one revision |
+| B19 | the node acknowledged and left out what came after a batch that its owner had not counted |
 | B05 | while the node handled the call in question, another one about the client was being handled there too |
 """
 
@@ -197,6 +198,23 @@ def not_counted(story: Story, told: Told) -> bool:
         len(contents) > 1 and wanted <= contents and told.evidence.get("revision", revision) == revision
         for (_, revision), contents in published.items()
     )
+
+
+def batch_not_put_over(story: Story, told: Told) -> bool:
+    """B19. The node acknowledged a CHANGE and did nothing with it, and holds what it held. Since its owner published
+    that, it published something without counting it: a batch."""
+    held = told.evidence["actual"]
+    states = [row.seq for row in story.by_node.get(told.node, []) if row.kind in STATE_KINDS]
+    for request, begin, end in _handled(story, told.node):
+        is_left_out = request.operation in _CHANGES and request.digest not in (None, held) and end != _END
+        if not is_left_out or request.at_ms > told.last.at_ms or any(begin < seq < end for seq in states):
+            continue
+        own = [row for row in story.by_node.get(request.peer or "", []) if row.kind in OWN_CONNECTION]
+        own = [row for row in own if row.at_ms <= request.at_ms]
+        last = max((place for place, row in enumerate(own) if row.digest == held), default=len(own))
+        if any(one.revision == two.revision for one, two in pairwise(own[last:])):
+            return True
+    return False
 
 
 def applied_among_others(story: Story, told: Told) -> bool:

@@ -555,6 +555,51 @@ def a_batch_that_is_not_counted_where_it_was_repaired(run: Told) -> None:
     a_batch_that_one_member_misses(run)
 
 
+# B19: a batch over a single instance
+
+
+def a_change_that_is_acknowledged_and_left_out(run: Told, revision: int) -> None:
+    run.registered()
+    run.change(revision, "B")
+    run.send("b", "CHANGE", revision=revision, digest="B")
+    run.apply("c", revision, "B")
+
+
+@case("nacos-2.2.4", INV_ACK=["B19"], INV_CONV=["B18"])
+def a_batch_that_is_acknowledged_and_left_out(run: Told) -> None:
+    a_change_that_is_acknowledged_and_left_out(run, 1)
+
+
+@case("nacos-2.2.4", INV_ACK=["B19"], INV_CONV=["B19"])
+def a_batch_that_keeps_what_comes_after_it_out_too(run: Told) -> None:
+    run.registered()
+    run.change(1, "B")
+    run.apply("c", 1, "B")
+    run.change(2, "C")
+    run.send("b", "CHANGE", revision=2, digest="C")
+    run.apply("c", 2, "C")
+
+
+@case("nacos-2.2.4", INV_ACK=[None], INV_CONV=[None])
+def a_counted_change_that_is_acknowledged_and_left_out(run: Told) -> None:
+    a_change_that_is_acknowledged_and_left_out(run, 2)
+
+
+@case("nacos-2.2.4", INV_ACK=[None])
+def a_change_that_is_left_out_after_a_batch_that_was_not(run: Told) -> None:
+    run.registered()
+    run.change(1, "B")
+    run.apply("bc", 1, "B")
+    run.change(2, "C")
+    run.send("b", "CHANGE", revision=2, digest="C")
+    run.apply("c", 2, "C")
+
+
+@case("nacos-2.3.2", INV_ACK=[None], INV_CONV=[None])
+def a_batch_that_is_left_out_where_it_was_repaired(run: Told) -> None:
+    a_change_that_is_acknowledged_and_left_out(run, 1)
+
+
 # What is about revisions says nothing of releases that have none
 
 
