@@ -11,8 +11,7 @@ from typing import get_args
 
 from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli.reference import commands_page
-from distro_conformance.differential.deviations import DEVIATIONS
-from distro_conformance.differential.listed import listing, releases
+from distro_conformance.differential.listed import DEVIATIONS, listing, releases
 from distro_conformance.fidelity import fidelity_page
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION

@@ -20,10 +20,9 @@ import pytest
 from distro_conformance.differential import judge, listed
 from distro_conformance.differential import run as differential_run
 from distro_conformance.differential.compare import MISSING, Difference, differences
-from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange, ScriptLog, opened
 from distro_conformance.differential.judge import Log, compared, judged
-from distro_conformance.differential.listed import VARIES, Listed, releases
+from distro_conformance.differential.listed import DEVIATIONS, VARIES, Listed, releases
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.run import play, reference_nodes, run_differential
 from distro_conformance.differential.scripts import SCRIPTS, scripts_named

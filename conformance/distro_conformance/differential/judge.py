@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from distro_conformance.differential.compare import Difference, differences
-from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import Exchange
-from distro_conformance.differential.listed import VARIES, listing
+from distro_conformance.differential.listed import DEVIATIONS, VARIES, listing
 from distro_conformance.differential.scripts.registry import Script
 from distro_conformance.findings import MUST, SHOULD, Finding, Judgement
 

@@ -1,4 +1,6 @@
-"""The differences that are listed: for each release that was compared, a file with a row for every one of them.
+"""The differences that are listed: for each release that was compared, a file with a row for every one of them, and
+`deviations.toml` with why they stay. A difference without a row fails a run, and so does a row that a release no longer
+shows: then either the node has changed, or the scripts no longer see it.
 
 A row says all of a difference, what the real server says and what ours says, so that nothing else passes under its
 name. A value that two runs of a real server do not share is the word VARIES there; a row with nothing else on the real
@@ -9,6 +11,7 @@ side need not show. The files are written by
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +21,9 @@ from typing import Any
 from distro_conformance.differential.compare import Difference
 
 _DIRECTORY = Path(__file__).resolve().parent / "listed"
+_REASONS = tomllib.loads(_DIRECTORY.with_name("deviations.toml").read_text("utf-8"))
+DEVIATIONS: Mapping[str, str] = {name: " ".join(why.split()) for name, why in _REASONS.items()}
+"""Why the differences of one kind stay, by the name under which rows are listed."""
 VARIES = "{varies}"
 
 

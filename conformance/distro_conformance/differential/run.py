@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from distro_conformance.differential.deviations import DEVIATIONS
 from distro_conformance.differential.exchange import ScriptLog
 from distro_conformance.differential.judge import Compared, Exchanges, Log, compared, judged
-from distro_conformance.differential.listed import accept, listing
+from distro_conformance.differential.listed import DEVIATIONS, accept, listing
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.scripts import scripts_named
 from distro_conformance.differential.scripts.registry import Script, Setting
@@ -55,7 +54,7 @@ def run_differential(
     """
     begun = time.monotonic()
     if accept_as not in (None, *DEVIATIONS):
-        raise UsageError(f"no deviation {accept_as}: first say in differential/deviations.py why it stays")
+        raise UsageError(f"no deviation {accept_as}: first say in differential/deviations.toml why it stays")
     real = require_own(resolve_target(target))
     own = profile or real.profile
     nodes = _nodes_of(real, own)
