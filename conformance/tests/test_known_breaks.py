@@ -6,6 +6,7 @@ What is listed is all there is: with every listed cause repaired nothing breaks,
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -18,11 +19,23 @@ from distro_model.mutants import with_mutant
 
 BOUNDS = BUDGETS["quick"].explore[0]
 
+QUICK = ("strict", "nacos-2.2.4")
+"""Of which one search is enough for several tests; those of the others are in `make test-all`."""
+
+
+def each(profiles):
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in profiles]
+
+
+@cache
+def searched(profile):
+    return explore_profile(profile, BOUNDS)
+
 
 @pytest.mark.quality
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", each(PROFILES))
 def test_a_release_breaks_exactly_what_is_listed(profile):
-    explored = explore(BOUNDS, PROFILES[profile])
+    explored = searched(profile).exploration
     assert explored.complete
     assert not [result.name for result in explored.results if result.applies and result.holds is None]
     broken = {result.name for result in explored.results if result.holds is False}
@@ -30,9 +43,9 @@ def test_a_release_breaks_exactly_what_is_listed(profile):
 
 
 @pytest.mark.quality
-@pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "nacos-3.0.3"])
+@pytest.mark.parametrize("profile", each(["nacos-2.0.4", "nacos-2.2.4", "nacos-3.0.3"]))
 def test_nothing_hides_behind_what_is_listed(profile):
-    judged = against_the_list(explore_profile(profile, BOUNDS))
+    judged = against_the_list(searched(profile))
     known = {finding.about for finding in judged.findings if finding.judgement is Judgement.KNOWN}
     assert known == {name for name in PROPERTIES if known_breaks(name, profile)}
     assert not [finding for finding in judged.findings if finding.violates]
@@ -42,7 +55,7 @@ def test_nothing_hides_behind_what_is_listed(profile):
 def test_a_second_cause_is_news_however_much_longer_it_takes():
     """A verify that looks at nothing breaks on 2.2.4 what a kept revision breaks there already, and in more steps."""
     profile = "nacos-2.2.4"
-    explored = explore_profile(profile, BOUNDS)
+    explored = searched(profile)
     second = replace(with_mutant(PROFILES[profile], "B02"), name=profile)
     judged = against_the_list(replace(explored, explored=second))
     news = {finding.about: finding.message for finding in judged.findings if finding.violates}
@@ -52,7 +65,7 @@ def test_a_second_cause_is_news_however_much_longer_it_takes():
 
 
 @pytest.mark.quality
-@pytest.mark.parametrize("bug", ["B24", "B27"])
+@pytest.mark.parametrize("bug", ["B24", pytest.param("B27", marks=pytest.mark.slow)])
 def test_of_two_causes_each_is_needed(bug):
     """Repaired alone, neither ends what both break: the entry of the other is no luxury."""
     alone = tuple(cause for cause in causes_of("nacos-2.3.2") if cause.bug != bug)
