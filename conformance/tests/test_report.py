@@ -134,8 +134,8 @@ def test_what_a_check_did_is_drawn_up_to_what_it_found(tmp_path: Path) -> None:
     picture = section.picture
     for part in (
         "client c1 connects",
-        "CHANGE of c1 revision 1, 1100 ms",
-        "answered with failure",
+        "CHANGE of c1 revision 1<",
+        "1100 ms, answered with failure",
         "with success (D",
         member,
     ):

@@ -41,10 +41,10 @@ def _item(line: str, node: str) -> Item | None:
     at, text = f"{timed[1]} ms", timed[2]
     if sent := _OF_NODE.fullmatch(text):
         fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
-        return Message(node, sent[2], f"{sent[3]}, {at}", fate, f"answered with {sent[4]}")
+        return Message(node, sent[2], sent[3], fate, f"{at}, answered with {sent[4]}")
     if said := _TO_NODE.fullmatch(text):
         fate = Fate.ARRIVED if said[4] == "success" else Fate.FAILED
-        return Message(said[1], node, f"{said[2]}, {at}", fate, f"answered with {said[3]}")
+        return Message(said[1], node, said[2], fate, f"{at}, answered with {said[3]}")
     return Note(CLIENT, f"{text}, {at}")
 
 

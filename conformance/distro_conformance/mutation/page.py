@@ -35,7 +35,7 @@ def report_of(judged: Judged) -> Report:
             Chart(
                 "Who kills whom",
                 _heat_map({finding.about: finding for finding in judged.findings}, summary),
-                "A row is a mutant, a column what notices it. The darker, the shorter the run that shows it.",
+                "A row is a mutant, a column what notices it; the stronger the colour, the shorter the run.",
             ),
         ),
     )

@@ -102,7 +102,11 @@ def page_of(report: Report, directory: Path) -> Page:
     times = charts.histogram([_ms(change) for change in changes], unit="ms", title="How long a change took")
     pictures = (
         *report.charts,
-        Chart("When the nodes were busy", busy, "Darker: more rows of the trace. Red: where something was found."),
+        Chart(
+            "When the nodes were busy",
+            busy,
+            "The stronger, the more rows of the trace. Red: where something was found.",
+        ),
         Chart("How long each change took to be everywhere", times, _of_how_many(len(changes), report)),
         Chart("Violations in the reports of this folder", _trend(earlier, report)),
     )
