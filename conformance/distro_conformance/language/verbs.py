@@ -7,8 +7,9 @@ thing; what concerns only observation stands in `expectations.py` and `observing
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from distro_conformance.language.expectations import (
     STATES,
@@ -32,24 +33,6 @@ from distro_model.actions import MALFORMED, RESULTS, SAID, Action, Advance
 VERSION = 2
 """Of the language. Version 1 had fewer verbs and conditions; every text of it is one of version 2."""
 
-
-_FAULTS: Mapping[
-    str,
-    type[actions.Drop | actions.Swallow | actions.LoseReply | actions.Garble | actions.Duplicate | actions.Reorder],
-] = {
-    fault.verb: fault
-    for fault in (
-        actions.Drop,
-        actions.Swallow,
-        actions.LoseReply,
-        actions.Garble,
-        actions.Duplicate,
-        actions.Reorder,
-    )
-}
-_DECISIONS: Mapping[str, type[actions.Deliver | actions.AnswerLate | actions.Reply]] = {
-    decision.verb: decision for decision in (actions.Deliver, actions.AnswerLate, actions.Reply)
-}
 _HTTP: Mapping[str, Callable[[str, str, str], actions.HttpRequest]] = {
     request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
 }
@@ -66,10 +49,6 @@ def _fault(kind: Callable[..., Action]) -> Callable[[Words], Action]:
 def _hold(words: Words) -> actions.Hold:
     distro = words.takes("distro")
     return actions.Hold(*words.link(), distro)
-
-
-def _decision(kind: Callable[..., Action]) -> Callable[[Words], Action]:
-    return lambda words: kind(*words.link(), words.operation(), words.optional())
 
 
 def _over_http(words: Words) -> actions.HttpRequest:
@@ -109,11 +88,6 @@ def _members(words: Words) -> actions.ListMembers:
     return actions.ListMembers(words.known(node), words.nodes())
 
 
-def _query(words: Words) -> Query:
-    service = words.word("service")
-    return Query(service, words.node_after("at"))
-
-
 @dataclass(frozen=True, slots=True)
 class Verb:
     """`usage` is what follows the verb; `read` reads it, and the text of a step is the way back."""
@@ -124,54 +98,48 @@ class Verb:
     read: Callable[[Words], Action | Look]
 
 
-_CLIENT, _LINK, _DURATION = "CLIENT", "NODE->NODE", "300ms|2.5s|3m"
-_REQUEST = f"{_LINK} [{'|'.join(OPERATIONS)} [CLIENT]]"
+_LINK, _DURATION = "NODE->NODE", "300ms|2.5s|3m"
+_REQUEST = f"[{'|'.join(OPERATIONS)} [CLIENT]]"
+_PARTS: Mapping[str, Callable[[Words], Sequence[Any]]] = {
+    "CLIENT": lambda words: [words.word("client")],
+    "SERVICE": lambda words: [words.word("service")],
+    "INSTANCE": lambda words: [words.instance()],
+    "INSTANCE, INSTANCE, …": lambda words: [words.batch()],
+    "NODE": lambda words: [words.node()],
+    "SPARE": lambda words: [words.node()],
+    "at NODE": lambda words: [words.node_after("at")],
+    _LINK: Words.link,
+    _DURATION: lambda words: [duration_ms(words.word("duration"))],
+    _REQUEST: lambda words: [words.operation(), words.optional()],
+}
+"""What stands in a usage, and how it is read: one or two arguments of the step."""
+
+
+def _verb(kind: type[Action | Look], *parts: str) -> Verb:
+    """A step whose arguments are these, in order."""
+    read = [_PARTS[part] for part in parts]
+    return Verb(" ".join(parts), kind, lambda words: kind(*(value for take in read for value in take(words))))
+
+
+_FAULTS = (actions.Drop, actions.Swallow, actions.LoseReply, actions.Garble, actions.Duplicate, actions.Reorder)
 
 VERBS: Mapping[str, Verb] = {
-    "connect": Verb("CLIENT NODE", actions.Connect, lambda words: actions.Connect(words.word("client"), words.node())),
-    "register": Verb(
-        "CLIENT SERVICE INSTANCE",
-        actions.Register,
-        lambda words: actions.Register(words.word("client"), words.word("service"), words.instance()),
-    ),
-    "batch": Verb(
-        "CLIENT SERVICE INSTANCE, INSTANCE, …",
-        actions.RegisterBatch,
-        lambda words: actions.RegisterBatch(words.word("client"), words.word("service"), words.batch()),
-    ),
-    "deregister": Verb(
-        "CLIENT SERVICE",
-        actions.Deregister,
-        lambda words: actions.Deregister(words.word("client"), words.word("service")),
-    ),
-    "disconnect": Verb(_CLIENT, actions.Disconnect, lambda words: actions.Disconnect(words.word("client"))),
-    "silent": Verb(_CLIENT, actions.FallSilent, lambda words: actions.FallSilent(words.word("client"))),
-    "answers": Verb(_CLIENT, actions.AnswerAgain, lambda words: actions.AnswerAgain(words.word("client"))),
+    "connect": _verb(actions.Connect, "CLIENT", "NODE"),
+    "register": _verb(actions.Register, "CLIENT", "SERVICE", "INSTANCE"),
+    "batch": _verb(actions.RegisterBatch, "CLIENT", "SERVICE", "INSTANCE, INSTANCE, …"),
+    "deregister": _verb(actions.Deregister, "CLIENT", "SERVICE"),
+    **{kind.verb: _verb(kind, "CLIENT") for kind in (actions.Disconnect, actions.FallSilent, actions.AnswerAgain)},
     "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE", actions.OverHttp, _over_http),
-    "advance": Verb(_DURATION, Advance, lambda words: Advance(duration_ms(words.word("duration")))),
-    "cut": Verb(_LINK, actions.Cut, lambda words: actions.Cut(*words.link())),
-    "heal": Verb(_LINK, actions.Heal, lambda words: actions.Heal(*words.link())),
-    "refuse": Verb(_LINK, actions.Refuse, lambda words: actions.Refuse(*words.link())),
+    "advance": _verb(Advance, _DURATION),
+    **{kind.verb: _verb(kind, _LINK) for kind in (actions.Cut, actions.Heal, actions.Refuse)},
     "hold": Verb(f"[distro] {_LINK}", actions.Hold, _hold),
-    "release": Verb(_LINK, actions.Release, lambda words: actions.Release(*words.link())),
-    "blackhole": Verb(_LINK, actions.Blackhole, lambda words: actions.Blackhole(*words.link())),
-    "delay": Verb(
-        f"{_LINK} {_DURATION}",
-        actions.Delay,
-        lambda words: actions.Delay(*words.link(), duration_ms(words.word("duration"))),
-    ),
-    "throttle": Verb(
-        f"{_LINK} {_DURATION}",
-        actions.Throttle,
-        lambda words: actions.Throttle(*words.link(), duration_ms(words.word("duration"))),
-    ),
-    **{verb: Verb(f"[held] {_REQUEST}", kind, _fault(kind)) for verb, kind in _FAULTS.items()},
-    **{verb: Verb(_REQUEST, kind, _decision(kind)) for verb, kind in _DECISIONS.items()},
-    "crash": Verb("NODE", actions.Crash, lambda words: actions.Crash(words.node())),
-    "restart": Verb("NODE", actions.Restart, lambda words: actions.Restart(words.node())),
-    "move": Verb("NODE SPARE", actions.Move, lambda words: actions.Move(words.node(), words.node())),
-    "pause": Verb("NODE", actions.Pause, lambda words: actions.Pause(words.node())),
-    "resume": Verb("NODE", actions.Resume, lambda words: actions.Resume(words.node())),
+    **{kind.verb: _verb(kind, _LINK) for kind in (actions.Release, actions.Blackhole)},
+    **{kind.verb: _verb(kind, _LINK, _DURATION) for kind in (actions.Delay, actions.Throttle)},
+    **{kind.verb: Verb(f"[held] {_LINK} {_REQUEST}", kind, _fault(kind)) for kind in _FAULTS},
+    **{kind.verb: _verb(kind, _LINK, _REQUEST) for kind in (actions.Deliver, actions.AnswerLate, actions.Reply)},
+    **{kind.verb: _verb(kind, "NODE") for kind in (actions.Crash, actions.Restart)},
+    "move": _verb(actions.Move, "NODE", "SPARE"),
+    **{kind.verb: _verb(kind, "NODE") for kind in (actions.Pause, actions.Resume)},
     "members": Verb("NODE: NODE NODE …", actions.ListMembers, _members),
     "say": Verb(
         f"NODE {'|'.join((*SAID, *MALFORMED))} [CLIENT] [revision NUMBER] [SERVICE INSTANCE and SERVICE INSTANCE …]",
@@ -179,11 +147,9 @@ VERBS: Mapping[str, Verb] = {
         _says,
     ),
     "answer": Verb(f"NODE {'|'.join((*OPERATIONS, 'REPORT'))} {'|'.join(RESULTS)} [CLIENT]", actions.Answers, _answers),
-    "query": Verb("SERVICE at NODE", Query, _query),
-    "subscribe": Verb(
-        "CLIENT SERVICE", Subscribe, lambda words: Subscribe(words.word("client"), words.word("service"))
-    ),
-    "checkpoint": Verb("", Checkpoint, lambda _: Checkpoint()),
+    "query": _verb(Query, "SERVICE", "at NODE"),
+    "subscribe": _verb(Subscribe, "CLIENT", "SERVICE"),
+    "checkpoint": _verb(Checkpoint),
 }
 """One entry a verb; the page of the language is made from these."""
 
