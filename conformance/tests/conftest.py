@@ -1,4 +1,8 @@
-"""What several files of tests share: the command, called in this process, and the browser in which pages are opened."""
+"""What several files of tests share: the command, called in this process, and the browser in which pages are opened.
+
+pytest imports test modules without making their directory importable (import mode `importlib`), so what several of
+them use, as `promises.py`, is put on the path here.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,11 +22,13 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from distro_conformance.cli import main
-from distro_conformance.cli.schemas import closed, schema_of
 from distro_conformance.cli.verbs import COMMAND
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError
+
+sys.path.insert(0, str(Path(__file__).parent))
+from promises import promised
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -50,7 +57,7 @@ def document() -> Callable[..., tuple[int, dict[str, Any]]]:
     def read(*arguments: str) -> tuple[int, dict[str, Any]]:
         ran = _call(*arguments, "--json")
         found = json.loads(ran.stdout)
-        jsonschema.validate(found, closed(schema_of(found["schema"].split("/")[1])))
+        jsonschema.validate(found, promised(found["schema"].split("/")[1]))
         return ran.returncode, found
 
     return read

@@ -19,10 +19,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from promises import promised
 
 from distro_conformance.cli import console
 from distro_conformance.cli.output import Told, progress, summary, time_left
-from distro_conformance.cli.schemas import DOCUMENTS, closed, schema_of
+from distro_conformance.cli.schemas import DOCUMENTS, schema_of
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
@@ -283,7 +284,7 @@ def test_a_schema_lets_a_new_field_pass_and_no_missing_one() -> None:
     found |= {"tool": {"version": "1", "command": "c", "date": "d"}, "new": 1}
     jsonschema.validate(found, schema_of("error"))
     with pytest.raises(jsonschema.ValidationError, match="'new' was unexpected"):
-        jsonschema.validate(found, closed(schema_of("error")))
+        jsonschema.validate(found, promised("error"))
     del found["exit_code"]
     with pytest.raises(jsonschema.ValidationError, match="'exit_code' is a required property"):
         jsonschema.validate(found, schema_of("error"))

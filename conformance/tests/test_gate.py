@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from promises import promised
 
-from distro_conformance.cli.schemas import closed, schema_of
 from distro_conformance.gate.options import Budget, GateOptions, budget_named
 from distro_conformance.gate.run import run_gate, scope_of_gate
 from distro_conformance.gate.stages import check_stage
@@ -58,7 +58,7 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "steps.md"))
     page = write_report(report, tmp_path, schema="distrocheck/gate/1")
     document = json.loads((tmp_path / "report.json").read_text())
-    jsonschema.validate(document, closed(schema_of("gate")))
+    jsonschema.validate(document, promised("gate"))
     assert document["schema"] == "distrocheck/gate/1"
     assert document["verdict"] == "conforms"
     assert set(document["stages"][0]) >= {"name", "verdict", "seconds"}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from lost_effect import Effect, effects, record_without
 from pyspark.sql import SparkSession
 
-from distro_conformance.recording.lost_effect import Effect, effects, record_without
 from distro_spark.check import check
 from distro_spark.result import CheckResult
 from distro_spark.session import local_session

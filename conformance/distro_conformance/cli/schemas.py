@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from distro_conformance.cli.json_schema import (
     ANYTHING,
@@ -267,15 +266,3 @@ def files() -> Iterator[tuple[str, str]]:
     """Name and text of each file of docs/schemas."""
     for name in sorted(DOCUMENTS):
         yield f"{name}.json", json.dumps(schema_of(name), indent=2) + "\n"
-
-
-def closed(schema: Any) -> Any:
-    """The same that lets no further field pass."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    inner = {key: closed(value) for key, value in schema.items()}
-    if schema.get("type") == "object" and "properties" in schema:
-        inner.setdefault("additionalProperties", False)
-    return inner

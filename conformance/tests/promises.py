@@ -1,0 +1,24 @@
+"""What a verb promises to print, for who lets nothing else pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distro_conformance.cli.schemas import Schema, schema_of
+
+
+def promised(name: str) -> Schema:
+    """The schema of one document that lets no further field pass."""
+    closed: Schema = _closed(schema_of(name))
+    return closed
+
+
+def _closed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: _closed(value) for key, value in schema.items()}
+    if schema.get("type") == "object" and "properties" in schema:
+        inner.setdefault("additionalProperties", False)
+    return inner
