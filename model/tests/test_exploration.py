@@ -132,7 +132,7 @@ class TestCounterexample:
         ]
 
     def test_among_several_clients_a_fault_names_its_own(self):
-        bounds, profile = Bounds(clients=2, changes=2, drops=0, max_states=20_000), PROFILES["nacos-2.0.4"]
+        bounds, profile = Bounds(clients=2, changes=2, drops=0, max_states=4_000), PROFILES["nacos-2.0.4"]
         run = explore(bounds, profile, [property_named("INV-CONV")]).result("INV-CONV").counterexample
         assert Swallow("a", "b", "CHANGE", "c1") in as_timed(run, profile).actions
 
