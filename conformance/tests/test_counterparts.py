@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
+from counterparts import NODE_ALONE, PARAMETERS, PARAMETERS_WITHOUT, SWITCHES, WITHOUT
 
-from distro_conformance.counterparts import NODE_ALONE, PARAMETERS, PARAMETERS_WITHOUT, SWITCHES, WITHOUT
 from distro_impl import PROFILES as NODE_PROFILES
 from distro_model.profiles import PROFILES, RELEASES, STRICT, beside_nodes
 

@@ -207,7 +207,9 @@ class PeersCluster(WiredCluster):
         node, *played = names
         rules = beside_nodes(model_profile_named(profile))
         if self._is_virtual:
-            rules = rules.with_rules(calls_back)  # the reference node hears of every end of a call (counterparts.py)
+            rules = rules.with_rules(
+                calls_back
+            )  # the reference node hears of every end of a call (tests/counterparts.py)
         rules = self._watch(rules)
         ports = self._ports(len(names))
         clock = self.virtual if self._is_virtual else None
