@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse, read
@@ -18,6 +19,7 @@ from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets.process import description_of
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_model.actions import ListMembers
 
 ROOT = Path(__file__).parents[2]
 SERVE = ROOT / "docs" / "examples" / "serve.toml"
@@ -143,3 +145,9 @@ def _asked() -> list[str]:
     """Without those that wait for a lease of three minutes."""
     ids = ("DISTRO-SYNC-001", "DISTRO-SYNC-002", "DISTRO-HOLDER-001", "DISTRO-IPPORT-001")
     return [word for each in ids for word in ("--requirement", each)]
+
+
+def test_who_was_given_its_members_on_the_command_line_never_hears_of_others() -> None:
+    given = ProcessCluster("distrocheck serve --port {port} --member {members}")
+    assert "names the members in no file" in (given.cannot(ListMembers("a", ("a", "b"))) or "")
+    assert ProcessCluster(str(SERVE)).cannot(ListMembers("a", ("a", "b"))) is None

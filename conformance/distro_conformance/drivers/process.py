@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from distro_conformance.drivers.nacos import RealTimeCluster, forward
 from distro_conformance.targets.process import HOST, ProcessServer, description_of, profile_of
+from distro_model.actions import Action, ListMembers
 from distro_traces.ndjson import Recorder
 
 
@@ -24,6 +25,11 @@ class ProcessCluster(RealTimeCluster):
     def profile(self, chosen: str | None) -> str:
         """Of its servers, where nothing else was chosen. Raises TargetError."""
         return profile_of(self._described, chosen)
+
+    def cannot(self, action: Action) -> str | None:
+        if isinstance(action, ListMembers) and not self._described.rereads_members:
+            return "its description names the members in no file: a server that runs never hears of another list"
+        return super().cannot(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         ports = self._lay_out(names, spare)

@@ -68,6 +68,11 @@ class Description:
         texts = (*self.command, *self.member, *self.environment.values(), *self.files.values())
         return any("{offset}" in text for text in texts)
 
+    @property
+    def rereads_members(self) -> bool:
+        """Whether a server that runs can hear of another list: from a file that names the members."""
+        return any("{members}" in text or "{member_lines}" in text for text in self.files.values())
+
 
 def description_of(text: str) -> Description:
     """What stands after `process:`, a description file or a command. Raises UsageError."""
