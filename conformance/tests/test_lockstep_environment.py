@@ -149,6 +149,31 @@ advance 70s
 expect all agree
 expect model agrees
 """
+HTTP = """
+nodes a b c
+http register web 10.0.1.1:80 version=1 at a
+http register web 10.0.1.2:80 at a
+advance 1.2s
+swallow c->a CHANGE 10.0.1.2:80#true
+advance 11.9s
+http beat web 10.0.1.1:80 version=1 at c
+advance 20s
+http beat web 10.0.1.1:80 version=1 at c
+http register api 10.0.1.1:80 at c
+advance 2s
+http deregister web 10.0.1.1:80 at a
+advance 12s
+drop b->a VERIFY 10.0.1.1:80#true
+advance 60s
+expect b has no 10.0.1.1:80#true
+expect a has no 10.0.1.2:80#true
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.0.4", "nacos-2.2.4", "nacos-2.3.2"])
+def test_clients_of_the_http_api_live_by_their_beats_as_in_the_model(profile: str) -> None:
+    assert_scenario(HTTP, target="embedded", profile=profile)
 
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.3.2"])
@@ -157,7 +182,7 @@ def test_a_client_that_answers_again_in_time_stays(profile: str) -> None:
     assert_scenario(SILENT.format(pause="21.1s", c1=kept), target="embedded", profile=profile)
 
 
-@pytest.mark.parametrize("text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND, REFUSALS, REFUSED_FAULTS])
+@pytest.mark.parametrize("text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND, REFUSALS, REFUSED_FAULTS, HTTP])
 def test_nodes_and_model_agree(text: str) -> None:
     for target in ("embedded", "model"):
         assert_scenario(text, target=target, profile="strict")
@@ -165,7 +190,18 @@ def test_nodes_and_model_agree(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("mutant", "text"),
-    [("B03", SILENT_FOR_EVER), ("m-asked-early", SILENT_FOR_EVER), ("B18", BATCH), ("B36", NEWCOMER)],
+    [
+        ("B03", SILENT_FOR_EVER),
+        ("m-asked-early", SILENT_FOR_EVER),
+        ("B18", BATCH),
+        ("B36", NEWCOMER),
+        ("B06", HTTP),
+        ("m-beats-are-never-missed", HTTP),
+        ("m-beat-heals-nobody", HTTP),
+        ("m-beat-renews-nothing", HTTP),
+        ("m-http-deregistration-is-forgotten", HTTP),
+        ("m-ip-port-clients-are-not-verified", HTTP),
+    ],
 )
 def test_a_broken_node_parts_from_the_model(mutant: str, text: str) -> None:
     assert replay(parse(text), target="embedded", profile="strict", mutant=mutant).reproduced

@@ -17,6 +17,7 @@ from distro_impl.distro.transport_agent import DataOperation, distro_body
 from distro_impl.http.server import HttpServer
 from distro_impl.membership.members import MemberState
 from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.transport.grpc_transport import GrpcTransport
 
 pytestmark = pytest.mark.wire
 
@@ -146,8 +147,10 @@ async def test_an_http_port_that_was_taken_in_the_last_moment_is_named(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node, _ = await lab.node()
-    monkeypatch.setattr("distro_impl.http.server.is_free", lambda *_: True)
-    server = HttpServer(ip="127.0.0.1", port=node.config.port, purpose="HTTP of a second node", routes=[])
+    monkeypatch.setattr("distro_impl.transport.http.is_free", lambda *_: True)
+    server = HttpServer(
+        ip="127.0.0.1", port=node.config.port, purpose="HTTP of a second node", routes=[], transport=GrpcTransport()
+    )
     with pytest.raises(PortInUseError, match=rf"port {node.config.port} \(HTTP of a second node\) is in use"):
         await server.start()
 

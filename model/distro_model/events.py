@@ -274,7 +274,10 @@ class AnnounceDue:
 
 @dataclass(frozen=True, slots=True)
 class BeatCheckDue:
+    """The beats of ip:port clients are looked at: of those whose turn it is, or of all."""
+
     at_ms: int
+    of: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

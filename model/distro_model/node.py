@@ -33,6 +33,8 @@ class Client:
     """Of an ip:port client: pairs (service, time of the last beat in ms)."""
     watched: bool = True
     """The owner checks the beats of this object; false only for a client that was created twice (B30)."""
+    turn_ms: int = 0
+    """When in each period of checks the beats of an ip:port client are looked at, counted from the node's start."""
 
 
 class Action(StrEnum):

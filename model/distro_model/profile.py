@@ -62,9 +62,11 @@ class Profile:
     lease_ms: int = 180_000
     """A synced copy not renewed for longer than this is removed by the cleaner."""
     beat_timeout_ms: int = 15_000
-    """An ip:port instance is unhealthy when its last beat is longer ago than this."""
+    """An ip:port instance is unhealthy when its last beat is so long ago."""
     beat_delete_ms: int = 30_000
-    """... and is removed when it is longer ago than this."""
+    """... and is removed when it is so long ago."""
+    empty_lease_ms: int = 30_000
+    """An ip:port client that publishes nothing goes when its last sign of life is longer ago than this."""
     lease_check_ms: int = 5000
     connection_check_ms: int = 3000
     """From the end of one check of idle connections to the next; the first comes a second after the start."""

@@ -300,7 +300,7 @@ def _without_times(node: NodeState | None) -> NodeState | None:
         started_ms=0,
         load_at_ms=None if node.load_at_ms is None else 0,
         clients=tuple(
-            replace(client, renewed_ms=0, beats=tuple((service, 0) for service, _ in client.beats))
+            replace(client, renewed_ms=0, beats=tuple((service, 0) for service, _ in client.beats), turn_ms=0)
             for client in node.clients
         ),
         tasks=tuple(replace(task, since_ms=0, delay_ms=0) for task in node.tasks),

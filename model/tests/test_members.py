@@ -14,6 +14,7 @@ from distro_model.events import (
     Forward,
     HttpAction,
     HttpReceived,
+    LeaseCheckDue,
     MembersListed,
     Reply,
     RequestReceived,
@@ -117,6 +118,10 @@ class TestRequests:
         assert step(heard, stale, STRICT).outputs == (Reply(SUCCESS),)
 
 
+def cleaned(at_ms, holder):
+    return step(holder, LeaseCheckDue(at_ms), STRICT).node
+
+
 class TestBeats:
     owner = step(node("b", "a"), registers(OF_B), STRICT).node
 
@@ -124,24 +129,25 @@ class TestBeats:
         return step(holder or self.owner, BeatCheckDue(at_ms), STRICT).node
 
     def test_silence_makes_an_instance_unhealthy_then_removes_it_then_the_client(self):
-        assert self.checked(15_000) == self.owner
-        unhealthy = self.checked(15_001)
+        assert self.checked(14_999) == self.owner
+        unhealthy = self.checked(15_000)
         assert unhealthy.client(OF_B).content == (("web", WEB[0][1] + UNHEALTHY),)
         assert unhealthy.client(OF_B).revision != self.owner.client(OF_B).revision
-        assert self.checked(30_000, unhealthy) == unhealthy
-        empty = self.checked(30_001, unhealthy)
+        assert self.checked(29_999, unhealthy) == unhealthy
+        empty = self.checked(30_000, unhealthy)
         assert empty.client(OF_B).content == ()
-        gone = self.checked(35_000, empty)
+        assert cleaned(30_000, empty) == empty
+        gone = cleaned(30_001, empty)
         assert (gone.client(OF_B), gone.task(OF_B, "a").action) == (None, Action.DELETE)
 
     def test_a_beat_makes_it_healthy_again(self):
-        unhealthy = self.checked(15_001)
+        unhealthy = self.checked(15_000)
         assert step(unhealthy, beats(OF_B, 16_000), STRICT).node.client(OF_B).content == WEB
 
     def test_only_the_owner_checks_and_a_copy_lives_by_its_lease(self):
         copy = node("a", "b").with_client(Client(OF_B, False, 1, WEB, 0, beats=(("web", 0),)))
-        assert self.checked(180_000, copy) == copy
-        assert self.checked(180_001, copy).client(OF_B) is None
+        assert self.checked(180_000, copy) == cleaned(180_000, copy) == copy
+        assert cleaned(180_001, copy).client(OF_B) is None
 
     def test_an_accepted_verify_is_a_beat_but_not_from_one_whom_the_ring_does_not_prefer(self):
         verify = Verify(OF_B, 1)

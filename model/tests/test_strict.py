@@ -16,7 +16,7 @@ from distro_model.bounded.periods import overdue
 from distro_model.cluster.budget import Clock
 from distro_model.cluster.http_clients import accepted
 from distro_model.cluster.values import Connection, IpLife, Life
-from distro_model.events import BeatCheckDue, HttpAction, HttpReceived
+from distro_model.events import HttpAction, HttpReceived, LeaseCheckDue
 from distro_model.node import Client, MemberState, Superseded, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.ip_checks import unchanged_by_beat
@@ -97,16 +97,16 @@ def test_beats_renew_the_lease_of_whoever_stops_being_the_owner():
     a = told(node("a", owner_is_up=False), HttpAction.REGISTER)
     a = told(a, HttpAction.BEAT, at_ms=STRICT.lease_ms)
     back = a.with_member(replace(a.member(HOME), state=MemberState.UP))
-    checked = step(back, BeatCheckDue(STRICT.lease_ms + 1), STRICT).node
+    checked = step(back, LeaseCheckDue(STRICT.lease_ms + 1), STRICT).node
     assert checked.client(CLIENT) is not None
-    assert step(back, BeatCheckDue(2 * STRICT.lease_ms + 1), STRICT).node.client(CLIENT) is None
+    assert step(back, LeaseCheckDue(2 * STRICT.lease_ms + 1), STRICT).node.client(CLIENT) is None
 
 
 def test_what_was_replaced_is_refused_even_after_its_client_was_gone():
-    """The owner removes a client that publishes nothing; a peer may still send what the client published before."""
+    """The owner removes a client that is empty for 30 s; a peer may still send what the client published before."""
     b = told(node("b"), HttpAction.REGISTER)
     revision = b.client(CLIENT).revision
-    b = step(told(b, HttpAction.DEREGISTER), BeatCheckDue(0), STRICT).node
+    b = step(told(b, HttpAction.DEREGISTER), LeaseCheckDue(30_001), STRICT).node
     assert b.client(CLIENT) is None
     assert Superseded(CLIENT, "a", revision) in b.superseded
 

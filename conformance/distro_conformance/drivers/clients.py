@@ -126,9 +126,14 @@ class ConnectedClients:
     # What they are sent
 
     def wrong_push(self, expected: Mapping[str, Lists]) -> str | None:
-        """Which subscriber at one of these nodes was sent something else last."""
-        for client in self.now.values():
-            lists = None if client.connection.is_closed else expected.get(client.node)
+        """Which subscriber at one of these nodes was sent something else last.
+
+        Where somebody does not acknowledge, what is sent again to that one puts off the next push to all.
+        """
+        connected = [client for client in self.now.values() if not client.connection.is_closed]
+        put_off = {client.node for client in connected if client.connection.is_mute}
+        for client in connected:
+            lists = None if client.node in put_off else expected.get(client.node)
             for service in client.pushed if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()
                 if client.pushed[service] != due:

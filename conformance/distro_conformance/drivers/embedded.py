@@ -131,7 +131,7 @@ class NodeServer:
 
 
 class EmbeddedCluster(WiredCluster):
-    """`serves_http`: its nodes have the HTTP API, which doubles the time of a start, and needs real ports."""
+    """`serves_http`: its nodes have the HTTP API, which takes time at each start."""
 
     kind = "embedded"
     servers: dict[str, NodeServer]  # type: ignore[assignment]
@@ -152,7 +152,7 @@ class EmbeddedCluster(WiredCluster):
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._is_virtual = not real_time
         self._nodes_clock = SystemClock() if real_time else self.virtual
-        self._wire = OVER_GRPC if real_time or serves_http else wire
+        self._wire = OVER_GRPC if real_time else wire
         self._transport = self._wire.transport(self.virtual)
         self.clients.transport = self.reader.transport = self._transport
         self._asked_at: dict[str, tuple[Node | None, int]] = {}

@@ -53,7 +53,7 @@ class LockstepCluster:
         wire: Wire = IN_MEMORY,
         watch: Watch = lambda profile: profile,
     ) -> None:
-        self.nodes = EmbeddedCluster(mutant, recorder, wire=wire)
+        self.nodes = EmbeddedCluster(mutant, recorder, serves_http=True, wire=wire)
         self._watch = watch
         self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
         self.subscription, self.members = self.nodes.subscription, self.nodes.members

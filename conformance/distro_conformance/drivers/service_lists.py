@@ -13,6 +13,7 @@ from distro_conformance.node.player import read_hosts
 from distro_model.clock import View
 from distro_model.messages import Content, batch_of, instances_of
 from distro_model.possible import Observation
+from distro_model.rules.ip_clients import UNHEALTHY
 from distro_protos import Message
 from distro_traces.content import Replica
 
@@ -27,11 +28,11 @@ _RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "pu
 
 
 def projection(held: Held) -> Lists:
-    """The lists that follow from a client table."""
+    """The lists that follow from a client table. They show whoever is unhealthy too."""
     lists: dict[str, set[str]] = {}
     for view in (held or {}).values():
         for service, published in view.content:
-            lists.setdefault(service, set()).update(instances_of(published))
+            lists.setdefault(service, set()).update(each.removesuffix(UNHEALTHY) for each in instances_of(published))
     return {service: tuple(sorted(instances)) for service, instances in lists.items()}
 
 
@@ -65,7 +66,8 @@ def published_of(replica: Replica) -> Content:
     """What it publishes in the words of the model, where several instances of one service are a batch."""
     services: dict[str, list[str]] = {}
     for each in replica.published:
-        services.setdefault(each.service, []).append(instance_text(each.ip, each.port, each.attributes))
+        text = instance_text(each.ip, each.port, each.attributes)
+        services.setdefault(each.service, []).append(text if each.healthy else text + UNHEALTHY)
     return tuple(
         (service, texts[0] if len(texts) == 1 else batch_of(texts)) for service, texts in sorted(services.items())
     )

@@ -65,6 +65,7 @@ from distro_model.actions import (
 )
 from distro_model.clock import View
 from distro_model.possible import Observation
+from distro_model.rules.owners import is_ip_client
 from distro_traces.content import Replica
 from distro_traces.ndjson import Recorder
 
@@ -300,7 +301,7 @@ class WiredCluster:
     async def _over_http(self, action: HttpRequest) -> None:
         self.clients.services[action.service] = None
         ip, port, metadata = read_instance(action.instance)
-        client = PlayedHttpClient(self.servers[action.node].address, ip, port)
+        client = PlayedHttpClient(self.servers[action.node].address, ip, port, self.clients.transport.http_connector)
         match action:
             case HttpRegister():
                 reply = await client.register(action.service, metadata)
@@ -372,7 +373,10 @@ class WiredCluster:
     def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
         names = self.clients.names
         seen = [each for each in replicas if not self.only_own or each.client in names]
-        return {names.get(r.client, r.client): View(r.revision, published_of(r)) for r in seen}
+        return {
+            names.get(r.client, r.client): View(0 if is_ip_client(r.client) else r.revision, published_of(r))
+            for r in seen
+        }
 
     # Recording of nodes that say nothing themselves
 

@@ -14,6 +14,7 @@ so. This file turns a text into steps and back; what a line can say stands in `v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,9 @@ from distro_conformance.wire.transports import IN_MEMORY, Wire, parse_wire
 from distro_model.actions import Action, Advance
 
 DEFAULT_NODES = ("a", "b", "c")
+
+COMMENT = re.compile(r"(?:^|\s)#")
+"""A word may have one in it: `10.0.0.1:80#true` is a client of the HTTP API."""
 
 
 class ScenarioError(UsageError):
@@ -109,7 +113,7 @@ def parse(text: str, name: str = "scenario") -> Scenario:
     comment: list[str] = []
     lines: list[Line] = []
     for number, raw in enumerate(text.splitlines(), start=1):
-        content = raw.split("#", 1)[0].strip()
+        content = COMMENT.split(raw, maxsplit=1)[0].strip()
         if not content:
             if not lines and raw.lstrip().startswith("#"):
                 comment.append(raw.lstrip()[1:].strip())

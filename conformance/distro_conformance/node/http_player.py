@@ -6,7 +6,7 @@ Whose client it is follows from its address alone, so a check chooses the addres
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -33,6 +33,7 @@ class PlayedHttpClient:
     node: str
     ip: str
     port: int
+    connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector
 
     @property
     def id(self) -> str:
@@ -71,7 +72,7 @@ class PlayedHttpClient:
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
+                aiohttp.ClientSession(connector=self.connector(), timeout=timeout, trust_env=False) as session,
                 session.request(method, f"http://{self.node}{path}", params=query, headers=headers) as reply,
             ):
                 return HttpReply(reply.status, await reply.text())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.wire.links import Carried
-from distro_model.clock import Ended, Traffic
+from distro_model.clock import Ended, Traffic, compared_revision
 from distro_model.messages import CallResult, Operation
 from distro_protos import Message
 from distro_traces.event import Outcome
@@ -54,7 +54,8 @@ class TrafficLog:
     def ended(self, carried: Carried, outcome: Outcome) -> None:
         call, client = carried.call, self.client_name(carried.call.client)
         operation, result = Operation(call.operation), CallResult(outcome.value)
-        traffic = Traffic(carried.source, carried.target, operation, client, call.revision, result)
+        revision = compared_revision(client, call.revision)
+        traffic = Traffic(carried.source, carried.target, operation, client, revision, result)
         self._ended.append(Ended(self.now_ms(), traffic))
         if (operation, result) == (Operation.SNAPSHOT, CallResult.SUCCESS):
             self.givers[carried.source].add(carried.target)

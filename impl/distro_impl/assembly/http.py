@@ -46,6 +46,7 @@ def http_server(
         ],
         filters=_filters(remote, status),
         tls=config.options.http_tls,
+        transport=remote.core.transport,
     )
 
 

@@ -31,7 +31,7 @@ class Membership:
         lookup = FileMemberLookup(config.member_list_file, config.port) if config.member_list_file else None
         members = ServerMemberManager(config, core.notify_center, _other_members(config, lookup))
         peers = ClusterRpcClientProxy(config, core.clock, members, core.notify_center, core.transport, links)
-        http_client = HttpClient(config.options.http_tls)
+        http_client = HttpClient(config.options.http_tls, core.transport.http_connector)
         return cls(
             core=core,
             lookup=lookup,

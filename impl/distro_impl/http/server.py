@@ -17,8 +17,7 @@ from aiohttp.typedefs import Middleware
 from distro_impl.http.replies import answer_errors
 from distro_impl.logs import logger
 from distro_impl.options import MAX_MESSAGE_BYTES, TlsOptions
-from distro_impl.ports import PortInUseError, is_free
-from distro_impl.transport.tls import server_context
+from distro_impl.transport.transport import Transport
 
 CONTEXT_PATH = "/nacos"
 CUT_S = 0.001
@@ -53,28 +52,22 @@ class HttpServer:
         routes: Iterable[web.RouteDef],
         filters: Iterable[Middleware] = (),
         tls: TlsOptions | None = None,
+        transport: Transport,
     ) -> None:
         """`routes` are below the context path; `filters` stand before all of them, in this order."""
         self._ip, self._port, self._purpose, self._tls = ip, port, purpose, tls
+        self._transport = transport
         self._routes, self._filters = tuple(routes), tuple(filters)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
         """Raises PortInUseError, and SettingError when a certificate is unusable."""
-        if not is_free(self._ip, self._port):
-            raise PortInUseError(self._port, self._purpose)
-        context = None if self._tls is None else server_context(self._tls)
         below = web.Application(middlewares=[answer_errors, *self._filters], client_max_size=MAX_MESSAGE_BYTES)
         below.add_routes(self._routes)
         app = web.Application(client_max_size=MAX_MESSAGE_BYTES)
         app.add_subapp(CONTEXT_PATH, below)
         runner = web.AppRunner(app, access_log=None, logger=log, handle_signals=False)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._ip, self._port, ssl_context=context).start()
-        except OSError as error:
-            await runner.cleanup()
-            raise PortInUseError(self._port, self._purpose) from error
+        await self._transport.serve_http(runner, self._ip, self._port, purpose=self._purpose, tls=self._tls)
         self._runner = runner
 
     async def stop(self, grace_s: float | None = None) -> None:

@@ -1,19 +1,19 @@
 """The HTTP client of a node, for what it has to ask of other members: one session, which ends with the node.
 
 The answer is read whole. No time-out of aiohttp's is used: those run in real time, and what is timed goes through the
-clock of whoever asks. Connections are not kept: a pooled one that its peer has closed meanwhile would fail a request.
+clock of whoever asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
 from yarl import URL
 
 from distro_impl.options import TlsOptions
-from distro_impl.transport.tls import client_context
+from distro_impl.transport.http import tcp_connector
 
 SERVER_AGENT = "Nacos-Server"
 """With this a server's User-Agent begins."""
@@ -27,9 +27,13 @@ class HttpAnswer:
 
 
 class HttpClient:
-    def __init__(self, tls: TlsOptions | None = None) -> None:
+    def __init__(
+        self,
+        tls: TlsOptions | None = None,
+        connector: Callable[[TlsOptions | None], aiohttp.BaseConnector] = tcp_connector,
+    ) -> None:
         """With `tls` the other members are asked over HTTPS."""
-        self._tls = tls
+        self._tls, self._connector = tls, connector
         self._session: aiohttp.ClientSession | None = None
 
     def url(self, member: str, path: str) -> str:
@@ -39,7 +43,7 @@ class HttpClient:
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> HttpAnswer:
         """Raises aiohttp.ClientError when there is no answer."""
-        session = self._session = self._session or _new_session(self._tls)
+        session = self._session = self._session or _new_session(self._connector(self._tls))
         target = URL(url, encoded=True)  # as it came: nothing in it is quoted anew
         async with session.request(method, target, headers=headers, data=body or None, allow_redirects=False) as reply:
             return HttpAnswer(reply.status, await reply.read(), reply.headers.get("Content-Type", "text/plain"))
@@ -50,10 +54,9 @@ class HttpClient:
             await session.close()
 
 
-def _new_session(tls: TlsOptions | None) -> aiohttp.ClientSession:
-    verified = True if tls is None else client_context(tls)
+def _new_session(connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(force_close=True, limit=0, ssl=verified),
+        connector=connector,
         timeout=aiohttp.ClientTimeout(total=None),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=True,

@@ -13,7 +13,9 @@ from collections import deque
 from itertools import count
 from typing import Any
 
+import aiohttp
 import grpc
+from aiohttp import web
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
@@ -21,6 +23,7 @@ from distro_impl.ports import PortInUseError, is_free
 from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.grpc_server import add_port, grpc_server
 from distro_impl.transport.health import Health
+from distro_impl.transport.http import serve_on_tcp, tcp_connector
 from distro_impl.transport.tls import channel_credentials
 from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
@@ -73,6 +76,14 @@ class GrpcTransport:
 
     def channel(self, target: str, tls: TlsOptions | None = None) -> GrpcChannel:
         return GrpcChannel(target, self._options, None if tls is None else channel_credentials(tls))
+
+    async def serve_http(
+        self, runner: web.AppRunner, ip: str, port: int, *, purpose: str, tls: TlsOptions | None
+    ) -> None:
+        await serve_on_tcp(runner, ip, port, purpose=purpose, tls=tls)
+
+    def http_connector(self, tls: TlsOptions | None = None) -> aiohttp.BaseConnector:
+        return tcp_connector(tls)
 
 
 class GrpcChannel:

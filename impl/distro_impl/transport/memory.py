@@ -14,13 +14,16 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
+import aiohttp
 import grpc
+from aiohttp import web
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
 from distro_impl.ports import PortInUseError
 from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.health import Health
+from distro_impl.transport.http import PairConnector
 from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
 
 FIRST_CLIENT_PORT = 40_000
@@ -37,6 +40,7 @@ class MemoryTransport:
         self._under_way, self._is_moving = clock.counted("messages in memory"), False
         self._client_ports = count(FIRST_CLIENT_PORT)
         self.servers: dict[str, MemoryServer] = {}
+        self._http: dict[str, web.AppRunner] = {}
 
     async def serve(
         self,
@@ -58,6 +62,25 @@ class MemoryTransport:
 
     def channel(self, target: str, tls: TlsOptions | None = None) -> MemoryChannel:  # noqa: ARG002 - nobody listens in
         return MemoryChannel(self, target, self._clock, f"ipv4:127.0.0.1:{next(self._client_ports)}")
+
+    async def serve_http(
+        self,
+        runner: web.AppRunner,
+        ip: str,
+        port: int,
+        *,
+        purpose: str,
+        tls: TlsOptions | None,  # noqa: ARG002 - nobody listens in
+    ) -> None:
+        """Raises PortInUseError."""
+        before = self._http.get(f"{ip}:{port}")
+        if before is not None and before.server is not None:
+            raise PortInUseError(port, purpose)
+        self._http[f"{ip}:{port}"] = runner
+        await runner.setup()
+
+    def http_connector(self, tls: TlsOptions | None = None) -> aiohttp.BaseConnector:  # noqa: ARG002
+        return PairConnector(self._http)
 
     def post(self, lane: Lane, arrive: Callable[[], None]) -> None:
         """Let it arrive in a later turn of the event loop."""

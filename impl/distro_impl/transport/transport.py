@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+import aiohttp
 import grpc
+from aiohttp import web
 
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import GrpcServerOptions, TlsOptions
@@ -139,6 +141,17 @@ class Transport(Protocol):
 
     def channel(self, target: str, tls: TlsOptions | None = None) -> Channel:
         """To the server at `host:port`; nothing is sent before the first call."""
+        ...
+
+    async def serve_http(
+        self, runner: web.AppRunner, ip: str, port: int, *, purpose: str, tls: TlsOptions | None
+    ) -> None:
+        """From now on until its clean-up the runner answers there. Raises PortInUseError, SettingError when a
+        certificate is unusable."""
+        ...
+
+    def http_connector(self, tls: TlsOptions | None = None) -> aiohttp.BaseConnector:
+        """To whoever answers HTTP on this transport."""
         ...
 
 

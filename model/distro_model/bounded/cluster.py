@@ -36,14 +36,15 @@ def bounded_cluster(
     scaled = replace(
         profile.without_time(),
         lease_ms=lease_ms,
+        empty_lease_ms=-1,  # how long a client is empty is not counted
         event_queue=bounds.event_queue,
         keeps_index=bounds.index > 0,
         retry_delay_ms=profile.retry_delay_ms if bounds.retry_waits else 0,
         sending_counts_as_activity=profile.sending_counts_as_activity and bounds.half_open > 0,
     )
-    if bounds.periods:  # a time-out of beats is one period, and two remove the instance
+    if bounds.periods:  # longer than one period without a beat is a time-out, and longer than two removes the instance
         period_ms = profile.verify_interval_ms
-        scaled = replace(scaled, beat_timeout_ms=period_ms, beat_delete_ms=2 * period_ms)
+        scaled = replace(scaled, beat_timeout_ms=period_ms + 1, beat_delete_ms=2 * period_ms + 1)
     if bounds.watches_members:
         scaled = replace(scaled, failures_until_down=bounds.suspicions)
     if not bounds.torn:

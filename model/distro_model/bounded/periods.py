@@ -142,7 +142,7 @@ def age(every_node: NodeState | None, client: str, profile: Profile) -> Aged:
     held = None if every_node is None else every_node.client(client)
     if every_node is None or held is None:
         return Aged(every_node)
-    beats = tuple((service, beat_ms - profile.beat_timeout_ms - 1) for service, beat_ms in held.beats)
+    beats = tuple((service, beat_ms - profile.beat_timeout_ms) for service, beat_ms in held.beats)
     return Aged(every_node.with_client(replace(held, beats=beats)))
 
 

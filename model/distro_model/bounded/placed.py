@@ -167,7 +167,7 @@ def _of_ip_clients(layout: Layout) -> Placed:
         if layout.profile.has(ip_client_rules.changed_and_announced_late):
             yield http_clients.ANNOUNCE, here
         if not bounds.periods:
-            yield nodes.BEAT_CHECK, here
+            yield nodes.CHECK_WITHOUT_TIME, here
         if bounds.races:
             yield http_clients.FINISH, here
 

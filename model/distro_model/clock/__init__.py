@@ -8,7 +8,7 @@ chosen by whoever drives it.
 a request at once; `compiled` each statement as one plain function.
 """
 
-from distro_model.clock.board import Ended, Plan, Traffic, matches
+from distro_model.clock.board import Ended, Plan, Traffic, compared_revision, matches
 from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
@@ -30,6 +30,7 @@ __all__ = [
     "Traffic",
     "View",
     "apply",
+    "compared_revision",
     "enabled",
     "matches",
     "observe",

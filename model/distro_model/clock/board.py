@@ -23,6 +23,7 @@ from distro_model.node import Addresses, NodeState, address_book
 from distro_model.profiles import Profile
 from distro_model.rules import torn as torn_rules
 from distro_model.rules.ip_clients import changed_and_announced_late
+from distro_model.rules.owners import is_ip_client
 from distro_model.rules.receive import fresh_copy
 from distro_model.step import step
 
@@ -53,6 +54,12 @@ class Ended(NamedTuple):
 
     after_ms: int
     call: Traffic
+
+
+def compared_revision(client: str | None, revision: int | None) -> int | None:
+    """That of an ip:port client is a hash, which every node may compute as it likes: nobody else can tell if it is
+    right."""
+    return None if client is not None and is_ip_client(client) else revision
 
 
 class Told(NamedTuple):
@@ -316,16 +323,9 @@ class Board(Named):
         event = told.event
         if type(event) is CallEnded and event.request.operation is not Operation.REPORT:
             request = event.request
-            self.traffic.append(
-                Traffic(
-                    self.plan.names[told.position],
-                    event.target,
-                    request.operation,
-                    subject_of(request),
-                    revision_of(request),
-                    event.answer.result,
-                )
-            )
+            source, client = self.plan.names[told.position], subject_of(request)
+            revision = compared_revision(client, revision_of(request))
+            self.traffic.append(Traffic(source, event.target, request.operation, client, revision, event.answer.result))
 
     # Requests
 

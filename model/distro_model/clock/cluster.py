@@ -17,6 +17,7 @@ from distro_model.clock.watched import Watched
 from distro_model.cluster.values import Life, Link
 from distro_model.messages import Content
 from distro_model.profiles import Profile
+from distro_model.rules.owners import is_ip_client
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ SETTLE_IN_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one node holds of one client."""
+    """What one node holds of one client. `revision` is 0 for an ip:port client, whose hash says nothing to others."""
 
     revision: int
     content: Content
@@ -131,7 +132,10 @@ def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
     return {
         name: None
         if node is None
-        else {each.name: View(each.revision if shows else 0, each.content) for each in node.clients}
+        else {
+            each.name: View(each.revision if shows and not is_ip_client(each.name) else 0, each.content)
+            for each in node.clients
+        }
         for name, node in zip(state.plan.names, state.nodes, strict=True)
     }
 

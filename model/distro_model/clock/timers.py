@@ -115,6 +115,8 @@ def _node_timers(
         checked_ms = nodes.next_beat_check(node, after_ms, profile)
         if checked_ms is not None:
             yield checked_ms, BEATS
+            if nodes.lease_timer(node, checked_ms - 1, profile) == checked_ms:
+                yield checked_ms, LEASES  # whom the other leaves without instances may go in the same instant
     if node.clients or node.gone:
         at_ms = nodes.next_lease_check(node, after_ms, profile)
         if at_ms is not None:

@@ -130,11 +130,16 @@ def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | 
 def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
     """Every lease that a check may end starts to run when it was renewed: copies, tombstones, and natives too where
     they have one."""
-    starts = [each.renewed_ms for each in node.clients if not each.native or not profile.has(is_expired)]
-    starts += [since_ms for _, since_ms in node.gone]
-    if not starts:
+    natives_too = not profile.has(is_expired)
+    ends = [each.renewed_ms + _lease_ms(each, profile) for each in node.clients if natives_too or not each.native]
+    ends += [since_ms + profile.lease_ms for _, since_ms in node.gone]
+    if not ends:
         return None
-    return lease_timer(node, max(min(starts) + profile.lease_ms, after_ms), profile)
+    return lease_timer(node, max(min(ends), after_ms), profile)
+
+
+def _lease_ms(client: Client, profile: Profile) -> int:
+    return profile.lease_ms if client.content or not is_ip_client(client.name) else profile.empty_lease_ms
 
 
 def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
@@ -153,11 +158,15 @@ LEASE_CHECK = Transition(
 
 
 def finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
-    return node is not None and step(node, BeatCheckDue(now), profile).node != node
+    return node is not None and step(node, beat_check(node, now, profile), profile).node != node
 
 
-def beat_check(now: int) -> BeatCheckDue:
-    return BeatCheckDue(now)
+def beat_check(node: NodeState, now: int, profile: Profile) -> BeatCheckDue:
+    """Each client is looked at in phase with its creation here; by a node that stood still, whenever it goes on."""
+    clients = [each for each in node.clients if is_ip_client(each.name)]
+    since_start_ms = now - node.started_ms
+    of = tuple(each.name for each in clients if (since_start_ms - each.turn_ms) % profile.lease_check_ms == 0)
+    return BeatCheckDue(now, None if len(of) in (0, len(clients)) else of)
 
 
 def forgotten_by_check(before: NodeState | None, node: NodeState, ip_life: IpLife) -> Finding | None:
@@ -165,33 +174,35 @@ def forgotten_by_check(before: NodeState | None, node: NodeState, ip_life: IpLif
 
 
 def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
-    """The first check that may find something: a silence or a lease that is over, a client that publishes nothing."""
-    ends = [at_ms for each in node.clients if is_ip_client(each.name) for at_ms in _ends_ms(node, each, profile)]
-    if not ends:
-        return None
-    return beat_timer(node, max(min(ends), after_ms), profile)
+    """The first check that may find something: a silence that is long enough."""
+    times = [
+        _turn(node, each, max(min(ends), after_ms + 1), profile)
+        for each in node.clients
+        if is_ip_client(each.name) and is_responsible(node, each, profile) and (ends := _silences_end(each, profile))
+    ]
+    return min(times, default=None)
 
 
 def beat_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
-    """When it fires, whether or not there is anything to find.
-
-    A server checks each client in phase with its creation, which no node remembers here; half a period after the verify
-    rounds keeps the two apart, as they nearly always are.
-    """
-    first_ms = node.started_ms + profile.lease_check_ms // 2
-    return next_on(first_ms, max(after_ms + 1, first_ms), profile.lease_check_ms)
+    """When it fires, whether or not there is anything to find. Who is created meanwhile has its first turn later."""
+    clients = [each for each in node.clients if is_ip_client(each.name)]
+    times = [_turn(node, each, after_ms + 1, profile) for each in clients]
+    return min(times, default=after_ms + profile.lease_check_ms)
 
 
-def _ends_ms(node: NodeState, client: Client, profile: Profile) -> list[int]:
-    if not is_responsible(node, client, profile):
-        return [client.renewed_ms + profile.lease_ms]
+def _turn(node: NodeState, client: Client, from_ms: int, profile: Profile) -> int:
+    """The first of its checks then or later."""
+    return next_on(node.started_ms + client.turn_ms, from_ms, profile.lease_check_ms)
+
+
+def _silences_end(client: Client, profile: Profile) -> list[int]:
+    """When each of its instances has been silent for long enough to be found so."""
     beats, longest_ms, shortest_ms = dict(client.beats), profile.beat_delete_ms, profile.beat_timeout_ms
-    silent_ms = [
+    return [
         beats[service] + (longest_ms if instance.endswith(UNHEALTHY) else shortest_ms)
         for service, instance in client.content
         if service in beats and client.watched
     ]
-    return silent_ms if client.content else [node.started_ms]
 
 
 BEAT_CHECK = Transition(
@@ -202,10 +213,22 @@ BEAT_CHECK = Transition(
     due=next_beat_check,
 )
 LEASE_AND_BEAT_CHECK = replace(
-    LEASE_CHECK,
-    steps=(*LEASE_CHECK.steps, writes(remember), tells("node", beat_check), watches(forgotten_by_check)),
+    LEASE_CHECK, steps=(*LEASE_CHECK.steps, tells("node", beat_check), watches(forgotten_by_check))
 )
 """With periods both come once in each."""
+
+
+def find_something(node: NodeState | None, now: int, profile: Profile) -> bool:
+    return node is not None and (
+        finds_something(node, now, profile) or step(node, lease_check(now, None), profile).node != node
+    )
+
+
+CHECK_WITHOUT_TIME = replace(
+    BEAT_CHECK,
+    steps=(writes(find_something, "it would find nothing"), tells("node", lease_check), tells("node", beat_check)),
+)
+"""Without periods no lease ends, but that of a client that publishes nothing."""
 
 
 # The first load

@@ -24,7 +24,7 @@ from distro_model.local_events import ClientChanged
 from distro_model.messages import FAIL, SUCCESS, Change, Content
 from distro_model.node import Action, Client, NodeState, Step, Superseded
 from distro_model.profile import Profile
-from distro_model.rules.notify import published, reindexed, removed
+from distro_model.rules.notify import published, reindexed
 from distro_model.rules.owners import content_revision, is_ip_client, is_responsible, owner_of, preference
 from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import announced
@@ -71,17 +71,17 @@ def creates_twice(node: NodeState, request: HttpReceived, at_ms: int, profile: P
     lost = node.client(request.client)
     if lost is None:
         return node
-    anew = replace(_created(request.client, at_ms), watched=False)
+    anew = replace(_created(node, request.client, at_ms, profile), watched=False)
     return reindexed(node.with_client(anew), anew, lost.content, at_ms, profile)
 
 
 def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Profile) -> NodeState:
-    """A registration and a deregistration always count as a change, a beat only where it shows; each renews the lease,
-    which matters to whoever has stopped being the owner."""
+    """A registration always counts as a change, a deregistration where there was something, a beat where it shows; each
+    renews the lease."""
     held = node.client(request.client)
     if held is None and request.action is HttpAction.DEREGISTER:
         return node
-    client = held or _created(request.client, at_ms)
+    client = held or _created(node, request.client, at_ms, profile)
     content, beats = dict(client.content), dict(client.beats)
     if request.action is HttpAction.DEREGISTER:
         content.pop(request.service, None)
@@ -97,11 +97,20 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
         after = replace(after, revision=content_revision(after.name, after.content))
     else:
         after = replace(after, revision=revision_of_health(after, profile))
+    if request.action is HttpAction.DEREGISTER and after.content == client.content:
+        return node.with_client(after)
     return changed(node, held, after, at_ms, profile)
 
 
-def _created(name: str, at_ms: int) -> Client:
-    return Client(name, native=False, revision=content_revision(name, ()), content=(), renewed_ms=at_ms)
+def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client:
+    turn_ms = turn_of(node, at_ms, profile)
+    return Client(name, False, content_revision(name, ()), (), renewed_ms=at_ms, turn_ms=turn_ms)
+
+
+def turn_of(node: NodeState, at_ms: int, profile: Profile) -> int:
+    """Of a client that is created now: from the next tick on it is looked at once in a period."""
+    since_start_ms = at_ms - node.started_ms
+    return (since_start_ms + -since_start_ms % profile.tick_ms) % profile.lease_check_ms
 
 
 def _sorted(content: dict[str, str]) -> Content:
@@ -157,29 +166,26 @@ def is_not_superseded(node: NodeState, source: str, change: Change, _: Profile) 
     return Superseded(change.client, source, change.revision) not in node.superseded
 
 
-@rule("check-beats", source="lease-beats; ClientBeatCheckTaskV2, EphemeralIpPortClientManager")
+@rule("check-beats", source="lease-beats; ClientBeatCheckTaskV2")
 def on_beat_check_due(node: NodeState, event: BeatCheckDue, profile: Profile) -> Step:
-    """The owner looks at the beats; copies go when their lease is over. How long a client is empty is not counted."""
+    """The owner looks at the beats of its clients."""
     for client in node.clients:
-        if is_ip_client(client.name):
+        is_its_turn = event.of is None or client.name in event.of
+        if is_its_turn and client.watched and client.content and is_ip_client(client.name):
             node = _checked(node, client, event.at_ms, profile)
     return Step(node)
 
 
 def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> NodeState:
     if not is_responsible(node, client, profile):
-        return removed(node, client, at_ms, profile) if ends_unowned(client, at_ms, profile) else node
-    if not client.content:
-        return removed(node, client, at_ms, profile)  # what it has replaced may still come from a peer
-    if not client.watched:
         return node
     silent_ms = {service: at_ms - beat_ms for service, beat_ms in client.beats}
     content = {
         service: instance.removesuffix(UNHEALTHY) + UNHEALTHY
-        if silent_ms[service] > profile.beat_timeout_ms
+        if silent_ms[service] >= profile.beat_timeout_ms
         else instance
         for service, instance in client.content
-        if silent_ms[service] <= profile.beat_delete_ms
+        if silent_ms[service] < profile.beat_delete_ms
     }
     if _sorted(content) == client.content:
         return node
@@ -188,9 +194,17 @@ def _checked(node: NodeState, client: Client, at_ms: int, profile: Profile) -> N
     return changed(node, client, replace(after, revision=revision_of_health(after, profile)), at_ms, profile)
 
 
+def ends_unheard(client: Client, at_ms: int, profile: Profile) -> bool:
+    """An ip:port client that nothing was heard of for so long that it goes, on every node."""
+    if not is_ip_client(client.name):
+        return False
+    is_empty_for_long = not client.content and at_ms - client.renewed_ms > profile.empty_lease_ms
+    return is_empty_for_long or ends_unowned(client, at_ms, profile)
+
+
 @rule("find-the-lease-of-an-ip-port-copy-over", source="lease-ip-port-copies")
 def ends_unowned(client: Client, at_ms: int, profile: Profile) -> bool:
-    """A copy of an ip:port client goes when its lease is over."""
+    """An ip:port client goes when its lease is over; at an owner the beats have ended it by then."""
     return at_ms - client.renewed_ms > profile.lease_ms
 
 

@@ -15,7 +15,7 @@ from distro_model.events import HandlingRaised, Reply, RequestReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, Snapshot, is_batch
 from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules.ip_clients import is_not_superseded
+from distro_model.rules.ip_clients import is_not_superseded, turn_of
 from distro_model.rules.notify import removed, upgraded
 from distro_model.rules.owners import is_ip_client, is_responsible
 from distro_model.rules.rule import guard, instead_of, rule
@@ -163,6 +163,8 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     held = node.client(copy.client)
     if held is None:
         client = fresh_copy(copy, at_ms, profile)
+        if is_ip_client(client.name):
+            client = replace(client, turn_ms=turn_of(node, at_ms, profile))
     else:
         renewed_ms = at_ms if renews_lease(held, profile) else held.renewed_ms
         client = replace(
