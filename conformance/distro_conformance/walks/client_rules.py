@@ -59,7 +59,8 @@ class ClientRules(Walk):
     @rule(client=_CLIENT, service=st.sampled_from(SERVICES), size=st.integers(2, 3))
     def register_batch(self, client: int, service: str, size: int) -> None:
         """Never where the client has published a single instance: nodes from 2.1.1 to 2.3.0 acknowledge a batch over
-        that and do not apply it (B19), for which the checks of traces have no excuse. A scenario tells of it."""
+        that and do not apply it (B19). The checks of traces know what comes of it only where batches are not counted,
+        and not that the copy is gone after its lease. A scenario tells of it."""
         name = pick(self.clients, client)
         if (name, service) in self.single_ever:
             return
