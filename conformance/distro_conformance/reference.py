@@ -190,7 +190,8 @@ _CALLERS_HEAD = (
 )
 _SCENARIOS_HEAD = (
     f"The language of scenarios, version {VERSION}: one text that is played on every driver,",
-    "`distrocheck replay FILE --target …`. A line is one step; `#` begins a comment. `NODE->NODE` is the directed link",
+    "`distrocheck replay FILE --target …`. A line is one step; a word that begins with `#` begins a comment. "
+    "`NODE->NODE` is the directed link",
     "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`. What a driver cannot do it says in a",
     "sentence, and the run is inconclusive. Texts of version 1 are read as they are.",
 )
