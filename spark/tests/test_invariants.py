@@ -923,6 +923,7 @@ def a_change_that_failed_for_another_member_than_the_one_that_left(run: Teller) 
     failed = synced(run, "c", 1, "X", Outcome.FAIL).ended
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
     run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    run.wait(8_000)
     checks = run.checkpoint()
     return [Expected("INV-RETRY", "a", failed, checks["a"])]
 
@@ -933,8 +934,31 @@ def a_change_that_failed_and_was_not_sent_again(run: Teller) -> list[Expected]:
     run.change("a", 1, "X")
     synced(run, "b", 1, "X")
     failed = synced(run, "c", 1, "X", Outcome.FAIL).ended
+    run.wait(8_000)
     checks = run.checkpoint()
     return [Expected("INV-RETRY", "a", failed, checks["a"])]
+
+
+@whole_story()
+def a_change_that_failed_too_late_to_be_sent_again(run: Teller) -> list[Expected]:
+    """5 s later it would have been, up to 2.1.2."""
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    synced(run, "c", 1, "X")
+    run.disconnect("a")
+    deleted(run, "b")
+    call(
+        run,
+        "a",
+        "c",
+        "DELETE",
+        Outcome.TIMEOUT,
+        does=lambda m: run.row("c", Kind.REPLICA_REMOVED, client="c1", message=m),
+    )
+    run.wait(4_000)
+    run.checkpoint()
+    return []
 
 
 @whole_story()
