@@ -21,7 +21,7 @@ from distro_model.transitions import Transition
 
 Engine = Callable[[System, Limits, Watch], Search]
 
-LIVENESS_STATES = 3_000_000
+LIVENESS_STATES = 5_000_000
 """Up to so many states the graph is built on which `eventually` is decided; a state takes some hundred bytes there."""
 
 VACUOUS = "nothing can happen within these bounds: one state and no transition"

@@ -39,10 +39,34 @@ _END = 2**62
 
 def creation_stamp(story: Story, told: Told) -> bool:
     """B10. The node's copy has the revision that it was created with, or that came with a batch, and the content is
-    that of a later one: it came with a message that carries a later revision, or its owner had published it by then."""
-    stamp, offence = int(str(told.evidence["revision"])), told.last
-    if offence.kind not in STATE_KINDS:
-        return False
+    that of a later one: it came with a message that carries a later revision, or its owner had published it by then.
+    Or it was sent by a member that has no more of the client than such a copy."""
+    if told.last.kind in STATE_KINDS:
+        return _kept_its_stamp(story, told, told.last)
+    stamped = [
+        row
+        for row in story.rows
+        if row.kind in STATE_KINDS and not row.owned and row.at_ms <= told.last.at_ms and _is_what_was_sent(told, row)
+    ]
+    sender = _sender_of(story, told.last)
+    return sender in stamped and any(_kept_its_stamp(story, told, row) for row in stamped)
+
+
+def _is_what_was_sent(told: Told, row: Row) -> bool:
+    return (str(row.revision), row.digest) == (str(told.evidence["revision"]), told.evidence["actual"])
+
+
+def _sender_of(story: Story, message: Row) -> Row | None:
+    """What the sender of this message held of the client when it sent it."""
+    for sent in story.rows:
+        if sent.kind == Kind.REQUEST_SENT and sent.message == message.message:
+            states = [row for row in story.by_node[sent.node] if row.kind in STATE_KINDS and row.seq < sent.seq]
+            return states[-1] if states else None
+    return None
+
+
+def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
+    stamp = int(str(told.evidence["revision"]))
     *_, life = _lives(story, offence.node, offence.seq)
     stamped = [row for row in life if row.revision is not None]
     before = [place for place, row in enumerate(stamped) if row.revision != stamp]

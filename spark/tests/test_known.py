@@ -165,6 +165,35 @@ def a_copy_that_takes_over_revisions_and_then_one_not(run: Told) -> None:
     a_copy_that_took_over_one_revision_of_two(run, batch=False)
 
 
+def sent_on(run: Told, node: str) -> None:
+    call = {
+        "message": run.recorder.new_message_id(),
+        "operation": "CHANGE",
+        "client": "c1",
+        "revision": 1,
+        "digest": "B",
+    }
+    run.row(node, Kind.REQUEST_SENT, peer="b", **call)
+    run.row("b", Kind.REQUEST_RECEIVED, peer=node, **call)
+    run.apply("b", 2, "B")
+
+
+@case("nacos-2.2.4", INV_REV=["B10", "B10"])
+def a_copy_that_is_sent_on_with_the_stamp_of_its_creation(run: Told) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 1, "B")
+    sent_on(run, "c")
+
+
+@case("nacos-2.2.4", INV_REV=[None, None, "B10"])
+def an_owner_that_sends_a_later_content_under_the_stamp_of_a_copy(run: Told) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 1, "B")
+    sent_on(run, "a")
+
+
 @case("nacos-2.2.4", INV_REV=[None])
 def an_old_content_under_a_new_stamp_though_it_comes_back_later(run: Told) -> None:
     """B05 with the contents A, B, A: the copy moved on with its stamp, then A of revision 1 was written over."""

@@ -22,7 +22,7 @@ from distro_model.search.system import Chain, Check, Finding, Row, System, Trans
 
 EXPANDED_AT_ONCE = 16_384
 """Rows. Some ten transitions of each, as a matrix, take a few dozen MB."""
-MOST_STATES = 3_000_000
+MOST_STATES = 5_000_000
 
 _LOWER = "lower changes, drops, crashes or clients"
 
