@@ -17,6 +17,7 @@ from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_conformance.waiting import RealClock, eventually
+from distro_conformance.wire.transports import OVER_GRPC
 from distro_model.actions import Advance, Connect, Crash, Cut, Disconnect, Heal, Register
 
 THEN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -44,7 +45,7 @@ class Audited3:
 
 @contextlib.asynccontextmanager
 async def audited_cluster(profile: str) -> AsyncIterator[Audited3]:
-    cluster = EmbeddedCluster(serves_http=True)
+    cluster = EmbeddedCluster(serves_http=True, wire=OVER_GRPC)
     async with contextlib.AsyncExitStack() as stack:
         try:
             await cluster.start(["a", "b", "c"], profile)

@@ -161,8 +161,10 @@ def finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
     return node is not None and step(node, beat_check(node, now, profile), profile).node != node
 
 
-def beat_check(node: NodeState, now: int, profile: Profile) -> BeatCheckDue:
+def beat_check(node: NodeState | None, now: int, profile: Profile) -> BeatCheckDue:
     """Each client is looked at in phase with its creation here; by a node that stood still, whenever it goes on."""
+    if node is None:
+        return BeatCheckDue(now)
     clients = [each for each in node.clients if is_ip_client(each.name)]
     since_start_ms = now - node.started_ms
     of = tuple(each.name for each in clients if (since_start_ms - each.turn_ms) % profile.lease_check_ms == 0)
