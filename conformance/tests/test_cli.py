@@ -65,7 +65,10 @@ def run(
         (("test", "node", "--requirement", "DISTRO-NONE-001"), "no requirement DISTRO-NONE-001"),
         (("test", "cluster", "--mutant", "B99"), "the node knows no mutant 'B99'; of "),
         (("test", "cluster", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
-        (("test", "cluster", "--target", "nacos:2.2.4", "--tours"), "it takes no profile, mutant, transport or tours"),
+        (
+            ("test", "cluster", "--target", "nacos:2.2.4", "--tours"),
+            "it takes no profile, mutant, transport, tours or --http",
+        ),
         (("explore", "--mutant", "B99"), "unknown mutant 'B99'"),
         (("explore", "--nodes", "0"), "bounds: at least one node"),
         (("explore", "--changes", "many"), "Invalid value for '--changes'"),

@@ -169,6 +169,24 @@ expect b has no 10.0.1.1:80#true
 expect a has no 10.0.1.2:80#true
 expect model agrees
 """
+SWAPPED = """
+# The revision of such a client is a sum: one instance recovers as the other falls ill, and it stays the same.
+nodes a b
+http register web 10.0.1.2:80 at b
+advance 28.2s
+http register api 10.0.1.2:80 at b
+advance 31s
+http register web 10.0.1.2:80 at a
+advance 1.1s
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 2, 3, 4])
+def test_the_revision_of_a_client_of_the_http_api_forgets_which_of_its_instances_is_ill(seconds: int) -> None:
+    """Wherever the verify falls: nodes and model confirm the same copies."""
+    later = SWAPPED.replace("nodes a b", f"nodes a b\nadvance {seconds}s")
+    assert_scenario(later, target="embedded", profile="nacos-2.3.2")
 
 
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.0.4", "nacos-2.2.4", "nacos-2.3.2"])
@@ -212,8 +230,8 @@ def test_a_node_of_a_release_without_batches_is_not_asked_for_one() -> None:
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
 
 
-def drawn(profile: str) -> Mapping[str, int]:
-    some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=4, rare_starts=False)
+def drawn(profile: str, *, http: bool = False) -> Mapping[str, int]:
+    some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=4, rare_starts=False, http=http)
     found = hunt(replace(some, transport=Carrier.MEMORY))
     assert found.failure is None, found.failure
     return found.coverage["actions"]
@@ -223,3 +241,10 @@ def test_a_walk_does_all_of_this() -> None:
     done = drawn("strict")
     assert all(done[each] for each in ("register batch", "fall silent", "list members", "refuse")), done
     assert not drawn("nacos-2.0.4")["register batch"]
+
+
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4"])
+def test_a_walk_that_is_asked_for_them_has_clients_of_the_http_api(profile: str) -> None:
+    done = drawn(profile, http=True)
+    assert all(done[each] for each in ("http register", "http beat", "http deregister", "drop", "swallow")), done
+    assert not any(done[each] for each in ("cut", "crash", "refuse", "list members")), done

@@ -24,8 +24,7 @@ from distro_model.messages import FAIL, SUCCESS, UNREACHABLE, Change, Report, Ve
 from distro_model.node import Action, Client, Member, MemberState, Superseded, Task, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.properties.steps import task_alarm
-from distro_model.rules.ip_clients import UNHEALTHY
-from distro_model.rules.owners import java_hash, owner_among_alive, owner_of, place
+from distro_model.rules.owners import UNHEALTHY, java_hash, owner_among_alive, owner_of, place
 from distro_model.step import step
 
 ALIVE = STRICT.with_rules(owner_among_alive)

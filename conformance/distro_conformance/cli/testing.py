@@ -156,6 +156,7 @@ def cluster(
     database: DatabaseOption = None,
     transport: TransportOption = None,
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Clients of the HTTP API, no cuts or crashes.")] = False,
     out: OutOption = DEFAULT_OUT,
     html: HtmlOption = None,
     json: JsonOption = False,
@@ -163,8 +164,10 @@ def cluster(
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
     said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run.
     """
-    if target != "embedded" and (profile or mutant or tours or transport):
-        raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport or tours")
+    if target != "embedded" and (profile or mutant or tours or transport or http):
+        raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")
+    if tours and http:
+        raise UsageError("--tours and --http are walks of two kinds; take one")
     if tours and html:
         raise UsageError("--tours has no page; leave --html out")
     profile = profile or "strict"
@@ -182,6 +185,7 @@ def cluster(
             runs_max=examples,
             steps_per_run=steps,
             transport=transport,
+            http=http,
         )
         _search(options, "test cluster", out, html, json=json)
     from distro_conformance.walks.tours import TourOptions, tour

@@ -13,7 +13,7 @@ from distro_conformance.node.player import read_hosts
 from distro_model.clock import View
 from distro_model.messages import Content, batch_of, instances_of
 from distro_model.possible import Observation
-from distro_model.rules.ip_clients import UNHEALTHY
+from distro_model.rules.owners import UNHEALTHY
 from distro_protos import Message
 from distro_traces.content import Replica
 

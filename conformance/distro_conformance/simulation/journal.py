@@ -61,8 +61,7 @@ from distro_model.messages import (
 )
 from distro_model.node import Client
 from distro_model.profiles import Profile
-from distro_model.rules.ip_clients import UNHEALTHY
-from distro_model.rules.owners import is_ip_client
+from distro_model.rules.owners import UNHEALTHY, is_ip_client
 from distro_traces.content import Published, digest
 from distro_traces.event import Kind, Outcome
 from distro_traces.run_writer import Values

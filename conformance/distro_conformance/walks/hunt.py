@@ -27,6 +27,7 @@ from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
 from distro_conformance.walks.client_rules import NODES
+from distro_conformance.walks.http_machine import HttpMachine
 from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
@@ -68,6 +69,8 @@ class HuntOptions:
     """None: most rounds of runs in memory, some over gRPC."""
     among_played: bool = False
     """One node, and members that are played, instead of nodes only."""
+    http: bool = False
+    """Clients of the HTTP API, instead of what makes members take each other for dead; on embedded nodes only."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -76,6 +79,12 @@ class HuntOptions:
     @property
     def nodes(self) -> tuple[str, ...]:
         return (NODE, *PEERS) if self.among_played else NODES
+
+    @property
+    def machine(self) -> type[Walk]:
+        if self.among_played:
+            return AmongMachine
+        return HttpMachine if self.http else LockstepMachine
 
     @property
     def name(self) -> str:
@@ -251,8 +260,7 @@ def _rounds(
         seed = options.seed * 1_000 + round_number
         tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
         members = {"start": staticmethod(start), "on_end": staticmethod(tally.ended), "beginnings": beginnings}
-        machine: type[Walk] = AmongMachine if options.among_played else LockstepMachine
-        _round(hypothesis.seed(seed)(type("Walk", (machine,), members)), options, tally)
+        _round(hypothesis.seed(seed)(type("Walk", (options.machine,), members)), options, tally)
         if tally.is_enough(options) or time.monotonic() - tally.began_s > options.seconds:
             break
 
@@ -268,7 +276,7 @@ def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
 
 
 def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
-    if not options.rare_starts or options.is_elsewhere or options.among_played:
+    if not options.rare_starts or options.is_elsewhere or options.among_played or options.http:
         return ()
     from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 

@@ -17,7 +17,7 @@ from distro_model.events import AnnounceDue, Forward, HttpAction, HttpEntered, H
 from distro_model.messages import Answer, CallResult
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
-from distro_model.rules.ip_clients import UNHEALTHY
+from distro_model.rules.owners import UNHEALTHY
 from distro_model.search.system import Fairness, Finding
 from distro_model.step import step
 from distro_model.transitions import AnnounceRuns, HttpAsks, HttpEnds, HttpEnters

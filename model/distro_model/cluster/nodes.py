@@ -18,9 +18,8 @@ from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue,
 from distro_model.node import Client, MemberState, NodeState, Task
 from distro_model.profiles import Profile
 from distro_model.rules.index import corrections
-from distro_model.rules.ip_clients import UNHEALTHY
 from distro_model.rules.notify import audited
-from distro_model.rules.owners import is_ip_client, is_responsible
+from distro_model.rules.owners import UNHEALTHY, is_ip_client, is_responsible
 from distro_model.rules.verify import is_expired, lists_sent
 from distro_model.search.system import Fairness, Finding
 from distro_model.step import step

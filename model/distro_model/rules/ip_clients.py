@@ -25,11 +25,9 @@ from distro_model.messages import FAIL, SUCCESS, Change, Content
 from distro_model.node import Action, Client, NodeState, Step, Superseded
 from distro_model.profile import Profile
 from distro_model.rules.notify import published, reindexed
-from distro_model.rules.owners import content_revision, is_ip_client, is_responsible, owner_of, preference
+from distro_model.rules.owners import UNHEALTHY, content_revision, is_ip_client, is_responsible, owner_of, preference
 from distro_model.rules.rule import guard, instead_of, rule
 from distro_model.rules.sync import announced
-
-UNHEALTHY = " (unhealthy)"
 
 
 @rule("route-a-request", source="owner-filter; DistroFilter")

@@ -16,6 +16,9 @@ from distro_model.rules.rule import guard, instead_of, rule
 
 MODULUS = 2147483647
 
+UNHEALTHY = " (unhealthy)"
+"""At the end of an instance whose beats stay out."""
+
 
 @cache
 def java_hash(text: str) -> int:
@@ -43,9 +46,12 @@ def tag_of(client: str) -> str:
 def content_revision(client: str, content: Content) -> int:
     """The revision of an ip:port client: a hash of its id and content, never the wildcard 0.
 
-    Any non-zero value that changes with the content will do, for nobody else recomputes it (revision-ip-port).
+    Nobody else recomputes it, so any value will do that is the same when theirs is (revision-ip-port). Theirs is a sum
+    over the services, to which health adds the same everywhere: how many are unhealthy counts, not which.
     """
-    return java_hash(f"{client} {text_of(content)}") or 1
+    healthy = tuple((service, instance.removesuffix(UNHEALTHY)) for service, instance in content)
+    unhealthy = sum(instance.endswith(UNHEALTHY) for _, instance in content)
+    return java_hash(f"{client} {text_of(healthy)} {unhealthy}") or 1
 
 
 @rule("name-the-owner", source="owner-place; DistroMapper.mapSrvName")

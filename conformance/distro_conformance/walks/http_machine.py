@@ -1,0 +1,87 @@
+"""Walks with clients of the HTTP API, which live by their beats and belong to the node that the hash names.
+
+Whose such a client is depends on who takes whom for dead, and where that changes nodes and model have two readings. So
+these walks have such clients instead of all that makes members take each other for dead; requests are lost and
+swallowed as in the others. They are a machine of their own: a new rule in the other changes what a seed means.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from distro_conformance.walks.client_rules import NODES, SERVICES
+from distro_conformance.walks.machine import LockstepMachine
+from distro_conformance.walks.stage import Stage
+from distro_conformance.walks.walk import pick
+from distro_model.actions import Action, Advance, Drop, HttpBeat, HttpDeregister, HttpRegister, Swallow
+from distro_model.rules.owners import place
+
+ADDRESSES = tuple(f"10.0.1.{number}:80" for number in range(1, 5))
+"""Each node owns one at least."""
+
+EXPIRED_MS = 30_000
+FORGOTTEN_MS = 75_000
+"""After its last sign of life a client is unhealthy, expired, empty for half a minute, and gone everywhere."""
+
+_INDEX = st.integers(0, len(ADDRESSES) * len(SERVICES) - 1)
+_ADDRESS, _NODE = st.sampled_from(ADDRESSES), st.sampled_from(NODES)
+
+
+class HttpMachine(LockstepMachine):
+    cut_link = refuse_or_heal = crash = change_list = outlast_lease = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 0
+        self.signs_ms: dict[tuple[str, str], int] = {}  # (service, instance) -> its last sign of life
+
+    def perform(self, action: Action) -> None:
+        super().perform(action)
+        self.now_ms += action.ms if isinstance(action, Advance) else 0
+
+    @rule(address=_ADDRESS, service=st.sampled_from(SERVICES), version=st.integers(1, 2), node=_NODE)
+    def register_over_http(self, address: str, service: str, version: int, node: str) -> None:
+        instance = f"{address} version={version}"
+        self.signs_ms = {key: at_ms for key, at_ms in self.signs_ms.items() if not self._is_of(key, service, address)}
+        self.signs_ms[service, instance] = self.now_ms
+        self.perform(HttpRegister(service, instance, node))
+
+    @precondition(lambda self: self.signs_ms)
+    @rule(index=_INDEX, node=_NODE)
+    def beat(self, index: int, node: str) -> None:
+        """Of one that is long gone, too: it is registered again."""
+        service, instance = pick(self.signs_ms, index)
+        self.signs_ms[service, instance] = self.now_ms
+        self.perform(HttpBeat(service, instance, node))
+
+    @precondition(lambda self: self._alive())
+    @rule(index=_INDEX, node=_NODE)
+    def deregister_over_http(self, index: int, node: str) -> None:
+        service, instance = pick(self._alive(), index)
+        del self.signs_ms[service, instance]
+        self.perform(HttpDeregister(service, instance, node))
+
+    @rule(
+        kind=st.sampled_from((Drop, Swallow)),
+        operation=st.sampled_from(("CHANGE", "DELETE", "VERIFY")),
+        address=_ADDRESS,
+        peer=st.integers(0, 1),
+    )
+    def fault_of_http_client(self, kind: type[Drop | Swallow], operation: str, address: str, peer: int) -> None:
+        self.orphans |= (kind, operation) == (Swallow, "DELETE")
+        owner = NODES[place(address, len(NODES))]
+        about = f"{address}#true"
+        self.perform(kind(owner, [node for node in NODES if node != owner][peer], operation, about))
+
+    def come_to_rest(self, stage: Stage) -> None:
+        if self.signs_ms:
+            self.perform(Advance(FORGOTTEN_MS))
+        super().come_to_rest(stage)
+
+    def _alive(self) -> list[tuple[str, str]]:
+        return [key for key, at_ms in self.signs_ms.items() if self.now_ms - at_ms < EXPIRED_MS]
+
+    @staticmethod
+    def _is_of(key: tuple[str, str], service: str, address: str) -> bool:
+        return key[0] == service and key[1].split()[0] == address
