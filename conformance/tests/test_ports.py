@@ -35,7 +35,8 @@ def test_families_given_one_after_the_other_do_not_overlap_either() -> None:
 
 
 def test_two_processes_are_given_ports_of_different_slices(tmp_path: Path) -> None:
-    chooses = "from distro_conformance.targets.ports import *; print(*free_base_ports(20), flush=True); input()"
+    imports = "from distro_conformance.targets.ports import *; from distro_impl import free_main_ports"
+    chooses = f"{imports}; print(*free_base_ports(20), *free_main_ports(5), flush=True); input()"
     command, environment = [sys.executable, "-c", chooses], {**os.environ, "TMPDIR": str(tmp_path)}
     with ExitStack() as running:
         slices = []

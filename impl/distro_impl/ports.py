@@ -1,7 +1,8 @@
 """Finding main ports for nodes: each node needs P (its identity), P+1000 and P+1001.
 
 Below the range from which the kernel takes the ports of outgoing connections, so that no client can sit on one of them
-while a node restarts.
+while a node restarts. Nor can another run: what is free now may be somebody else's while a node is down, so each
+process chooses from a slice of the ports that it has locked for as long as it lives.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import errno
 import random
 import socket
+import tempfile
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import IO
 
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
 
@@ -17,6 +22,12 @@ MAX_PORT = 65_535
 LOWEST, HIGHEST = 12_000, 31_000
 STEP = 10
 """Between the main ports of the nodes of one cluster; the gRPC ports of neighbours stay apart."""
+
+PERIOD, SLICE = 1_000, 100
+"""The ports of a node are the same modulo the period, or one more; a slice is that many remainders side by side."""
+MAIN_PORTS = 40
+"""The first remainders of a slice are for the nodes of this process, in every second period, so that no main port is
+the gRPC port of another; those after them are for programs that it starts."""
 
 _cursor = random.randrange(0, HIGHEST - LOWEST, STEP)
 
@@ -48,11 +59,37 @@ def free_main_ports(count: int, ip: str = "127.0.0.1") -> tuple[int, ...]:
 
 
 def _candidates() -> Iterator[int]:
-    """Goes on where the last search ended, and starts elsewhere in another process: runs side by side do not meet."""
+    """Goes on where the last search ended. All ports, where other processes own all slices."""
     global _cursor  # noqa: PLW0603 - a process-wide cursor is the point
+    owned = owned_slice()
     for _ in range((HIGHEST - LOWEST) // STEP):
         _cursor = (_cursor + STEP) % (HIGHEST - LOWEST)
-        yield LOWEST + _cursor
+        period, remainder = divmod(LOWEST + _cursor, PERIOD)
+        if owned is None or (period % 2 == 0 and 0 <= remainder - owned < MAIN_PORTS):
+            yield LOWEST + _cursor
+
+
+def owned_slice() -> int | None:
+    """The first remainder of the slice of this process, or None."""
+    locked = _locked_slice()
+    return None if locked is None else locked[0]
+
+
+@cache
+def _locked_slice() -> tuple[int, IO[bytes]] | None:
+    """One that no other process has, and its lock, which ends with this process."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
+    for first in range(0, PERIOD, SLICE):
+        try:
+            lock = (Path(tempfile.gettempdir()) / f"distrocheck-ports-{first}.lock").open("ab")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        return first, lock
+    return None
 
 
 def is_free(ip: str, port: int) -> bool:

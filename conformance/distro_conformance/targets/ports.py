@@ -2,28 +2,23 @@
 
 A Nacos member is named after one port and listens on up to four: P (HTTP), P+1000 (SDK), P+1001 (cluster) and
 P-1000 (JRaft). So two members on one host can collide although their base ports differ, and "is P free" is the wrong
-question. A family that is free now may be somebody else's a moment later: so each process chooses from a slice of the
-ports that it has locked for as long as it lives. Source: docs/protocol #wire-limits, docs/real-servers.md#starting.
+question. A family that is free now may be somebody else's a moment later: so each process chooses from a slice of its
+own (`distro_impl.ports`). Source: docs/protocol #wire-limits, docs/real-servers.md#starting.
 """
 
 from __future__ import annotations
 
 import random
 import socket
-import tempfile
 from collections import deque
-from functools import cache
-from pathlib import Path
-from typing import IO
 
 from distro_conformance.verdict import TargetError
+from distro_impl.ports import MAIN_PORTS, PERIOD, SLICE, owned_slice
 
 SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
 _LOWEST, _HIGHEST = 11_000, 29_000  # the highest of a family stays below the ports that systems give to outgoing calls
 _ATTEMPTS = 500
-_PERIOD, _SLICE = 1_000, 100
-"""The ports of a family are the same modulo the period, or one more; a slice is that many remainders side by side."""
 _random = random.SystemRandom()  # whoever seeds the other one, as property tests do, would get the same ports again
 _handed_out: deque[int] = deque(maxlen=100)
 """Base ports that were given lately. Who got one binds it only when its process is up, seconds later; clusters that are
@@ -48,7 +43,7 @@ def free_base_ports(count: int = 1) -> tuple[int, ...]:
     """
     chosen: list[int] = []
     for _ in range(_ATTEMPTS):
-        base = _random.randrange(_LOWEST, _HIGHEST, _PERIOD) + _remainder()
+        base = _random.randrange(_LOWEST, _HIGHEST, PERIOD) + _remainder()
         if any(family(base) & family(other) for other in (*chosen, *_handed_out)) or first_taken(base) is not None:
             continue
         chosen.append(base)
@@ -59,26 +54,9 @@ def free_base_ports(count: int = 1) -> tuple[int, ...]:
 
 
 def _remainder() -> int:
-    """One whose families stay in the slice of this process; any where all slices have an owner."""
-    owned = _owned_slice()
-    return _random.randrange(_PERIOD) if owned is None else owned[0] + _random.randrange(_SLICE - 1)
-
-
-@cache
-def _owned_slice() -> tuple[int, IO[bytes]] | None:
-    """The first remainder of a slice that no other process has, and its lock, which ends with this process."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return None
-    for first in range(0, _PERIOD, _SLICE):
-        try:
-            lock = (Path(tempfile.gettempdir()) / f"distrocheck-ports-{first}.lock").open("ab")
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue
-        return first, lock
-    return None
+    """One whose families stay in the slice of this process, beside those of its own nodes; any where it has none."""
+    owned = owned_slice()
+    return _random.randrange(PERIOD) if owned is None else owned + _random.randrange(MAIN_PORTS, SLICE - 1)
 
 
 def first_taken(base: int) -> int | None:
