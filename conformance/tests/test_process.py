@@ -13,6 +13,7 @@ import pytest
 
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.findings.finding import Judgement
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse, read
 from distro_conformance.node.run import run_node_conformance
@@ -79,6 +80,62 @@ def test_our_own_node_conforms_as_a_process_too() -> None:
     report = run_node_conformance(f"process:{SERVE}", requirement_ids=["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
     assert report.verdict is Verdict.CONFORMS
     assert report.profile == "nacos-2.2.4"
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> None:
+    """A real server took a registration of one that it did not know yet, and said that it succeeded."""
+    described = _served_with(NAMING_HEARS_LATE, tmp_path)
+    report = run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-SYNC-001", "DISTRO-SYNC-002"])
+    assert [finding.message for finding in report.findings] == ["", ""]
+    listed = "expect within 3s: query web everywhere shows 10.0.0.1:80"
+    scenario = parse(f"nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\n{listed}")
+    played = replay(scenario, target=f"process:{described}")
+    assert [step.outcome for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_what_could_not_be_judged_is_asked_once_more(tmp_path: Path) -> None:
+    report = run_node_conformance(
+        f"process:{_served_with(FORGETS_THE_FIRST_REGISTRATION, tmp_path)}", requirement_ids=["DISTRO-SYNC-002"]
+    )
+    (finding,) = report.findings
+    assert finding.judgement is Judgement.CONFORMS
+    (again,) = (line for line in finding.evidence if line.endswith("asked once more"))
+    assert again.startswith("not judged: cannot go on without a CHANGE of ")
+
+
+FORGETS_THE_FIRST_REGISTRATION = """
+from distro_impl.naming.client_manager import ClientManager
+register, forgotten = ClientManager.register, []
+def forgetful(*told, **how):
+    if forgotten:
+        register(*told, **how)
+    forgotten.append(told)
+ClientManager.register = forgetful
+from distro_conformance.cli import main
+main()
+"""
+
+NAMING_HEARS_LATE = """
+import asyncio, sys
+from distro_impl.naming.client_manager import ClientManager
+at_once = ClientManager.client_connected
+ClientManager.client_connected = lambda *told: asyncio.get_running_loop().call_later(0.3, at_once, *told)
+from distro_conformance.cli import main
+main()
+"""
+
+
+def _served_with(program: str, tmp_path: Path) -> Path:
+    """Our own node as a process, of a program that changes it first."""
+    changed, described = tmp_path / "changed.py", tmp_path / "changed.toml"
+    changed.write_text(program)
+    command = f'command = ["{sys.executable}", "{changed}", "serve"'
+    described.write_text(SERVE.read_text().replace('command = ["distrocheck", "serve"', command))
+    return described
 
 
 @pytest.mark.wire

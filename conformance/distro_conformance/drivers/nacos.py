@@ -23,6 +23,7 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import RealClock, eventually
 from distro_conformance.wire.forwarder import LOOPBACK, Forwarder
 from distro_conformance.wire.links import Link
+from distro_model.actions import Connect, Deregister, Register, RegisterBatch
 from distro_traces.ndjson import Recorder
 
 OFFSET_PROPERTY = "nacos.server.grpc.port.offset"
@@ -89,6 +90,21 @@ class RealTimeCluster(WiredCluster):
         except RefusedError:
             return False
         return True
+
+    async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
+        await super()._client_acts(action)
+        if isinstance(action, Connect):
+            await self._known(action)
+
+    async def _known(self, connected: Connect) -> None:
+        """A server takes a connection's requests before naming hears of it, and a registration in between is lost
+        (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
+        client_id = self.clients.id_of(connected.client)
+
+        async def known() -> bool | None:
+            return any(each.client == client_id for each in await self.reader.replicas(connected.node)) or None
+
+        await eventually(known, self.clock, 0)
 
     async def stop(self) -> None:
         if self._life is not None:

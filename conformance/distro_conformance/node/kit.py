@@ -112,7 +112,20 @@ class Kit:
             self._alive_at_ms[client] = self.target.clock.now_ms()
         self._own.add(client.id)
         self.note(f"client {client.id} connects to the node")
+        await self._until_known(client)
         return client
+
+    async def _until_known(self, client: PlayedClient) -> None:
+        """A server takes a connection's requests before naming hears of it, and a registration in between is lost
+        (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
+
+        async def look() -> Replica | None:
+            with contextlib.suppress(KitError, ValueError, grpc.aio.AioRpcError):  # a QUERY is for checks to judge
+                return await self.peer.query(client.id)
+            return None
+
+        if self.target.clock.slack_ms:
+            await eventually(look, self.target.clock, 0)
 
     async def publisher(self, *, idle: bool = False, **metadata: str) -> tuple[PlayedClient, str]:
         """A new client of the node, and the one service that it publishes, at 10.0.0.1:80."""
