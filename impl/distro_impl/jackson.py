@@ -52,7 +52,7 @@ def read(kind: type[T], text: bytes) -> T:
 def convert(kind: Any, value: Any, *, nulls_and_depth_matter: bool = True) -> Any:
     """What was read already. Raises FieldError.
 
-    Where values whose shape is not declared are looked at by the caller (`shallow`), what msgspec takes is taken as
+    Where values whose shape is not declared are looked at by the caller (`undeclared`), what msgspec takes is taken as
     fast as msgspec takes it.
     """
     try:
@@ -158,18 +158,15 @@ def _flag(value: Any) -> bool:
     raise ValueError("is neither true nor false")
 
 
-def _anything(value: Any, depth: int = MAX_DEPTH) -> Any:
+def undeclared(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """A value whose shape is not declared. Raises ValueError when it is nested too deep to be repeated."""
     if not isinstance(value, dict | list):
         return value
     if not depth:
         raise ValueError(f"is nested deeper than {MAX_DEPTH}")
     if isinstance(value, dict):
-        return {key: _anything(item, depth - 1) for key, item in value.items()}
-    return [_anything(item, depth - 1) for item in value]
-
-
-shallow = _anything
-"""A value whose shape is not declared. Raises ValueError when it is nested too deep to be repeated."""
+        return {key: undeclared(item, depth - 1) for key, item in value.items()}
+    return [undeclared(item, depth - 1) for item in value]
 
 
 def _map(reader: _Reader) -> _Reader:
@@ -217,7 +214,7 @@ _LEAVES: Mapping[type, _Reader] = {
     inspect.IntType: _whole,
     inspect.FloatType: _real,
     inspect.BoolType: _flag,
-    inspect.AnyType: _anything,
+    inspect.AnyType: undeclared,
 }
 _ZERO: Mapping[type, Any] = {inspect.IntType: 0, inspect.FloatType: 0.0, inspect.BoolType: False}
 """What null means for a Java primitive."""

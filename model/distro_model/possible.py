@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
-from distro_model.clock.board import Ended, Traffic
+from distro_model.clock.board import Ended, Traffic, seen_calls
 from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
@@ -124,7 +124,7 @@ class PossibleStates:
 
         `traffic` counts as a multiset, and without its UNREACHABLE calls, which nobody sees; None: not observed.
         """
-        calls = None if traffic is None else _seen(traffic)
+        calls = None if traffic is None else seen_calls(traffic)
         kept = tuple(outcome for outcome in self.outcomes if _agrees(outcome, seen, calls))
         if kept:
             return PossibleStates(kept, self.action)
@@ -150,12 +150,8 @@ class PossibleStates:
         )
 
 
-def _seen(traffic: Iterable[Traffic]) -> Counter[Traffic]:
-    return Counter(call for call in traffic if call.is_seen)
-
-
 def _agrees(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] | None) -> bool:
-    return observe(outcome.state) == seen and (traffic is None or _seen(outcome.traffic) == traffic)
+    return observe(outcome.state) == seen and (traffic is None or seen_calls(outcome.traffic) == traffic)
 
 
 def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] | None) -> tuple[Difference, ...]:
@@ -166,7 +162,7 @@ def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] 
         for difference in _at_node(node, possible.get(node), seen.get(node))
     ]
     if traffic is not None:
-        expected = _seen(outcome.traffic)
+        expected = seen_calls(outcome.traffic)
         found += [_call(call, count, _NOT_SENT, _SENT) for call, count in (expected - traffic).items()]
         found += [_call(call, count, _SENT, _NOT_SENT) for call, count in (traffic - expected).items()]
     return tuple(found)

@@ -93,11 +93,15 @@ def _came_with_a_batch(story: Story, stamped: list[Row], place: int) -> bool:
         return False
     taken = stamped[place]
     own = [row for row in story.rows if row.kind in OWN_CONNECTION and row.at_ms <= taken.at_ms]
-    uncounted = any((one.node, one.revision) == (two.node, two.revision) for one, two in pairwise(own))
-    return uncounted and any(
+    return _counts_not_all(own) and any(
         row.kind == Kind.REQUEST_SENT and (row.revision, row.digest) == (taken.revision, taken.digest)
         for row in story.rows
     )
+
+
+def _counts_not_all(own: list[Row]) -> bool:
+    """Among these rows of owners one published something and left its revision as it was."""
+    return any((one.node, one.revision) == (two.node, two.revision) for one, two in pairwise(own))
 
 
 def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
@@ -236,7 +240,7 @@ def batch_not_put_over(story: Story, told: Told) -> bool:
         own = [row for row in story.by_node.get(request.peer or "", []) if row.kind in OWN_CONNECTION]
         own = [row for row in own if row.at_ms <= request.at_ms]
         last = max((place for place, row in enumerate(own) if row.digest == held), default=len(own))
-        if any(one.revision == two.revision for one, two in pairwise(own[last:])):
+        if _counts_not_all(own[last:]):
             return True
     return False
 

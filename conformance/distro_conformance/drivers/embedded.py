@@ -212,10 +212,8 @@ class EmbeddedCluster(WiredCluster):
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(self.names, 2)}
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=not self._is_virtual), profile)
-        members = tuple(f"127.0.0.1:{ports[name]}" for name in names)
         for name, port in ports.items():
-            listed = tuple(sorted({*members, f"127.0.0.1:{port}"}))  # a spare one has no list before it is used
-            self.servers[name] = self._reference(name, port, listed, self._suited(chosen))
+            self.servers[name] = self._reference(name, port, self._listed(name, ports), self._suited(chosen))
 
     def _suited(self, profile: Profile) -> Profile:
         if not self._is_virtual:

@@ -52,8 +52,10 @@ class LockstepCluster:
         recorder: Recorder | None = None,
         wire: Wire = IN_MEMORY,
         watch: Watch = lambda profile: profile,
+        *,
+        serves_http: bool = False,
     ) -> None:
-        self.nodes = EmbeddedCluster(mutant, recorder, serves_http=True, wire=wire)
+        self.nodes = EmbeddedCluster(mutant, recorder, serves_http=serves_http, wire=wire)
         self._watch = watch
         self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
         self.subscription, self.members = self.nodes.subscription, self.nodes.members

@@ -15,7 +15,7 @@ from distro_conformance.drivers.embedded import NodeServer
 from distro_conformance.drivers.nacos import LEASE_KEY, OFFSET_PROPERTY, RealTimeCluster, forward
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
-from distro_conformance.targets.nacos_home import HOST, LOAD_RETRY_MS
+from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
@@ -52,7 +52,6 @@ class MixedCluster(RealTimeCluster):
         ports = self._lay_out(names, spare)
         real, references = names[0], [name for name in self.names if name != names[0]]
         jars = await jars_of(self.release, self._on_progress)
-        members = tuple(f"{HOST}:{ports[name]}" for name in names)
         self._link_all()
         forwarded = {ends: link for ends, link in self.links.items() if ends[0] == real}
         offsets = await forward(self._forwarders, forwarded, ports)
@@ -60,15 +59,14 @@ class MixedCluster(RealTimeCluster):
             self.release,
             jars,
             port=ports[real],
-            members=members,
+            members=self._listed(real, ports),
             jvm_properties={OFFSET_PROPERTY: str(offsets[real]), LEASE_KEY: str(self.lease_ms)},
             on_progress=self._on_progress,
         )
         behaviour = replace(self._profile, client_expired_ms=self.lease_ms, load_retry_delay_ms=LOAD_RETRY_MS)
         clock = SystemClock()
         for name in references:
-            listed = tuple(sorted({*members, f"{HOST}:{ports[name]}"}))  # a spare one has no list before it is used
-            config = NodeConfig(port=ports[name], members=listed, profile=behaviour)
+            config = NodeConfig(port=ports[name], members=self._listed(name, ports), profile=behaviour)
             self.servers[name] = NodeServer(config, clock, None, partial(self._link, name))
         await self._begin(profile)
 

@@ -144,13 +144,12 @@ class NacosCluster(RealTimeCluster):
         jars = self._directory or await jars_of(self.release, self._on_progress)
         self._link_all()
         offsets = await forward(self._forwarders, self.links, ports)
-        members = [f"{LOOPBACK}:{ports[name]}" for name in names]
         self.servers = {
             name: NacosServer(
                 self.release,
                 jars,
                 port=port,
-                members=members,
+                members=self._listed(name, ports),
                 jvm_properties={OFFSET_PROPERTY: str(offsets[name]), **self._more},
                 on_progress=self._on_progress,
             )

@@ -206,10 +206,8 @@ class PeersCluster(WiredCluster):
         self._name(names, spare)
         node, *played = names
         rules = beside_nodes(model_profile_named(profile))
-        if self._is_virtual:
-            rules = rules.with_rules(
-                calls_back
-            )  # the reference node hears of every end of a call (tests/counterparts.py)
+        if self._is_virtual:  # the reference node hears of every end of a call (tests/counterparts.py)
+            rules = rules.with_rules(calls_back)
         rules = self._watch(rules)
         ports = self._ports(len(names))
         clock = self.virtual if self._is_virtual else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distro_conformance.drivers.nacos import RealTimeCluster, forward
-from distro_conformance.targets.process import HOST, ProcessServer, description_of, profile_of
+from distro_conformance.targets.process import ProcessServer, description_of, profile_of
 from distro_model.actions import Action, ListMembers
 from distro_traces.ndjson import Recorder
 
@@ -33,11 +33,10 @@ class ProcessCluster(RealTimeCluster):
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         ports = self._lay_out(names, spare)
-        members = [f"{HOST}:{ports[name]}" for name in names]
         offsets: dict[str, int] = {}
         if self._described.takes_offset:
             self._link_all()
             offsets = await forward(self._forwarders, self.links, ports)
         for name, port in ports.items():
-            self.servers[name] = ProcessServer(self._described, port, members, offsets.get(name))
+            self.servers[name] = ProcessServer(self._described, port, self._listed(name, ports), offsets.get(name))
         await self._begin(profile)

@@ -93,7 +93,7 @@ def _embedded(rest: str, wishes: Wishes) -> Resolved:
     if wishes.in_lockstep:
         if wishes.lease_ms is not None:
             raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
-        cluster = LockstepCluster(wishes.mutant, wishes.recorder, wishes.wire)
+        cluster = LockstepCluster(wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http)
     else:
         cluster = EmbeddedCluster(
             wishes.mutant,

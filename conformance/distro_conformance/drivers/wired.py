@@ -27,6 +27,7 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
+from distro_conformance.wire.forwarder import LOOPBACK
 from distro_conformance.wire.links import Fate, Link
 from distro_model.actions import (
     Action,
@@ -63,9 +64,8 @@ from distro_model.actions import (
     Resume,
     Throttle,
 )
-from distro_model.clock import View
+from distro_model.clock import View, compared_revision
 from distro_model.possible import Observation
-from distro_model.rules.owners import is_ip_client
 from distro_traces.content import Replica
 from distro_traces.ndjson import Recorder
 
@@ -103,6 +103,10 @@ class WiredCluster:
         """These are the nodes. Nobody lists the spare addresses, which sort among them."""
         self.names = tuple(sorted((*names, *spare)))
         self._lists = dict.fromkeys(names, tuple(names))
+
+    def _listed(self, name: str, ports: Mapping[str, int]) -> tuple[str, ...]:
+        """The addresses in the list with which a node starts: its own too, whatever the others list."""
+        return tuple(sorted({f"{LOOPBACK}:{ports[each]}" for each in (*self._lists, name)}))
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
@@ -374,7 +378,7 @@ class WiredCluster:
         names = self.clients.names
         seen = [each for each in replicas if not self.only_own or each.client in names]
         return {
-            names.get(r.client, r.client): View(0 if is_ip_client(r.client) else r.revision, published_of(r))
+            names.get(r.client, r.client): View(compared_revision(r.client, r.revision) or 0, published_of(r))
             for r in seen
         }
 

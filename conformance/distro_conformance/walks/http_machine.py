@@ -14,7 +14,7 @@ from distro_conformance.walks.client_rules import NODES, SERVICES
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.stage import Stage
 from distro_conformance.walks.walk import pick
-from distro_model.actions import Action, Advance, Drop, HttpBeat, HttpDeregister, HttpRegister, Swallow
+from distro_model.actions import Advance, Drop, HttpBeat, HttpDeregister, HttpRegister, Swallow
 from distro_model.rules.owners import place
 
 ADDRESSES = tuple(f"10.0.1.{number}:80" for number in range(1, 5))
@@ -33,12 +33,12 @@ class HttpMachine(LockstepMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.now_ms = 0
         self.signs_ms: dict[tuple[str, str], int] = {}  # (service, instance) -> its last sign of life
 
-    def perform(self, action: Action) -> None:
-        super().perform(action)
-        self.now_ms += action.ms if isinstance(action, Advance) else 0
+    @property
+    def now_ms(self) -> int:
+        """Since the walk began."""
+        return sum(action.ms for action in self.done if isinstance(action, Advance))
 
     @rule(address=_ADDRESS, service=st.sampled_from(SERVICES), version=st.integers(1, 2), node=_NODE)
     def register_over_http(self, address: str, service: str, version: int, node: str) -> None:

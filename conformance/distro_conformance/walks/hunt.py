@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import get_args
@@ -191,7 +192,9 @@ def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: No
         if elsewhere is not None:
             return elsewhere
         recorder = _recorder(options, tally.runs)
-        return Lockstep(NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch)
+        return Lockstep(
+            NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=options.http
+        )
 
     if kept := None if options.is_elsewhere else _kept(options, began_s):
         seconds = time.monotonic() - began_s
@@ -327,9 +330,8 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         scenario = build(steps, nodes=NODES, comment=comment)
         return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
     run = Run(options.nodes, tuple(actions))
-    on_nodes = OnNodes(
-        options.profile, options.mutant, tally.wire, tally.tried, Among if options.among_played else Lockstep
-    )
+    stage = Among if options.among_played else partial(Lockstep, serves_http=options.http)
+    on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried, stage)
     small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
     if small is not None and on_nodes.error is not None:
         run, error = small, on_nodes.error

@@ -115,8 +115,10 @@ class Lockstep(_OnCluster):
         wire: Wire = IN_MEMORY,
         recorder: Recorder | None = None,
         watch: Watch = lambda profile: profile,
+        *,
+        serves_http: bool = False,
     ) -> None:
-        self.cluster = LockstepCluster(mutant, recorder, wire, watch)
+        self.cluster = LockstepCluster(mutant, recorder, wire, watch, serves_http=serves_http)
         self._needs_checkpoint = recorder is not None
         super().__init__(self.cluster, nodes, profile)
 

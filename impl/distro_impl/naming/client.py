@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from distro_impl.jackson import JAVA_INT_MAX, JAVA_INT_MIN, Fields, Int, convert, shallow
+from distro_impl.jackson import JAVA_INT_MAX, JAVA_INT_MIN, Fields, Int, convert, undeclared
 from distro_impl.profiles import Profile
 from distro_protos import Json
 
@@ -64,7 +64,7 @@ class PublishedInstance(msgspec.Struct, frozen=True, gc=False):
 
         Raises ValueError when a value is nested too deep."""
         shared = {
-            intern(key): (intern(value) if key != INSTANCE_ID else value) if type(value) is str else shallow(value)
+            intern(key): (intern(value) if key != INSTANCE_ID else value) if type(value) is str else undeclared(value)
             for key, value in datum.items()
             if value is not None
         }

@@ -7,7 +7,8 @@ the link is held or the target stands still; else it arrives in the same instant
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -47,6 +48,11 @@ class Traffic(NamedTuple):
         about = "" if self.client is None else f" {self.client}"
         revision = "" if self.revision is None else f" revision {self.revision}"
         return f"{self.operation} {self.source}->{self.target}{about}{revision}: {self.outcome}"
+
+
+def seen_calls(traffic: Iterable[Traffic]) -> Counter[Traffic]:
+    """As often as each was made; in which order is no difference."""
+    return Counter(call for call in traffic if call.is_seen)
 
 
 class Ended(NamedTuple):

@@ -10,14 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, Restart, Resume
-from distro_model.clock.board import Board, Ended, Links, Lists, Lives, Named, Nodes, Plan, Since, Traffic, Wire, Wires
+from distro_model.clock.board import (
+    Board,
+    Ended,
+    Links,
+    Lists,
+    Lives,
+    Named,
+    Nodes,
+    Plan,
+    Since,
+    Traffic,
+    Wire,
+    Wires,
+    compared_revision,
+)
 from distro_model.clock.environment import guard_of, perform
 from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
 from distro_model.clock.watched import Watched
 from distro_model.cluster.values import Life, Link
 from distro_model.messages import Content
 from distro_model.profiles import Profile
-from distro_model.rules.owners import is_ip_client
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +146,7 @@ def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
         name: None
         if node is None
         else {
-            each.name: View(each.revision if shows and not is_ip_client(each.name) else 0, each.content)
+            each.name: View(compared_revision(each.name, each.revision if shows else 0) or 0, each.content)
             for each in node.clients
         }
         for name, node in zip(state.plan.names, state.nodes, strict=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from distro_model.clock.board import Board, Traffic
+from distro_model.clock.board import Board, Traffic, seen_calls
 from distro_model.clock.watched import Watched
 from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
 from distro_model.cluster.statement import Transition
@@ -518,5 +518,5 @@ class _Seen:
     def _of(self, board: Board) -> Counter[Traffic]:
         """While the boards that are compared live and stay as they are."""
         if id(board) not in self._counted:
-            self._counted[id(board)] = Counter(call for call in board.traffic if call.is_seen)
+            self._counted[id(board)] = seen_calls(board.traffic)
         return self._counted[id(board)]

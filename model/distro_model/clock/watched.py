@@ -1,9 +1,8 @@
 """What was seen to end while time passed, and which of the possible boards still fit it.
 
 A long time with refusing links has very many outcomes: at each failed verify a retry may meet the tick of its instant
-or miss it, one more or one less for every client and every round. All but a few of them are known to be wrong as soon
-as the call that they have too many or too few was not seen, or was. Without this, two boards at most are two after
-`n` rounds to the power of `n`.
+or miss it, and every round adds some. All but a few are known to be wrong soon: they have a call that was not seen, or
+lack one that was.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from distro_model.clock.board import Board, Ended, Traffic
+from distro_model.clock.board import Board, Ended, Traffic, seen_calls
 
 SLACK_MS = 2_000
 """By so much the end of a call may differ from when it was seen, lest this decides what only the outcome may."""
@@ -46,5 +45,5 @@ class Watched:
 
     def _misfit(self, board: Board) -> int:
         """How many calls it has that were not seen, and has not that were."""
-        calls = Counter(call for call in board.traffic if call.is_seen)
+        calls = seen_calls(board.traffic)
         return (calls - self._possibly).total() + (self._surely - calls).total()

@@ -219,7 +219,7 @@ LEASE_AND_BEAT_CHECK = replace(
 """With periods both come once in each."""
 
 
-def find_something(node: NodeState | None, now: int, profile: Profile) -> bool:
+def either_finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
     return node is not None and (
         finds_something(node, now, profile) or step(node, lease_check(now, None), profile).node != node
     )
@@ -227,7 +227,11 @@ def find_something(node: NodeState | None, now: int, profile: Profile) -> bool:
 
 CHECK_WITHOUT_TIME = replace(
     BEAT_CHECK,
-    steps=(writes(find_something, "it would find nothing"), tells("node", lease_check), tells("node", beat_check)),
+    steps=(
+        writes(either_finds_something, "it would find nothing"),
+        tells("node", lease_check),
+        tells("node", beat_check),
+    ),
 )
 """Without periods no lease ends, but that of a client that publishes nothing."""
 

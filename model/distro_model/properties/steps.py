@@ -21,6 +21,7 @@ from distro_model.events import (
 )
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.node import Action, MemberState, NodeState, Task
+from distro_model.rules.owners import is_ip_client
 from distro_model.search.system import Finding
 
 Sent = Sequence[tuple[str, Request]]
@@ -194,9 +195,8 @@ def _gives_unready(before: NodeState, event: Event, answer: Answer | None) -> Fi
 
 def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
     """INV-SOURCE: a node speaks for a client that it does not own. Who owns an `ip:port` client is another matter."""
-    if isinstance(event, LeaseCheckDue) and any(
-        "#" not in task.client for task in set(after.tasks) - set(before.tasks)
-    ):
+    begun = set(after.tasks) - set(before.tasks)
+    if isinstance(event, LeaseCheckDue) and not all(is_ip_client(task.client) for task in begun):
         return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")
     for target, request in sent:
         held = after.client(request.client) if isinstance(request, Change | Verify) else None
