@@ -10,12 +10,14 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import (
     DEFAULT_OUT,
     DatabaseOption,
+    JobsOption,
     JsonOption,
     MutantOption,
     OutOption,
     RequirementOption,
     SeedOption,
     TransportOption,
+    chosen_jobs,
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, schema, stage_ended, summary
@@ -37,6 +39,7 @@ def gate(
     seed: SeedOption = None,
     database: DatabaseOption = None,
     transport: TransportOption = None,
+    jobs: JobsOption = None,
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
 ) -> None:
@@ -58,6 +61,7 @@ def gate(
         requirements=requirement,
         mutant=mutant,
         transport=transport,
+        jobs=chosen_jobs(jobs),
     )
     say_aside(f"{scope_of_gate(options)}; seed {options.seed}")
     with progress() as on_progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,10 +33,18 @@ DatabaseOption = Annotated[
 TransportOption = Annotated[
     Carrier | None, typer.Option(help="What embedded nodes speak over. Default: most runs in memory, some over gRPC.")
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, show_default="a process for each core", help="Random walks on so many processes."),
+]
 OutOption = Annotated[Path, typer.Option(help="Directory for what the run writes.")]
 
 DEFAULT_OUT = Path("distrocheck-out")
 _SEEDS = 1_000_000
+
+
+def chosen_jobs(jobs: int | None) -> int:
+    return len(os.sched_getaffinity(0)) if jobs is None else jobs
 
 
 def chosen_seed(seed: int | None) -> int:

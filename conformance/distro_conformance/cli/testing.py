@@ -15,12 +15,14 @@ from distro_conformance.cli.options import (
     AllowDisruptionOption,
     DatabaseOption,
     HtmlOption,
+    JobsOption,
     JsonOption,
     MutantOption,
     OutOption,
     RequirementOption,
     SeedOption,
     TransportOption,
+    chosen_jobs,
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, print_judged, progress, say, say_aside, summary
@@ -32,7 +34,8 @@ from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
-from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, hunt, save_failure
+from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, save_failure
+from distro_conformance.walks.processes import hunt_on
 from distro_impl import profile_named as node_profile_named
 from distro_impl import with_mutant
 from distro_model.profiles import profile_named
@@ -132,15 +135,15 @@ def _page(html: Path | None) -> str:
     return f"\n    page: {html}" if html else ""
 
 
-def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, json: bool) -> NoReturn:
+def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, json: bool, jobs: int = 1) -> NoReturn:
     say_aside(f"seed {options.seed}")
     with progress() as on_progress:
         on_progress.expect(options.seconds)
-        result = hunt(options, on_progress)
+        result = hunt_on(jobs, options, on_progress)
     told = {"headline": f"{options.target}: {result.steps} steps in {result.runs} runs"} if options.among_played else {}
     text = f", seed {options.seed}{_covered(result)}"
     done = _Done(options.name, result, result.runs, told, text, verb, options.target)
-    _tell(done, options.profile, options.mutant, options.seed, out, html, json=json)
+    _tell(done, options.profile, options.mutant, result.options.seed, out, html, json=json)
     raise typer.Exit(result.verdict.exit_code)
 
 
@@ -157,6 +160,7 @@ def cluster(
     transport: TransportOption = None,
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     http: Annotated[bool, typer.Option("--http", help="Clients of the HTTP API, no cuts or crashes.")] = False,
+    jobs: JobsOption = None,
     out: OutOption = DEFAULT_OUT,
     html: HtmlOption = None,
     json: JsonOption = False,
@@ -166,6 +170,8 @@ def cluster(
     """
     if target != "embedded" and (profile or mutant or tours or transport or http):
         raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")
+    if jobs is not None and (tours or target != "embedded"):
+        raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
     if tours and http:
         raise UsageError("--tours and --http are walks of two kinds; take one")
     if tours and html:
@@ -187,7 +193,7 @@ def cluster(
             transport=transport,
             http=http,
         )
-        _search(options, "test cluster", out, html, json=json)
+        _search(options, "test cluster", out, html, json=json, jobs=chosen_jobs(jobs) if target == "embedded" else 1)
     from distro_conformance.walks.tours import TourOptions, tour
 
     say_aside(f"seed {seed}")

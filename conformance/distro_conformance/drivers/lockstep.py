@@ -35,9 +35,12 @@ class DivergedError(AssertionError):
     """The nodes did what the model does not allow. The text says which action, and what differed."""
 
     def __init__(self, action: Action, at_ms: int, reason: Rejection | str) -> None:
-        super().__init__(f"at {at_ms} ms {reason}")
+        super().__init__(action, at_ms, reason)  # all of them, so that it can be sent to another process
         self.action, self.at_ms = action, at_ms
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"at {self.at_ms} ms {self.reason}"
 
 
 class LockstepCluster:

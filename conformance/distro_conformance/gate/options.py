@@ -65,3 +65,5 @@ class GateOptions:
     mutant: str | None = None
     transport: Carrier | None = None
     """What the nodes of the lockstep speak over; None: most of it in memory, some over gRPC."""
+    jobs: int = 1
+    """The lockstep walks on so many processes."""

@@ -25,7 +25,8 @@ from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.walks.finding import finding_of_hunt
-from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.walks.hunt import HuntOptions, save_failure
+from distro_conformance.walks.processes import hunt_on
 from distro_spark.check import check
 from distro_spark.result import CheckResult
 from distro_traces import ndjson
@@ -113,7 +114,8 @@ def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> S
 
 def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
     """Three embedded nodes with the behaviour of the profile, under random faults, beside the model; recorded."""
-    result = hunt(
+    result = hunt_on(
+        options.jobs,
         HuntOptions(
             profile=profile,
             mutant=options.mutant,
@@ -130,7 +132,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
     summary += f", {result.steps_over['grpc']} over gRPC"
     failures: tuple[Failure, ...] = ()
     if result.failure:
-        name = f"lockstep-{options.mutant or profile}-{options.seed}"
+        name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model differ"
         recording = _record(result.failure.scenario, profile, scenario)

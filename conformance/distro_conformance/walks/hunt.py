@@ -133,6 +133,7 @@ class _Tally:
 
     began_s: float
     on_progress: Callable[[str], None]
+    is_over: Callable[[], bool] = lambda: False
     steps: int = 0
     runs: int = 0
     wire: Wire = OVER_GRPC
@@ -171,18 +172,23 @@ class _Tally:
     def is_enough(self, options: HuntOptions) -> bool:
         """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
         is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
-        return self.failing is not None or is_late or (options.runs_max is not None and self.runs >= options.runs_max)
+        is_whole = options.runs_max is not None and self.runs >= options.runs_max
+        return self.failing is not None or is_late or is_whole or self.is_over()
 
 
-def hunt(options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
+def hunt(
+    options: HuntOptions,
+    on_progress: Callable[[str], None] = lambda _: None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Hunt:
     """Search until the budget is used or a failure is found and shrunk; at least one round, however slow the machine.
 
-    What is no divergence is raised as it is.
+    `is_over`: somebody else has found one. What is no divergence is raised as it is.
     """
     began_s = time.monotonic()
     if options.among_played and options.is_elsewhere:
         return _in_real_time(options, began_s, on_progress)
-    tally = _Tally(began_s, on_progress, name=options.name)
+    tally = _Tally(began_s, on_progress, is_over, name=options.name)
 
     def start() -> Stage | None:
         if tally.is_enough(options):

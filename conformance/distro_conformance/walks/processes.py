@@ -1,0 +1,109 @@
+"""One search on several processes: walks share nothing, so cores add up.
+
+Each process searches with a seed of its own, which alone makes its walks again. The first that finds a failure makes it
+smaller; the others end with the run they are in.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
+from queue import Empty
+from threading import Thread
+
+from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
+from distro_conformance.wire.transports import steps_over
+
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """What a process has in common with the one that began it."""
+
+    told: Queue[str]
+    is_over: Event
+
+
+_ties: list[_Ties] = []  # of this process, if another began it
+
+
+def hunt_on(processes: int, options: HuntOptions, on_progress: Callable[[str], None] = lambda _: None) -> Hunt:
+    """`options.seed` and those that follow it, one for each process, each for the whole time. The result names the seed
+    that found a failure. What is no divergence is raised as it is.
+    """
+    if processes == 1:
+        return hunt(options, on_progress)
+    context = multiprocessing.get_context("spawn")  # gRPC does not stand a fork
+    ties = _Ties(context.Queue(), context.Event())
+    with ProcessPoolExecutor(processes, context, _ties_are, (ties,)) as pool:
+        runs_max = options.runs_max and math.ceil(options.runs_max / processes)
+        each = [replace(options, seed=options.seed + number, runs_max=runs_max) for number in range(processes)]
+        hunts = [pool.submit(_hunt, share) for share in each]
+        try:
+            _await(hunts, ties, on_progress)
+        finally:
+            ties.is_over.set()
+    return _merged(options, [each.result() for each in hunts])
+
+
+def _ties_are(ties: _Ties) -> None:
+    """In a process that has just begun, and ends when the one that began it does, however that ends."""
+    _ties.append(ties)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_it() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=end_with_it, daemon=True).start()
+
+
+def _hunt(options: HuntOptions) -> Hunt:
+    (ties,) = _ties
+    return hunt(options, lambda text: ties.told.put(f"{text}, seed {options.seed}"), ties.is_over.is_set)
+
+
+def _await(hunts: Sequence[Future[Hunt]], ties: _Ties, on_progress: Callable[[str], None]) -> None:
+    """Until all have ended; whoever finds something or breaks ends the others."""
+    left = set(hunts)
+    while left:
+        ended, left = wait(left, _LOOK_S, FIRST_COMPLETED)
+        if any(each.exception() or each.result().failure for each in ended):
+            ties.is_over.set()
+        with suppress(Empty):
+            while True:
+                on_progress(ties.told.get_nowait())
+
+
+def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
+    found = next((each for each in hunts if each.failure), None)
+    return Hunt(
+        found.options if found else options,
+        sum(each.steps for each in hunts),
+        sum(each.runs for each in hunts),
+        steps_over(_sum(each.steps_over for each in hunts)),
+        max(each.seconds for each in hunts),
+        found.failure if found else None,
+        {
+            kind: _sum(each.coverage.get(kind, {}) for each in hunts)
+            for kind in dict.fromkeys(kind for each in hunts for kind in each.coverage)
+        },
+    )
+
+
+def _sum(counted: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """What is counted with 0 stays."""
+    total: Counter[str] = Counter()
+    for each in counted:
+        total.update(each)
+    return total

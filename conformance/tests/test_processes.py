@@ -1,0 +1,62 @@
+"""Walks on several processes: what they come to together, whose seed is told, and that none is left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from distro_conformance.verdict import Verdict
+from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.processes import hunt_on
+from distro_conformance.wire.transports import Carrier
+from distro_impl.mutants.mutant import UnknownMutantError
+
+FEW = HuntOptions(seconds=60.0, seed=5, runs_max=4, steps_per_run=20, rare_starts=False, transport=Carrier.MEMORY)
+
+
+def test_each_process_walks_with_a_seed_of_its_own() -> None:
+    told: list[str] = []
+    both = hunt_on(2, FEW, told.append)
+    one, other = (hunt(replace(FEW, seed=seed, runs_max=2)) for seed in (5, 6))
+    assert (both.runs, both.steps) == (4, one.steps + other.steps)
+    assert both.steps_over == {"grpc": 0, "memory": both.steps}
+    assert both.coverage["actions"] == {
+        kind: count + other.coverage["actions"][kind] for kind, count in one.coverage["actions"].items()
+    }
+    assert both.verdict is Verdict.CONFORMS
+    assert {text.rpartition(", ")[2] for text in told} == {"seed 5", "seed 6"}
+
+
+def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
+    wrong = replace(FEW, mutant="m-no-delete", runs_max=None, steps_per_run=60, shrink_seconds=0)
+    both = hunt_on(2, wrong)
+    assert both.failure is not None
+    assert both.options.seed in (5, 6)
+    again = hunt(both.options)
+    assert again.failure is not None
+    assert again.failure.scenario == both.failure.scenario
+    assert str(again.failure.error) == str(both.failure.error)
+
+
+def test_what_is_no_divergence_is_raised_as_it_is() -> None:
+    with pytest.raises(UnknownMutantError, match="no-such-mutant"):
+        hunt_on(2, replace(FEW, mutant="no-such-mutant"))
+
+
+def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:
+    command = [Path(sys.executable).with_name("distrocheck"), "test", "cluster", "--jobs", "2", "--seconds", "60"]
+    begun = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    walkers: list[psutil.Process] = []
+    while len(walkers) < 2 and begun.poll() is None:
+        time.sleep(0.1)
+        walkers = [each for each in psutil.Process(begun.pid).children() if "spawn_main" in "".join(each.cmdline())]
+    begun.kill()
+    begun.wait()
+    _, left = psutil.wait_procs(walkers, timeout=30)
+    assert (len(walkers), left) == (2, [])
