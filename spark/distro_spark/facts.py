@@ -243,6 +243,7 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
         fault_peer=_array([[each.peer for each in faults_of] for faults_of in faults]),
         fault_breaks=np.array([each.breaks for faults_of in faults for each in faults_of], np.bool_),
         fault_left=np.array([each.left for faults_of in faults for each in faults_of], np.bool_),
+        fault_back=np.array([each.back for faults_of in faults for each in faults_of], np.bool_),
         live_from=live_from,
         live=flat_live,
         changes=np.cumsum(changed).astype(np.int64),
@@ -257,6 +258,7 @@ class _Fault(NamedTuple):
     peer: int
     breaks: bool
     left: bool = False
+    back: bool = False
 
 
 def _faults(
@@ -271,7 +273,8 @@ def _faults(
             listed = set((row.detail or "").split(","))
             for name in names:
                 if (name not in listed) != (name in gone):
-                    yield _Fault(row.at_ms, place[node.run, name], name not in listed, name not in listed)
+                    left = name not in listed
+                    yield _Fault(row.at_ms, place[node.run, name], left, left, not left)
             gone = set(names) - listed
 
 

@@ -85,8 +85,8 @@ class Facts(NamedTuple):
     check_*         checkpoints of a node. Ordinals count those of the run in order of time; `gap_after` is the position
                     after the last one that follows without one missed
     fault_*         when the link from a node to `fault_peer` was cut or held (`fault_breaks`), or was so no more; where
-                    that is the node itself: when it was paused. `fault_left`: the peer was no member any more. By peer,
-                    and of each in order of time
+                    that is the node itself: when it was paused. `fault_left`: the peer was no member any more,
+                    `fault_back`: it was one again. By peer, and of each in order of time
     live, changes   by ordinal, how many of a run's nodes have that checkpoint, and how often that number changed so far
     has_revisions, sync_delay_ms    of a run
     decides         by invariant and node: what is needed to judge it was observed
@@ -112,6 +112,7 @@ class Facts(NamedTuple):
     fault_peer: Integers
     fault_breaks: Flags
     fault_left: Flags
+    fault_back: Flags
     live_from: Integers
     live: Integers
     changes: Integers

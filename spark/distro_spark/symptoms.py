@@ -122,23 +122,29 @@ def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
 
 
 def swallowed_delete(story: Story, told: Told) -> bool:
-    """B24. The DELETE is due one sync delay and a tick of the engine after the client left; that the owner sends any
-    is seen of whatever client and peer in the run."""
-    due_ms = (2100 if re.match(r"nacos-2\.[01]\.", story.profile) else 1100) + _CLOCK_SLACK_MS
+    """B24. The DELETE is due one sync delay and a tick of the engine after the client left, or a retry and a tick after
+    it failed; that the owner sends any is seen of whatever client and peer in the run."""
+    is_slow = re.match(r"nacos-2\.[01]\.", story.profile)
+    sync_ms, retry_ms = (2100, 5100) if is_slow else (1100, 3100)
     owner = str(told.evidence["owner"])
     rows = story.by_node.get(owner, [])
     left = [row for row in rows if row.kind == Kind.CLIENT_DISCONNECTED]
     if not left or owner not in story.deleters or told.evidence.get("expected", "nothing") != "nothing":
         return False
     since = [row for row in rows if row.peer == told.node and row.seq > left[-1].seq]
-    failed = any(
+    deletes = [row for row in since if row.operation == "DELETE"]
+    if deletes and (deletes[-1].kind != Kind.REPLY_RECEIVED or deletes[-1].outcome == Outcome.SUCCESS):
+        return False
+    queued = deletes[-1] if deletes else left[-1]
+    until_ms = queued.at_ms + (retry_ms if deletes else sync_ms) + _CLOCK_SLACK_MS
+    return any(
         row.kind == Kind.REPLY_RECEIVED
         and row.operation in ("ADD", "CHANGE")
         and row.outcome != Outcome.SUCCESS
-        and row.at_ms - left[-1].at_ms <= due_ms
+        and row.at_ms <= until_ms
         for row in since
+        if row.seq > queued.seq
     )
-    return failed and not any(row.kind == Kind.REQUEST_SENT and row.operation == "DELETE" for row in since)
 
 
 def not_renewed_by_sync(_: Story, told: Told) -> bool:

@@ -676,6 +676,30 @@ def a_delete_that_was_never_sent_to_one_member(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_delete_that_is_owed_to_no_member_outside_the_list(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+    left = run.disconnect("a")
+    deleted(run, "b")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", "c", left, checks["c"])]
+
+
+@whole_story()
+def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    left = run.disconnect("a")
+    deleted(run, "b")
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", "c", left, checks["c"]), Expected("INV-DELETE", "c", left, checks["a"])]
+
+
+@whole_story()
 def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: Teller) -> list[Expected]:
     run.row("b", Kind.NODE_STOPPED, detail="crash")
     run.row("b", Kind.NODE_STARTED, detail="a,b,c")
@@ -913,6 +937,25 @@ def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_bac
     call(run, "a", "c", "CHANGE", Outcome.TIMEOUT, does=applied, revision=1, digest="X")
     run.checkpoint()
     return []
+
+
+@whole_story()
+def a_change_that_failed_of_a_client_that_left_and_whose_copy_was_loaded_back(run: Teller) -> list[Expected]:
+    run.connect("a")
+    run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    synced(run, "c", 1, "X")
+    run.change("a", 2, "Y")
+    change = {"message": "late", "operation": "CHANGE", "client": "c1"}
+    run.row("a", Kind.REQUEST_SENT, peer="c", **change, revision=2, digest="Y")
+    run.disconnect("a")
+    deleted(run, "b")
+    deleted(run, "c")
+    run.row("a", Kind.REPLY_RECEIVED, peer="c", **change, outcome=Outcome.TIMEOUT)
+    taken_back = run.row("a", Kind.REPLICA_APPLIED, client="c1", owned=False, revision=1, digest="X")
+    run.wait(8_000)
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", node, taken_back, checks[node]) for node in "bc"]
 
 
 @whole_story()

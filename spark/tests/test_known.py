@@ -395,6 +395,34 @@ def the_same_in_a_release_that_no_target_is_of(run: Told) -> None:
     a_change_that_fails_before_the_delete_is_due(run)
 
 
+def a_delete_that_failed_and(run: Told, *, change_fails_ms: int | None) -> None:
+    run.registered()
+    change = run.send("b", "CHANGE", None, revision=1, digest="A")
+    run.leave()
+    run.after(1_000)
+    run.send("b", "DELETE", Outcome.FAIL)
+    if change_fails_ms is not None:
+        run.after(change_fails_ms)
+        run.fails(change, "b")
+    run.send("c", "DELETE")
+    run.removed("c")
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"])
+def a_change_that_fails_before_the_delete_is_due_again(run: Told) -> None:
+    a_delete_that_failed_and(run, change_fails_ms=1_000)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_change_that_fails_long_after_the_delete_was_due_again(run: Told) -> None:
+    a_delete_that_failed_and(run, change_fails_ms=5_000)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_delete_that_failed_and_is_not_sent_again(run: Told) -> None:
+    a_delete_that_failed_and(run, change_fails_ms=None)
+
+
 @case("nacos-2.2.4", INV_CONV=[None])
 def a_change_that_fails_long_after_the_delete_was_due(run: Told) -> None:
     run.registered()

@@ -1,8 +1,8 @@
 """INV-DELETE: the end of a client is told to everybody who holds it.
 
 Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: whoever still holds
-a copy must have answered a DELETE with SUCCESS (what it is worth then is INV-ACK's and INV-RESURRECT's matter). B08,
-B24, B25, B28: the DELETE was swallowed before it was sent.
+a copy, and was in the owner's list when the client left, must have answered a DELETE with SUCCESS (what it is worth
+then is INV-ACK's and INV-RESURRECT's matter). B08, B24, B25, B28: the DELETE was swallowed before it was sent.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from distro_spark.rows import (
     Rows,
     clients,
     content_after,
+    faults_of,
     is_state,
     latest,
 )
@@ -51,7 +52,7 @@ def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers
                 stop += 1
             holding = held_at(rows, facts, past, i, stop, ordinal)
             may_have = rows.node[i] != rows.node[left] and decides[rows.node[i]] and holding >= 0
-            if may_have and not was_told(rows, left, end, rows.node[i]):
+            if may_have and is_listed(rows, facts, left, rows.node[i]) and not was_told(rows, left, end, rows.node[i]):
                 first[found], last[found] = left, holding
                 found += 1
             i = stop
@@ -93,6 +94,18 @@ def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal:
         return -1
     reset = past.reset[since]
     return since if reset == facts.reset_from[node + 1] or facts.reset_seq[reset] > seq else -1
+
+
+@compiled
+def is_listed(rows: Rows, facts: Facts, i: int, peer: int) -> bool:
+    """Is the peer in the node's list when this row is written? It sends to nobody else."""
+    listed = True
+    begin, end = faults_of(facts, rows.node[i], peer)
+    for at in range(begin, end):
+        if facts.fault_at_ms[at] > rows.at_ms[i]:
+            break
+        listed = (listed or facts.fault_back[at]) and not facts.fault_left[at]
+    return listed
 
 
 @compiled

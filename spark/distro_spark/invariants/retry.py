@@ -16,7 +16,10 @@ from distro_spark.compiling import compiled
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
     CHANGE,
+    CHANGED,
+    CONNECTED,
     DELETE,
+    DISCONNECTED,
     ENDED,
     SUCCESS,
     Facts,
@@ -47,11 +50,11 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
         peers = members(facts, node)
         failed = np.full(len(peers), -1, np.int64)
         asked_ms = np.zeros(len(peers), np.int64)
-        waiting = 0
+        waiting, left = 0, False
         check, last_check = facts.check_from[node], facts.check_from[node + 1]
         for i in range(start, end + 1):
             while waiting and check < last_check and (i == end or facts.check_seq[check] < rows.seq[i]):
-                offender = unanswered(rows, facts, past, failed, asked_ms, peers, check, i - 1)
+                offender = unanswered(rows, facts, past, failed, asked_ms, peers, check, i - 1, left)
                 if offender >= 0:
                     first[found] = last[found] = offender
                     found += 1
@@ -62,7 +65,8 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
             check = first_from(facts.check_seq, check, last_check, rows.seq[i])
             if is_new_life(past, start, i):
                 failed[:] = -1
-                waiting = 0
+                waiting, left = 0, False
+            left = rows.kind[i] == DISCONNECTED or (left and rows.kind[i] not in (CONNECTED, CHANGED))
             peer = called(rows, peers, i)
             if peer < 0 or rows.operation[i] not in (CHANGE, DELETE):
                 continue
@@ -76,14 +80,23 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
 
 @compiled
 def unanswered(
-    rows: Rows, facts: Facts, past: Past, failed: Integers, asked_ms: Integers, peers: Integers, check: int, now: int
+    rows: Rows,
+    facts: Facts,
+    past: Past,
+    failed: Integers,
+    asked_ms: Integers,
+    peers: Integers,
+    check: int,
+    now: int,
+    left: bool,
 ) -> int:
-    """The first failure that a peer with the same checkpoint has left behind, or -1."""
+    """The first failure that a peer with the same checkpoint has left behind, or -1. `left`: the client has left the
+    node, which may hold a copy of it all the same."""
     node = rows.node[now]
     reset = past.reset[now]
     if reset < facts.reset_from[node + 1] and facts.reset_seq[reset] < facts.check_seq[check]:
         return -1
-    holds = (content_after(rows, now) if is_state(rows.kind[now]) else past.content[now]) != 0
+    holds = not left and (content_after(rows, now) if is_state(rows.kind[now]) else past.content[now]) != 0
     worst = -1
     for j in range(len(peers)):
         i = failed[j]
