@@ -61,7 +61,7 @@ def gate(
         requirements=requirement,
         mutant=mutant,
         transport=transport,
-        jobs=chosen_jobs(jobs),
+        jobs=chosen_jobs(jobs, seed),
     )
     say_aside(f"{scope_of_gate(options)}; seed {options.seed}")
     with progress() as on_progress:

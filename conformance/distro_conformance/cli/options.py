@@ -35,7 +35,9 @@ TransportOption = Annotated[
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option(min=1, max=256, show_default="a process for each core", help="Random walks on so many processes."),
+    typer.Option(
+        min=1, max=256, show_default="one for each core; 1 with --seed", help="Random walks on so many processes."
+    ),
 ]
 OutOption = Annotated[Path, typer.Option(help="Directory for what the run writes.")]
 
@@ -43,8 +45,11 @@ DEFAULT_OUT = Path("distrocheck-out")
 _SEEDS = 1_000_000
 
 
-def chosen_jobs(jobs: int | None) -> int:
-    return len(os.sched_getaffinity(0)) if jobs is None else jobs
+def chosen_jobs(jobs: int | None, seed: int | None) -> int:
+    """Whoever names a seed wants what it made before, and one process walks with one seed."""
+    if jobs is not None:
+        return jobs
+    return len(os.sched_getaffinity(0)) if seed is None else 1
 
 
 def chosen_seed(seed: int | None) -> int:

@@ -179,6 +179,7 @@ def cluster(
     profile = profile or "strict"
     writable_places(out, database, html)
     _look_at(target, profile, mutant)
+    processes = chosen_jobs(jobs, seed) if target == "embedded" else 1
     seed = chosen_seed(seed)
     if not tours:
         options = HuntOptions(
@@ -193,7 +194,7 @@ def cluster(
             transport=transport,
             http=http,
         )
-        _search(options, "test cluster", out, html, json=json, jobs=chosen_jobs(jobs) if target == "embedded" else 1)
+        _search(options, "test cluster", out, html, json=json, jobs=processes)
     from distro_conformance.walks.tours import TourOptions, tour
 
     say_aside(f"seed {seed}")
