@@ -200,6 +200,31 @@ def test_a_client_that_answers_again_in_time_stays(profile: str) -> None:
     assert_scenario(SILENT.format(pause="21.1s", c1=kept), target="embedded", profile=profile)
 
 
+ONE_TICK = """
+profile nacos-2.1.1
+nodes a b c
+hold distro a->b
+advance 1ms
+connect c1 a
+advance 4.1s
+register c1 web 10.0.0.1:80 v=1
+advance 10.1s
+swallow held a->b CHANGE c1
+advance 4.8s
+register c1 web 10.0.0.1:80 v=2
+advance 186s
+silent c1
+refuse a->c
+advance 27s
+expect model agrees
+"""
+
+
+def test_a_delete_that_is_due_when_it_is_queued_waits_for_the_tick_after_that_of_its_instant() -> None:
+    """c1 is ejected in the instant of a tick that has just repeated the CHANGE to c; its DELETE to b is due at once."""
+    assert_scenario(ONE_TICK, target="embedded")
+
+
 @pytest.mark.parametrize("text", [SILENT_FOR_EVER, BATCH, LISTS, NEWCOMER, ROUND, REFUSALS, REFUSED_FAULTS, HTTP])
 def test_nodes_and_model_agree(text: str) -> None:
     for target in ("embedded", "model"):

@@ -33,6 +33,15 @@ async def test_a_task_runs_at_the_first_tick_at_which_it_is_due(added_ms: int, d
     assert test.ran == [(runs_ms, "c1", "CHANGE")]
 
 
+async def test_what_falls_due_in_the_instant_of_a_tick_waits_for_the_next() -> None:
+    test = Engine()
+    test.engine.add("c1", "CHANGE", 1000)
+    await test.clock.advance(1000)
+    test.engine.add("c2", "DELETE", 0)
+    await test.clock.advance(1000)
+    assert test.ran == [(1000, "c1", "CHANGE"), (1100, "c2", "DELETE")]
+
+
 async def test_later_changes_do_not_postpone_the_first() -> None:
     test = Engine()
     for _ in range(6):

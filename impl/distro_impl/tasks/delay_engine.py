@@ -47,6 +47,7 @@ class DelayTaskEngine(Generic[K, A]):
         self._numbers = count()
         self._timer: TimerHandle | None = None
         self._timer_ms = 0
+        self._ticked_ms = self._start_ms - 1
 
     def add(self, key: K, action: A, delay_ms: int) -> None:
         """Queue, or merge: a new task keeps its own delay, but counts it from when the pending one was queued.
@@ -84,8 +85,11 @@ class DelayTaskEngine(Generic[K, A]):
         return taken
 
     def _set_timer(self, due_ms: int) -> None:
-        """Make sure that a timer runs at the first tick from `due_ms` on. One that is too early does no harm."""
-        due_ms = max(due_ms, self._clock.now_ms())
+        """Make sure that a timer runs at the first tick from `due_ms` on. One that is too early does no harm.
+
+        What falls due in the instant of a tick, after it, waits for the next: there is one tick in 100 ms.
+        """
+        due_ms = max(due_ms, self._clock.now_ms(), self._ticked_ms + 1)
         tick_ms = self._start_ms + -(-(due_ms - self._start_ms) // TICK_MS) * TICK_MS
         if self._timer is not None:
             if self._timer_ms <= tick_ms:
@@ -96,7 +100,7 @@ class DelayTaskEngine(Generic[K, A]):
 
     def _tick(self) -> None:
         self._timer = None
-        now_ms = self._clock.now_ms()
+        now_ms = self._ticked_ms = self._clock.now_ms()
         due: dict[int, K] = {}
         while self._due and (self._due[0][0] <= now_ms or not self._is_current(*self._due[0])):
             entry = heappop(self._due)
