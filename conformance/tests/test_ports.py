@@ -14,6 +14,7 @@ import pytest
 
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, first_taken, free_base_ports, require_free
 from distro_conformance.verdict import TargetError
+from distro_impl import free_main_ports
 
 
 @pytest.mark.parametrize("distance", [1, 1000, 1001, 2000, 2001])
@@ -32,6 +33,12 @@ def test_families_given_one_after_the_other_do_not_overlap_either() -> None:
     """Nobody has bound the first ones yet, when the next cluster asks."""
     bases = [base for _ in range(30) for base in free_base_ports(3)]
     assert not any(family(one) & family(other) for one, other in combinations(bases, 2))
+
+
+def test_nodes_have_ascending_ports_also_where_the_search_begins_again_from_below() -> None:
+    given = [free_main_ports(3) for _ in range(30)]
+    assert min(given) < given[0] or given[-1] < given[0], "it began again"
+    assert [list(ports) for ports in given] == [sorted(ports) for ports in given]
 
 
 def test_two_processes_are_given_ports_of_different_slices(tmp_path: Path) -> None:

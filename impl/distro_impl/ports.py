@@ -48,13 +48,16 @@ class NotOurAddressError(OSError):
 
 
 def free_main_ports(count: int, ip: str = "127.0.0.1") -> tuple[int, ...]:
-    """Main ports for `count` nodes, free at this moment. Raises OSError when the whole range is taken."""
+    """Main ports for `count` nodes, ascending, free at this moment. Raises OSError when the whole range is taken.
+
+    In the order of addresses members are asked for a snapshot and own clients of the HTTP API.
+    """
     found = []
     for port in _candidates():
         if all(is_free(ip, port + offset) for offset in (0, SDK_PORT_OFFSET, CLUSTER_PORT_OFFSET)):
             found.append(port)
         if len(found) == count:
-            return tuple(found)
+            return tuple(sorted(found))
     raise OSError(f"no {count} free main ports between {LOWEST} and {HIGHEST}")
 
 
