@@ -28,10 +28,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
+from distro_traces.content import digest
 from distro_traces.event import STATE_KINDS, Kind, Outcome
 
 _CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
+
+_EMPTY = digest(())
 
 _END = 2**62
 """Later than every sequence number."""
@@ -224,6 +227,8 @@ def not_counted(story: Story, told: Told) -> bool:
     """B18. A batch does not move the revision on: the client's own connection published two contents under one. Of a
     copy that differs it has to be these two."""
     wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
+    if "nothing" in wanted and _holds_empty(story, told.node):
+        wanted = wanted - {"nothing"} | {_EMPTY}
     published: defaultdict[tuple[str, int | None], set[str | None]] = defaultdict(set)
     for row in story.rows:
         if row.kind in OWN_CONNECTION:
@@ -232,6 +237,12 @@ def not_counted(story: Story, told: Told) -> bool:
         len(contents) > 1 and wanted <= contents and told.evidence.get("revision", revision) == revision
         for (_, revision), contents in published.items()
     )
+
+
+def _holds_empty(story: Story, node: str) -> bool:
+    """The client is there, and publishes nothing."""
+    states = [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+    return bool(states) and states[-1].kind not in GONE and states[-1].digest == _EMPTY
 
 
 def batch_not_put_over(story: Story, told: Told) -> bool:

@@ -676,6 +676,35 @@ def a_delete_that_was_never_sent_to_one_member(run: Teller) -> list[Expected]:
 
 
 @whole_story()
+def a_delete_that_failed_too_late_to_be_sent_again(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    left = run.disconnect("a")
+    deleted(run, "b")
+    run.wait(20_000)
+    deleted(run, "c", Outcome.FAIL)
+    run.wait(2_000)
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", "c", left, checks["c"])]
+
+
+@whole_story()
+def a_delete_that_failed_and_was_given_up(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    left = run.disconnect("a")
+    deleted(run, "b")
+    failed = deleted(run, "c", Outcome.FAIL).ended
+    run.wait(20_000)
+    checks = run.checkpoint()
+    return [
+        Expected("INV-CONV", "c", left, checks["c"]),
+        Expected("INV-DELETE", "c", left, checks["a"]),
+        Expected("INV-RETRY", "a", failed, checks["a"]),
+    ]
+
+
+@whole_story()
 def a_delete_that_is_owed_to_no_member_outside_the_list(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

@@ -604,6 +604,26 @@ def a_batch_under_the_revision_of_what_it_replaced(run: Told) -> None:
     a_batch_that_one_member_misses(run)
 
 
+def a_first_batch_that_one_member_misses(run: Told) -> None:
+    run.connect()
+    run.apply("bc", 0, EMPTY)
+    run.change(0, "B")
+    run.send("b", "CHANGE", revision=0, digest="B")
+    run.apply("c", 0, "B")
+
+
+@case("nacos-2.2.4", INV_CONV=["B18"])
+def a_first_batch_under_the_revision_of_nothing(run: Told) -> None:
+    a_first_batch_that_one_member_misses(run)
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def a_first_batch_and_a_copy_that_is_gone(run: Told) -> None:
+    a_first_batch_that_one_member_misses(run)
+    run.removed("b")
+
+
 @case("nacos-2.2.4", INV_CONV=[None])
 def a_batch_under_a_revision_of_its_own(run: Told) -> None:
     a_batch_that_one_member_misses(run, revision=2)

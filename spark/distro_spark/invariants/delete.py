@@ -2,7 +2,8 @@
 
 Judged at the first checkpoint after the client has left its owner, if the owner runs on until then: whoever still holds
 a copy, and was in the owner's list when the client left, must have answered a DELETE with SUCCESS (what it is worth
-then is INV-ACK's and INV-RESURRECT's matter). B08, B24, B25, B28: the DELETE was swallowed before it was sent.
+then is INV-ACK's and INV-RESURRECT's matter), unless one failed just now. B08, B24, B25, B28: the DELETE was swallowed
+before it was sent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from distro_spark.compiling import compiled
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.conv import swallowed
 from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.retry import REPEATED_WITHIN_MS
 from distro_spark.rows import (
     DELETE,
     DISCONNECTED,
@@ -52,7 +54,9 @@ def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers
                 stop += 1
             holding = held_at(rows, facts, past, i, stop, ordinal)
             may_have = rows.node[i] != rows.node[left] and decides[rows.node[i]] and holding >= 0
-            if may_have and is_listed(rows, facts, left, rows.node[i]) and not was_told(rows, left, end, rows.node[i]):
+            check_ms = checkpoint_ms(facts, rows.node[left], ordinal)
+            may_have = may_have and is_listed(rows, facts, left, rows.node[i])
+            if may_have and not is_told(rows, left, end, rows.node[i], check_ms):
                 first[found], last[found] = left, holding
                 found += 1
             i = stop
@@ -109,12 +113,21 @@ def is_listed(rows: Rows, facts: Facts, i: int, peer: int) -> bool:
 
 
 @compiled
-def was_told(rows: Rows, left: int, end: int, peer: int) -> bool:
+def checkpoint_ms(facts: Facts, node: int, ordinal: int) -> int:
+    """When the node has its checkpoint of that ordinal, which it has."""
+    begin, end = facts.check_from[node], facts.check_from[node + 1]
+    return int(facts.check_at_ms[begin + np.searchsorted(facts.check_ordinal[begin:end], ordinal)])
+
+
+@compiled
+def is_told(rows: Rows, left: int, end: int, peer: int, check_ms: int) -> bool:
+    """A DELETE succeeded, or the last one failed so lately that it is not due again before the checkpoint."""
     for i in range(left + 1, end):
         if rows.node[i] != rows.node[left]:
             break
-        is_answer = rows.kind[i] == ENDED and rows.operation[i] == DELETE and rows.peer[i] == peer
-        if is_answer and rows.outcome[i] == SUCCESS:
+        if rows.kind[i] != ENDED or rows.operation[i] != DELETE or rows.peer[i] != peer:
+            continue
+        if rows.outcome[i] == SUCCESS or 0 <= check_ms - rows.at_ms[i] <= REPEATED_WITHIN_MS:
             return True
     return False
 
