@@ -513,7 +513,9 @@ def test_a_shell_completes_verbs_and_loads_none_of_them() -> None:
 def on_screen(monkeypatch: pytest.MonkeyPatch, name: str, *, is_terminal: bool) -> io.StringIO:
     """What goes to Rich's console of this name from now on."""
     screen = io.StringIO()
-    monkeypatch.setattr(console, name, console.PipedConsole(file=screen, force_terminal=is_terminal, width=100))
+    monkeypatch.setattr(
+        console, name, console.PipedConsole(file=screen, force_terminal=is_terminal, width=100, height=25)
+    )
     return screen
 
 
@@ -552,18 +554,20 @@ def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_last_screen_begins_with_what_fails_and_ends_with_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_screen(monkeypatch, "output", is_terminal=False)
-    told = [Told("not-judged", f"open {number}") for number in range(10)]
+    told = [Told("not-judged", f"open {number}") for number in range(30)]
     told += [Told("conforms", "good"), Told("known", "B10"), *(Told("violates", f"bad {n}", ["why"]) for n in range(5))]
     summary(told, "violates", "embedded: 1 met")
     above, last = screen.getvalue().split("\n\n")
-    assert [line.split()[0] for line in above.splitlines()] == [
-        "conforms",
-        "known",
-        "not-judged",
-        "not-judged",
-        "not-judged",
-    ]
+    assert [line.split()[-1] for line in above.splitlines()[:4]] == ["good", "B10", "0", "why"]
+    assert above.count("why") == 5
     lines = last.splitlines()
-    assert [line.split()[-1] for line in lines[:3]] == ["0", "why", "1"]
-    assert "3 more, above" in lines[-2]
+    assert [line.split()[-1] for line in lines[:6]] == ["0", "1", "2", "3", "4", "0"]
+    assert len(lines) < 24
+    assert "16 more, above" in lines[-2]
     assert lines[-1].split() == ["violates", "embedded:", "1", "met"]
+
+
+def test_what_fits_on_the_last_screen_is_told_there_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = on_screen(monkeypatch, "output", is_terminal=False)
+    summary([Told("not-judged", "open"), Told("violates", "bad", ["why"])], "violates", "embedded: 1 met")
+    assert [line.split()[-1] for line in screen.getvalue().strip().splitlines()] == ["bad", "why", "open", "met"]

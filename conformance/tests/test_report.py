@@ -82,7 +82,7 @@ FAILING = (diverged(), requirement(Judgement.KNOWN, known="B10", link="https://e
 
 def page(directory: Path, *findings: Finding, verdict: Verdict) -> str:
     failure = Failure(
-        "The nodes left the model", "nodes a b\nconnect c1 a\n", "distrocheck replay x.scenario", "pytest x"
+        "INV-CONV", "The nodes left the model", "nodes a b\nconnect c1 a\n", "distrocheck replay x.scenario", "pytest x"
     )
     failures = (failure,) if verdict is Verdict.VIOLATES else ()
     return write_report(report(*findings, verdict=verdict, failures=failures), directory, schema="s").read_text()
@@ -120,6 +120,60 @@ def test_the_nodes_stand_side_by_side_and_the_one_that_differs_is_marked(tmp_pat
     assert by_node[row.node].content == f"revision 2, content {row.digest}"
     assert not by_node[row.node].differs
     assert [held.differs for held in section.held].count(True) == 2
+
+
+def test_a_finding_has_its_failing_run_with_it(tmp_path: Path) -> None:
+    """Picture, what the nodes held, scenario, steps, and the commands for model, nodes and a real server."""
+    with Windows(RECORDED) as run:
+        row = next(each for each in reversed(run.at(0, run.total)) if each.client is not None and each.owned)
+    found = replace(diverged(), about="LOCKSTEP", by="lockstep", run=None, client=row.client, message="b lags behind")
+    failure = Failure(
+        "LOCKSTEP",
+        "The nodes left the model",
+        "nodes a b\nconnect c1 a\n",
+        "distrocheck replay x.scenario",
+        "pytest x",
+        recording=str(RECORDED),
+        shrunk="Found after 90 steps; of the run that failed 2 are left after shrinking",
+    )
+    shown = replace(report(found, verdict=Verdict.VIOLATES, failures=(failure,)), traces="")
+    (section,) = page_of(shown, tmp_path).sections
+    assert section.failure is failure
+    assert "b lags behind" in section.picture
+    assert len(section.held) == 3
+    assert section.again.splitlines() == [
+        "distrocheck replay x.scenario --target model",
+        "distrocheck replay x.scenario --target embedded",
+        "distrocheck replay x.scenario --target nacos:2.2.4",
+    ]
+    text = write_report(shown, tmp_path, schema="s").read_text()
+    finding = text[text.index('<section class="finding"') :]
+    for part in ("nodes a b\nconnect c1 a", "2 are left after shrinking", "pytest x"):
+        assert part in finding[: finding.index("</section>")]
+
+
+def test_a_finding_of_a_trace_comes_with_its_scenario(tmp_path: Path) -> None:
+    (section,) = page_of(report(diverged(), verdict=Verdict.VIOLATES), tmp_path).sections
+    assert section.scenario.startswith("# Run ")
+    lines = section.again.splitlines()
+    assert lines[0] == diverged().again
+    assert lines[1].startswith(f"distrocheck export {RECORDED} --run ")
+    assert [line.rpartition(" ")[2] for line in lines[2:]] == ["model", "embedded", "nacos:2.2.4"]
+
+
+def test_what_was_told_last_is_said_where_the_finding_does_not(tmp_path: Path) -> None:
+    (section,) = page_of(report(replace(diverged(), after=None), verdict=Verdict.VIOLATES), tmp_path).sections
+    assert section.finding.after is not None
+    assert section.finding.after.startswith("CHANGE from ")
+
+
+def test_what_is_open_for_one_reason_is_told_once(tmp_path: Path) -> None:
+    names = ("INV-A", "INV-B", "INV-C")
+    stopped = [Finding(about=name, by="model", judgement=Judgement.NOT_JUDGED, message="stopped") for name in names]
+    text = page(tmp_path, *stopped, verdict=Verdict.INCONCLUSIVE)
+    (told,) = text.partition("<h2>Not judged</h2>")[2].partition("<h2>What was run</h2>")[:1]
+    assert told.count("stopped") == 1
+    assert all(f"<code>{name}</code>" in told for name in names)
 
 
 def test_what_a_check_did_is_drawn_up_to_what_it_found(tmp_path: Path) -> None:

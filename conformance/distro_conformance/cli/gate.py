@@ -87,7 +87,8 @@ def _print(report: Report) -> None:
     for failure in report.failures:
         say(f"\n{failure.title}\n{failure.scenario}\nreplay: {failure.replay}\ntest:   {failure.pytest}")
     told = [Told(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
-    told += [Told(each.judgement, _named(each)) for each in report.not_judged]
+    for reason, open_ones in report.open_questions.items():
+        told.append(Told("not-judged", f"{', '.join(each.about for each in open_ones)}: {reason}"))
     closing = f"{report.headline}; profile {report.profile}, seed {report.seed}, {report.seconds:.1f} s"
     summary(told, report.verdict, closing)
 

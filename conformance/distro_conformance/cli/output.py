@@ -30,8 +30,8 @@ _COLOURS = {
 }
 _FAILING = ("violates", "lives", "inconclusive", "not-judged", "missing")
 """What a summary begins with, the worst first."""
-FAILING_MAX = 12
-"""So many fit on a screen with the lines that explain them."""
+KEPT_FREE = 5
+"""Lines of the last screen: a blank one, how many are left out, where the page is, the prompt."""
 WIDTH = 14
 
 
@@ -82,19 +82,28 @@ class Told:
 
 def summary(results: Iterable[Told], verdict: str, closing: str) -> None:
     """The end of a verb. What conforms comes first and may scroll away: the last screen begins with what fails, the
-    worst above, and ends with the verdict."""
+    worst above, and ends with the verdict. What does not fit there is told above it, and once more in short."""
     every = list(results)
     failing = sorted((each for each in every if each.verdict in _FAILING), key=lambda e: _FAILING.index(e.verdict))
-    last, above = failing[:FAILING_MAX], failing[FAILING_MAX:]
-    for each in (*(each for each in every if each.verdict not in _FAILING), *above):
+    room = _console().size.height - _height(closing) - KEPT_FREE
+    fits = sum(_height(each.text) + sum(map(_height, each.below)) for each in failing) <= room
+    for each in (*(each for each in every if each.verdict not in _FAILING), *(() if fits else failing)):
         _tell(each)
-    if len(every) > 1:
+    if len(every) > 1 or not fits:
         say()
-    for each in last:
-        _tell(each)
-    if above:
-        say(f"{'':<{WIDTH}} … {len(above)} more, above")
+    for number, each in enumerate(failing):
+        room -= 0 if fits else _height(each.text)
+        if room < 0 and number:
+            say(f"{'':<{WIDTH}} … {len(failing) - number} more, above")
+            break
+        _tell(each if fits else Told(each.verdict, each.text))
     row(verdict, closing)
+
+
+def _height(text: str) -> int:
+    """So many lines of the screen, beside a verdict."""
+    wide = max(1, _console().size.width - WIDTH - 1)
+    return sum(max(1, -(-len(line) // wide)) for line in text.split("\n"))
 
 
 def _tell(result: Told) -> None:

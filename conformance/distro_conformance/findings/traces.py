@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from distro_conformance.findings.finding import Finding, Judgement
 from distro_spark.known import KNOWN
-from distro_spark.result import CheckResult, InvariantResult, Rejected, Violation
+from distro_spark.result import CheckResult, EventReference, InvariantResult, Rejected, Violation
+from distro_traces.event import Kind
 
 BY = "trace"
 
@@ -70,7 +71,8 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
 
 
 def _of_violation(violation: Violation, judged: InvariantResult, again: str) -> Finding:
-    message = violation.last_event.message
+    bad, last = _first_bad(violation), violation.last_event
+    compared = {} if bad == violation.first_event else {"compared with": str(violation.first_event)}
     entry = next((each for each in KNOWN if (each.invariant, each.bug) == (judged.name, violation.known)), None)
     return Finding(
         about=judged.name,
@@ -79,14 +81,20 @@ def _of_violation(violation: Violation, judged: InvariantResult, again: str) -> 
         text=judged.text,
         message=violation.message,
         expected=violation.expected,
-        observed=violation.evidence,
+        observed={**violation.evidence, **compared},
         run=violation.run,
         node=violation.node,
         client=violation.client,
-        since=str(violation.first_event),
-        until=str(violation.last_event),
-        after=violation.after or message,
+        since=str(bad),
+        until=str(last),
+        after=violation.after or last.message,
         known=violation.known,
         link=entry.source if entry else None,
         again=again,
     )
+
+
+def _first_bad(violation: Violation) -> EventReference:
+    """A violation ends with the row that should not have been, and begins with what that is compared with; but where a
+    checkpoint finds it, with what has been wrong since."""
+    return violation.first_event if violation.last_event.kind == Kind.CHECKPOINT else violation.last_event

@@ -24,7 +24,7 @@ from distro_conformance.scenario.exploration import Explored, against_the_list, 
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
-from distro_conformance.walks.finding import finding_of_hunt
+from distro_conformance.walks.finding import LOCKSTEP, finding_of_hunt
 from distro_conformance.walks.hunt import HuntOptions, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_spark.check import check
@@ -95,7 +95,7 @@ def _counterexample(options: GateOptions, search: Explored, name: str) -> list[F
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(scenario.render(), encoding="utf-8")
     replay = f"distrocheck replay {path} --target model"
-    return [Failure(f"{name} does not hold in the model of {search.profile}", scenario.render(), replay, "")]
+    return [Failure(name, f"{name} does not hold in the model of {search.profile}", scenario.render(), replay, "")]
 
 
 def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
@@ -135,15 +135,15 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model differ"
-        recording = _record(result.failure.scenario, profile, scenario)
-        failures = (failure_of(result.failure, scenario, pytest, recording),)
+        recording = record_failure(result.failure.scenario, profile, scenario)
+        failures = (failure_of(LOCKSTEP, result.failure, scenario, pytest, recording),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
     return StageResult(stage, (finding_of_hunt(result),), failures, coverage=result.coverage)
 
 
-def _record(scenario: Scenario, profile: str, saved: Path) -> str:
+def record_failure(scenario: Scenario, profile: str, saved: Path) -> str:
     """The failing run once more, recorded for its picture; the path of the recording."""
     path = saved.with_suffix(ndjson.SUFFIX)
     path.unlink(missing_ok=True)

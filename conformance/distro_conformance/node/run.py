@@ -63,6 +63,8 @@ def run_node_conformance(
         async with members_beside(found, on_progress) as peers:
             started = time.monotonic()
             findings = await check_requirements(found, peers, chosen, on_finding)
+        if mutant:
+            findings = [replace(each, again=f"{each.again} --mutant {mutant}") for each in findings]
         figures = {"start_seconds": round(started - begun, 3)}
         return Judged(found.spec, found.profile, tuple(findings), time.monotonic() - begun, figures)
 

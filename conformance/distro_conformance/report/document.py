@@ -6,7 +6,7 @@ Every finding answers the question the kit exists for: which node, from when, af
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -44,8 +44,9 @@ class InvariantRow:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failing run, made small: the scenario in full, and where it was saved."""
+    """The failing run behind the finding `about`, made small: the scenario in full, and where it was saved."""
 
+    about: str
     title: str
     scenario: str
     replay: str
@@ -149,6 +150,14 @@ class Report:
     @property
     def not_judged(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.judgement is Judgement.NOT_JUDGED)
+
+    @property
+    def open_questions(self) -> Mapping[str, Sequence[Finding]]:
+        """What was not judged, by the reason: a search that was stopped leaves many open for the same one."""
+        by_reason: dict[str, list[Finding]] = {}
+        for finding in self.not_judged:
+            by_reason.setdefault(finding.message, []).append(finding)
+        return by_reason
 
     @property
     def headline(self) -> str:

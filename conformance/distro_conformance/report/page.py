@@ -26,14 +26,19 @@ from distro_conformance.diagrams.trace import sequence_of_client
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.report.document import WORST_FIRST, Chart, Failure, InvariantRow, Report
 from distro_conformance.report.history import Covered, Earlier, covered_by, earlier_reports
+from distro_traces.event import STATE_KINDS, Event, Kind
 
 if TYPE_CHECKING:
     from distro_traces.windows import Windows
 
 FINDINGS_DRAWN_MAX = 20
+REAL = "nacos:2.2.4"
+"""A real server to try what was found."""
 SLOWEST_SHOWN = 5
 ROWS_AROUND = 60
 BUSY_PARTS = 120
+ROWS_TO_REPLAY_MAX = 5_000
+SCENARIO_LINES_MAX = 60
 _REFERENCE = re.compile(r" of (\S+) at (-?\d+) ms \(seq (\d+)\)")
 
 
@@ -54,19 +59,15 @@ class Section:
     finding: Finding
     picture: str = ""
     held: tuple[Held, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FailedRun:
-    failure: Failure
-    picture: Markup
+    scenario: str = ""
+    again: str = ""
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     report: Report
     sections: tuple[Section, ...]
-    failed_runs: tuple[FailedRun, ...]
     charts: tuple[Chart, ...]
     slowest: tuple[Mapping[str, object], ...]
     earlier: tuple[Earlier, ...]
@@ -95,10 +96,13 @@ def page_of(report: Report, directory: Path) -> Page:
     earlier = earlier_reports(directory)
     changes = [change for change in report.changes if change.get("ms") is not None]
     slowest = sorted(changes, key=_ms, reverse=True)[:SLOWEST_SHOWN]
+    failed = {failure.about for failure in report.failures}
+    found = [*report.news, *(each for each in report.not_judged if each.about in failed)]
     with Recordings(report.traces) as recordings:
-        drawn = [recordings.section(finding) for finding in report.news[:FINDINGS_DRAWN_MAX]]
+        left = list(report.failures)
+        drawn = [recordings.section(finding, _failure_of(finding, left)) for finding in found[:FINDINGS_DRAWN_MAX]]
         busy = recordings.busy(report)
-    sections = (*drawn, *(Section(finding) for finding in report.news[FINDINGS_DRAWN_MAX:]))
+    sections = (*drawn, *(Section(finding, again=finding.again) for finding in found[FINDINGS_DRAWN_MAX:]))
     times = charts.histogram([_ms(change) for change in changes], unit="ms", title="How long a change took")
     pictures = (
         *report.charts,
@@ -113,7 +117,6 @@ def page_of(report: Report, directory: Path) -> Page:
     return Page(
         report,
         tuple(sections),
-        tuple(FailedRun(failure, _run(failure.recording, _left_with(report))) for failure in report.failures),
         tuple(chart for chart in pictures if chart.svg),
         tuple(slowest),
         earlier,
@@ -159,10 +162,32 @@ def _once(finding: Finding, text: str) -> str:
     return text
 
 
-def on_each_target(replay: str) -> str:
+def _failure_of(finding: Finding, left: list[Failure]) -> Failure | None:
+    """The failing run behind a finding; each belongs to one."""
+    found = next((failure for failure in left if failure.about == finding.about), None)
+    if found is not None:
+        left.remove(found)
+    return found
+
+
+def _on_each_target(replay: str) -> str:
     """The command on model, nodes and a real server."""
     command = replay.partition(" --target ")[0]
-    return "\n".join(f"{command} --target {target}" for target in ("model", "embedded", "nacos:2.2.4"))
+    return "\n".join(f"{command} --target {target}" for target in ("model", "embedded", REAL))
+
+
+def _again(finding: Finding, path: str, failure: Failure | None) -> str:
+    """The commands that judge a finding once more, and its run on model, nodes and a real server. A requirement is
+    about what one node answers: the model is not asked."""
+    if failure is not None:
+        return _on_each_target(failure.replay)
+    if finding.by == "node" and REAL not in finding.again:
+        return f"{finding.again}\ndistrocheck test node --target {REAL} --requirement {finding.about}"
+    if finding.run is None or not path:
+        return finding.again
+    client = f" --client {finding.client}" if finding.client else ""
+    cut = f"distrocheck export {path} --run {finding.run}{client} --to scenario --out run.scenario"
+    return f"{finding.again}\n{cut}\n{_on_each_target('distrocheck replay run.scenario')}"
 
 
 def _of_how_many(shown: int, report: Report) -> str:
@@ -218,20 +243,41 @@ class Recordings:
         except (OSError, TraceError):
             return None
 
-    def section(self, finding: Finding) -> Section:
+    def section(self, finding: Finding, failure: Failure | None) -> Section:
         """The client's story around the first bad event, and who holds what of it then."""
+        section = replace(self._drawn(finding, failure), failure=failure, again=_again(finding, self._path, failure))
+        return section if failure is None else replace(section, scenario=failure.scenario)
+
+    def _scenario(self, run: Windows, client: str) -> str:
+        """What was done to the client and the nodes, where the run is short; else the command writes it."""
+        if run.total > ROWS_TO_REPLAY_MAX:
+            return ""
+        from distro_traces.exports import export  # noqa: PLC0415 - Parquet is an extra
+        from distro_traces.reading import read_run  # noqa: PLC0415
+
+        found = read_run(Path(self._path), run.run)
+        text = export("scenario", found.header, [event for event in found.events if event.client in (None, client)])
+        return text if text.count("\n") <= SCENARIO_LINES_MAX else ""
+
+    def _drawn(self, finding: Finding, failure: Failure | None) -> Section:
+        if failure is not None:
+            return _of_failing_run(finding, failure)
         if finding.by == "node" and finding.node and finding.evidence:
             checked = sequence_of_evidence(finding.evidence, finding.node, finding.message)
             return Section(finding, Markup(svg(checked.window(len(checked.items) - ROWS_AROUND, ROWS_AROUND))))
-        run = self.run(finding.run) if finding.run and finding.client else None
-        if run is None or finding.client is None:
+        client = finding.client
+        run = self.run(finding.run) if finding.run and client else None
+        if run is None or client is None:
             return Section(finding)
         named = _REFERENCE.search(finding.since or "")
         bad = (named[1], int(named[3])) if named else None
         place = run.place_of(*bad) if bad else None
-        events = run.of_client(finding.client, run.total if place is None else place, ROWS_AROUND)
-        held = () if place is None else _held(run, finding.client, place)
-        return Section(finding, Markup(svg(sequence_of_client(events, finding.client, bad))), held)
+        events = run.of_client(client, run.total if place is None else place, ROWS_AROUND)
+        held = () if place is None else _held({node: of.get(client) for node, of in run.held_at(place).items()})
+        if bad is not None and finding.after is None:
+            finding = replace(finding, after=_last_received(events, *bad))
+        picture = Markup(svg(sequence_of_client(events, client, bad)))
+        return Section(finding, picture, held, self._scenario(run, client))
 
     def busy(self, report: Report) -> str:
         """Of the run of the first finding, or of the only one."""
@@ -245,15 +291,15 @@ class Recordings:
         return charts.busy(when, counts, marks, title=f"{run.total:,} rows of {run.run}")
 
 
-def _held(run: Windows, client: str, place: int) -> tuple[Held, ...]:
-    rows = {node: clients.get(client) for node, clients in run.held_at(place).items()}
+def _held(rows: Mapping[str, Event | None]) -> tuple[Held, ...]:
+    """`rows`: by node the last that says what it holds of the client."""
     owner = next((row for row in rows.values() if row is not None and row.owned), None)
     return tuple(
         Held(
             node,
             owned=row is not None and bool(row.owned),
             content="nothing" if row is None else _content(row.revision, row.digest),
-            differs=owner is not None and (row is None or row.digest != owner.digest),
+            differs=owner is not None and (row is None or (row.revision, row.digest) != (owner.revision, owner.digest)),
         )
         for node, row in rows.items()
     )
@@ -263,23 +309,43 @@ def _content(revision: int | None, digest: str | None) -> str:
     return f"content {digest}" if revision is None else f"revision {revision}, content {digest}"
 
 
-def _left_with(report: Report) -> str:
-    """In what the nodes differ from the model at the end of a failing run."""
-    return next((finding.message for finding in report.news if finding.by in ("lockstep", "machine")), "")
+def _last_received(events: Sequence[Event], node: str, seq: int) -> str | None:
+    """What a node was told about the client last before one of its rows."""
+    rows = [event for event in events if event.node == node and event.seq < seq]
+    last = next((event for event in reversed(rows) if event.kind is Kind.REQUEST_RECEIVED), None)
+    return None if last is None else f"{last.operation} from {last.peer} at {last.at_ms} ms ({last.message})"
 
 
-def _run(path: str, bad: str) -> Markup:
-    """The end of a small recording, all of its clients, up to what was found; what follows is its end."""
-    if not path:
-        return Markup()
-    from distro_traces.errors import TraceError  # noqa: PLC0415 - Parquet is an extra
-    from distro_traces.reading import read_run  # noqa: PLC0415
+def _of_failing_run(finding: Finding, failure: Failure) -> Section:
+    """The end of a small recording, all of its clients, up to what was found."""
+    if not failure.recording:
+        return Section(finding)
+    from distro_traces.errors import TraceError  # noqa: PLC0415 - DuckDB is an extra
+    from distro_traces.windows import Windows  # noqa: PLC0415
 
     try:
-        run = sequence_of_client(read_run(Path(path)).events, None)
-        items = list(run.items)
-        while bad and items and isinstance(items[-1], Fault):
-            items.pop()
-        return Markup(svg(replace(run, items=(*items, Fault(bad, bad=True)) if bad else run.items)))
+        with Windows(Path(failure.recording)) as run:
+            events = _until_it_failed(run.at(0, run.total), failure)
+            rows = {node: _last_state(events, node, finding.client) for node in run.nodes}
     except (OSError, TraceError):
-        return Markup()
+        return Section(finding)
+    drawn = sequence_of_client(events, None)
+    return Section(
+        finding, Markup(svg(replace(drawn, items=(*drawn.items, Fault(finding.message, bad=True))))), _held(rows)
+    )
+
+
+def _last_state(events: Sequence[Event], node: str, client: str | None) -> Event | None:
+    last = [event for event in events if (event.node, event.client) == (node, client) and event.kind in STATE_KINDS]
+    return last[-1] if last and last[-1].digest is not None else None
+
+
+def _until_it_failed(events: list[Event], failure: Failure) -> list[Event]:
+    """Without the end of the run: links that are cut, and clients whose disconnection the scenario does not name."""
+    kept = list(events)
+    while kept and (
+        kept[-1].kind is Kind.LINK_FAULT
+        or (kept[-1].kind is Kind.CLIENT_DISCONNECTED and f"disconnect {kept[-1].client}\n" not in failure.scenario)
+    ):
+        kept.pop()
+    return kept

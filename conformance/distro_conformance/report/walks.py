@@ -9,8 +9,9 @@ from distro_conformance.report.document import Failure, Report, Stage
 from distro_conformance.walks.hunt import FoundFailure, Hunt
 
 
-def failure_of(found: FoundFailure, scenario: Path, pytest: Path, recording: str = "") -> Failure:
+def failure_of(about: str, found: FoundFailure, scenario: Path, pytest: Path, recording: str = "") -> Failure:
     return Failure(
+        about,
         "The nodes left the model",
         found.scenario.render(),
         f"distrocheck replay {scenario}",

@@ -17,7 +17,7 @@ from distro_conformance.findings import headline
 from distro_conformance.report.document import Report
 from distro_conformance.report.history import remember
 from distro_conformance.report.junit import junit_xml
-from distro_conformance.report.page import area_of, on_each_target, page_of, sentence, tally
+from distro_conformance.report.page import area_of, page_of, sentence, tally
 from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
@@ -56,9 +56,7 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(
-        cell=_cell, area=area_of, counted=headline, sentence=sentence, tally=tally, targets=on_each_target
-    )
+    environment.filters.update(cell=_cell, area=area_of, counted=headline, sentence=sentence, tally=tally)
     return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, **values)
 
 
