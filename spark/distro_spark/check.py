@@ -63,7 +63,7 @@ def check(
         sink.make(session)
     loaded = load(session, [paths] if isinstance(paths, Path | str) else paths, line_bytes_max)
     headers = {source.header.run: source.header for source in loaded.sources}
-    with one_line_errors():
+    with one_line_errors(), loaded.parsed_once():
         seen = overview(loaded.rows, headers)
         loaded.refuse_too_long(seen.text_bytes)
         quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))

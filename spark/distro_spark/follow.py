@@ -154,8 +154,7 @@ def _kept(lines: DataFrame, sources: Iterable[Source]) -> DataFrame:
     rows = from_ndjson(lines.withColumn("block", F.lit(0)))
     too_long = F.when(F.col("bytes") > LINE_BYTES_MAX + 1, TOO_LONG)
     rows = fitted(rows.withColumn("reason", F.coalesce(too_long, "reason")), sources)
-    text = F.when(F.col("reason").isNotNull(), F.col("text")).alias("text")
-    return rows.select(*COLUMNS, "profile", "reason", "bytes", "file", "position", text)
+    return rows.select(*COLUMNS, "profile", "reason", "bytes", "file", "position", "text")
 
 
 def _with_gaps(seen: Overview, every: DataFrame, sources: Iterable[Source]) -> set[str]:

@@ -1,23 +1,27 @@
 """From files to rows: every line becomes an event or is set aside with the reason why not; none disappears.
 
-Spark reads the files, nothing passes through the driver. A line is parsed once, as a variant, because only that
-keeps apart what a lenient reader confuses: `"seq": "1"` is no number, and a second object on the same line is no
-event of the first. The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both
-readers. The last line of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed,
-and by itself it leaves the verdict alone, for everything before it is whole and a run that was cut before its
-checkpoint cannot be judged conforming anyway.
+Spark reads the files, nothing passes through the driver. A line that is, byte for byte, what its event is written as
+was read without loss; so are all that a recorder writes. Any other is parsed again as a variant, at ten times the cost,
+because only that keeps apart what a lenient reader confuses: `"seq": "1"` is no number, and a second object on the same
+line is no event of the first. Several jobs share what one of them parsed (`parsed_once`).
+The reasons are word for word those of `distro_traces.ndjson.parse_event`; a test compares both readers. The last line
+of a recording that is no whole JSON is a cut, not a defect: a crash leaves it. It is listed, and by itself it leaves
+the verdict alone, for everything before it is whole and a run that was cut before its checkpoint cannot be judged
+conforming anyway.
 Of a line that is too long for any event Spark's reader keeps nothing in memory, and drops it without a word, all but
 the pieces that begin where a block of the file does. The bytes that were not read tell; such a file is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType
@@ -31,6 +35,7 @@ from distro_traces.ndjson import KINDS, LINE_BYTES_MAX, NOT_JSON, OUTCOMES, firs
 
 CUT = "cut in mid-line"
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
+_WITHOUT_NULLS = {"ignoreNullFields": "true"}
 _VARIANT_TYPES: dict[type[DataType], str] = {LongType: "BIGINT", BooleanType: "BOOLEAN", StringType: "STRING"}
 
 
@@ -48,6 +53,19 @@ class Loaded:
     rows: DataFrame
     quarantine: DataFrame
     line_bytes_max: int = LINE_BYTES_MAX
+    parsed: DataFrame | None = None  # those of `rows` that come from NDJSON
+
+    @contextmanager
+    def parsed_once(self) -> Iterator[None]:
+        """The first job within parses the lines of NDJSON, and the executors keep the rows on disk for others."""
+        if self.parsed is None:
+            yield
+            return
+        self.parsed.persist(StorageLevel.DISK_ONLY)
+        try:
+            yield
+        finally:
+            self.parsed.unpersist()
 
     @property
     def events(self) -> DataFrame:
@@ -81,12 +99,13 @@ def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int
     recordings = [literal(source.path) for source in sources if source.is_ndjson]
     at_rest = [literal(source.path) for source in sources if not source.is_ndjson and not is_table(source.path)]
     lines = _lines(session, recordings, line_bytes_max)
-    parts = [from_ndjson(lines)] if recordings else []
-    parts += [_from_parquet(session, at_rest)] if at_rest else []
+    parsed = fitted(from_ndjson(lines), sources) if recordings else None
+    columns = [_from_parquet(session, at_rest)] if at_rest else []
     for table in dict.fromkeys(source.path for source in sources if is_table(source.path)):
-        parts.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
-    rows = fitted(reduce(DataFrame.unionByName, parts), sources)
-    return Loaded(sources, rows, _quarantine(rows, lines), line_bytes_max)
+        columns.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
+    parts = [*([] if parsed is None else [parsed]), *(fitted(part, sources) for part in columns)]
+    rows = reduce(DataFrame.unionByName, parts)
+    return Loaded(sources, rows, _quarantine(rows, lines), line_bytes_max, parsed)
 
 
 def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame:
@@ -108,7 +127,7 @@ def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame
 
 
 def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
-    """With the profile of the run, and the reason why a row is no event of any run."""
+    """With the profile of the run, and the reason why a row is no event of any run; without one, without its text."""
     profiles = {source.header.run: source.header.profile for source in sources}
     # As an Arrow table: no Python worker is started for it.
     runs = pa.table({"run": pa.array(profiles, pa.string()), "profile": pa.array(profiles.values(), pa.string())})
@@ -116,19 +135,22 @@ def fitted(rows: DataFrame, sources: Iterable[Source]) -> DataFrame:
         "reason", _misfit(), F.when(F.col("profile").isNull(), F.format_string("run %s has no header", "run"))
     )
     known = F.broadcast(rows.sparkSession.createDataFrame(runs))
-    return rows.join(known, "run", "left").withColumn("reason", reason)
+    text = F.when(F.col("reason").isNotNull(), F.col("text"))
+    return rows.join(known, "run", "left").withColumn("reason", reason).withColumn("text", text)
 
 
 def from_ndjson(lines: DataFrame) -> DataFrame:
     """Lines with text, bytes, file, block, position: the columns of an event each, and the reason why it is none."""
     lines = (
-        lines.where(F.trim(F.translate("text", "\r\t", "  ")) != "")
+        lines.where(F.col("text").rlike("[^ \\t\\r]"))
+        .withColumn("event", F.from_json("text", EVENT_SCHEMA))
+        .withColumn("is_exact", F.coalesce(F.to_json("event", _WITHOUT_NULLS) == F.col("text"), F.lit(False)))
         # Within brackets, so that a second value on the line is seen and not dropped.
-        .withColumn("json", F.try_parse_json(F.concat(F.lit("["), "text", F.lit("]"))))
+        .withColumn("json", F.try_parse_json(F.when(~F.col("is_exact"), F.concat(F.lit("["), "text", F.lit("]")))))
     )
     types = {name: F.schema_of_variant(F.try_variant_get("json", f"$[0].{name}", "variant")) for name in COLUMNS}
     whole = F.col("json").isNotNull() & F.try_variant_get("json", "$[1]", "variant").isNull()
-    reason = F.coalesce(
+    misfit = F.coalesce(
         F.when(~whole, F.lit(NOT_JSON)),
         F.when(~F.ltrim("text").startswith("{"), F.lit("not a JSON object")),
         *(
@@ -137,13 +159,17 @@ def from_ndjson(lines: DataFrame) -> DataFrame:
         ),
         *(
             F.when(
-                ~types[field.name].isin("VOID", _VARIANT_TYPES[type(field.dataType)]), f"wrong type for {field.name}"
+                ~types[field.name].isin("VOID", _VARIANT_TYPES[type(field.dataType)]),
+                F.lit(f"wrong type for {field.name}"),
             )
             for field in EVENT_SCHEMA
         ),
     )
+    reason = F.when(~F.col("is_exact"), misfit)
     values = [
-        F.try_variant_get("json", f"$[0].{field.name}", field.dataType.simpleString()).alias(field.name)
+        F.when(F.col("is_exact"), F.col("event")[field.name])
+        .otherwise(F.try_variant_get("json", f"$[0].{field.name}", field.dataType.simpleString()))
+        .alias(field.name)
         for field in EVENT_SCHEMA
     ]
     return lines.select(*values, reason.alias("reason"), "text", "bytes", "file", "block", "position")

@@ -43,6 +43,7 @@ MISFITS = [
     json.dumps({**ROW, "run": "r2"}),
     json.dumps({"schema": "distrocheck-trace", "version": 1, "run": "r1"}),
 ]
+MISFITS += [line.replace(", ", ",").replace(": ", ":") for line in MISFITS if ": " in line]  # as a recorder writes them
 
 
 def record(directory: Path, run: str = "r1", rows: int = 3) -> Path:
@@ -89,6 +90,18 @@ def test_what_does_not_fit_is_set_aside_as_the_other_reader_does(spark: SparkSes
     assert [(row["line"], row["reason"], row["text"]) for row in found] == list(expected.rejected)
     assert {row["file"] for row in found} == {str(recording)}
     assert loaded.events.count() == len(expected.events) == 4
+
+
+def test_lines_are_parsed_once_for_several_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path)
+    append(path, "broken\n")
+    loaded = load(spark, [path])
+    with loaded.parsed_once():
+        before = loaded.events.collect()
+        path.unlink()
+        assert (loaded.events.collect(), loaded.rows.count()) == (before, 3 + 2)  # the header is a row, too
+    assert loaded.parsed is not None
+    assert not loaded.parsed.storageLevel.useDisk
 
 
 def test_lines_are_numbered_through_all_blocks_of_a_long_file(spark: SparkSession, tmp_path: Path) -> None:
