@@ -29,8 +29,10 @@ VIOLATIONS_PRINTED = 3
 """Of one invariant."""
 JDBC = "DISTROCHECK_JDBC"
 """In the environment: the URL, which may hold a password."""
-SMALL_BYTES = 256 * 1024 * 1024
-"""Below this, starting and planning cost more than the work, and Spark is set up for that."""
+SMALL_BYTES = 8 * 1024 * 1024
+"""Of NDJSON, some 50,000 events. Below this, starting and planning cost more than the work, and Spark is set up for
+that."""
+BYTES_PER_PARQUET_BYTE = 20
 
 
 @app.command()
@@ -237,6 +239,6 @@ def _known_text(invariant: str, bug: str) -> str:
 
 
 def _size_bytes(path: Path) -> int:
-    if not path.is_dir():
-        return path.stat().st_size if path.exists() else 0
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    """Of the recordings as NDJSON."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path] if path.exists() else []
+    return sum(file.stat().st_size * (BYTES_PER_PARQUET_BYTE if file.suffix == ".parquet" else 1) for file in files)
