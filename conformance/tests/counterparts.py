@@ -32,6 +32,7 @@ SWITCHES: Mapping[str, str] = {
     "name-the-owner": "owner_by_configured_place",
     "number-a-batch": "batch_bumps_revision",
     "number-a-change-of-health": "revision_follows_beats",
+    "number-a-content": "revision_sums_services",
     "refusals_complete": "snapshot_needs_load",
     "renews_lease": "sync_renews_lease",
     "replaces_pending": "pending_delete_survives_retry",

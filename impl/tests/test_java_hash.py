@@ -10,6 +10,7 @@ import pytest
 from distro_impl.java_hash import java_hash, objects_hash
 from distro_impl.naming.client import PublishedInstance, Service
 from distro_impl.naming.ip_port_client import IpPortClient
+from distro_impl.profiles import profile_named
 
 
 @pytest.mark.parametrize(
@@ -75,19 +76,22 @@ def test_the_revision_is_that_of_a_real_server(ip: str, service: str, revision: 
     datum = {"customInstanceId": f"{ip}#80#DEFAULT#DEFAULT_GROUP@@{service}"}
     client = IpPortClient(f"{ip}:80#true", native=False, renewed_ms=0, ownership=Alone())
     client.publishers[Service("public", "DEFAULT_GROUP", service)] = PublishedInstance(ip, 80, extend_datum=datum)
-    assert client.content_hash() == revision
+    assert client.content_hash(profile_named("nacos-2.2.4")) == revision
 
 
-def test_the_revision_does_not_depend_on_the_order_of_services_and_sees_every_field() -> None:
+@pytest.mark.parametrize("profile", ["nacos-2.2.4", "strict"])
+def test_the_revision_does_not_depend_on_the_order_of_services_and_sees_every_field(profile: str) -> None:
     one, other = Service("public", "DEFAULT_GROUP", "a"), Service("public", "DEFAULT_GROUP", "b")
     plain = PublishedInstance("10.0.0.1", 80)
 
     def revision(**publishers: PublishedInstance) -> int:
         client = IpPortClient("10.0.0.1:80#true", native=False, renewed_ms=0, ownership=Alone())
         client.publishers = {{"a": one, "b": other}[name]: instance for name, instance in publishers.items()}
-        return client.content_hash()
+        return client.content_hash(profile_named(profile))
 
     assert revision(a=plain, b=plain) == revision(b=plain, a=plain)
+    ill = PublishedInstance("10.0.0.1", 80, healthy=False)
+    assert (revision(a=plain, b=ill) == revision(a=ill, b=plain)) == (profile != "strict")
     variants = [
         plain,
         PublishedInstance("10.0.0.1", 80, healthy=False),

@@ -177,6 +177,15 @@ KNOWN: tuple[KnownFailure, ...] = (
         "alibaba/nacos #10909; repaired in 2.3.0 by #10509; docs/protocol #ejector-check",
     ),
     KnownFailure(
+        "B06",
+        "2.1.2",
+        _LAST_READ,
+        "INV-REV",
+        symptoms.health_not_counted,
+        "The revision of a client of the HTTP API stays when its beats stay out, and is a sum over its services.",
+        "read in the code of the releases; seen on running 2.2.4; docs/protocol #revision-ip-port",
+    ),
+    KnownFailure(
         "B18",
         "2.1.2",
         "2.2.4",

@@ -15,7 +15,8 @@ what, in which releases.
 | B03 | whoever played the client says that it fell silent |
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 | B05 | or a message made in the moment of a change has the content of before under the revision of after |
-| B18 | the owner itself published both contents under one revision |
+| B06 | the client is one of the HTTP API, and its owner itself published both contents under one revision |
+| B18 | the client has a connection, and its owner itself published both contents under one revision |
 | B19 | the node acknowledged and left out what came after a batch that its owner had not counted |
 | B05 | while the node handled the call in question, another one about the client was being handled there too |
 """
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
@@ -223,19 +224,24 @@ def fell_silent(_: Story, told: Told) -> bool:
     return told.first.kind == Kind.LINK_FAULT
 
 
+def health_not_counted(story: Story, told: Told) -> bool:
+    """B06. Neither health nor expiry moves the revision of a client without a connection on, and it is a sum: its owner
+    published both contents under one, at that time or before."""
+    both = {told.evidence["expected"], told.evidence["actual"]}
+    until = [row for row in story.rows if row.at_ms <= told.last.at_ms]
+    return "#" in story.client and both <= _published(until).get(told.evidence["revision"], set())
+
+
 def not_counted(story: Story, told: Told) -> bool:
     """B18. A batch does not move the revision on: the client's own connection published two contents under one. Of a
     copy that differs it has to be these two."""
     wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
     if "nothing" in wanted and _holds_empty(story, told.node):
         wanted = wanted - {"nothing"} | {_EMPTY}
-    published: defaultdict[tuple[str, int | None], set[str | None]] = defaultdict(set)
-    for row in story.rows:
-        if row.kind in OWN_CONNECTION:
-            published[row.node, row.revision].add(row.digest)
-    return any(
+    return "#" not in story.client and any(
         len(contents) > 1 and wanted <= contents and told.evidence.get("revision", revision) == revision
-        for (_, revision), contents in published.items()
+        for node in story.by_node.values()
+        for revision, contents in _published(node).items()
     )
 
 
@@ -243,6 +249,15 @@ def _holds_empty(story: Story, node: str) -> bool:
     """The client is there, and publishes nothing."""
     states = [row for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
     return bool(states) and states[-1].kind not in GONE and states[-1].digest == _EMPTY
+
+
+def _published(rows: Iterable[Row]) -> dict[object, set[str | None]]:
+    """By revision, what owners themselves held of the client and had from nobody."""
+    published: defaultdict[object, set[str | None]] = defaultdict(set)
+    for row in rows:
+        if row.kind in OWN_CONNECTION:
+            published[row.revision].add(row.digest)
+    return published
 
 
 def batch_not_put_over(story: Story, told: Told) -> bool:

@@ -588,6 +588,36 @@ def a_lost_change_that_a_verify_of_its_revision_confirms(run: Told) -> None:
     run.send("b", "VERIFY", revision=2)
 
 
+# B06: health that is not counted
+
+
+def an_instance_that_falls_ill(run: Told, client: str, told: str = "B") -> None:
+    run.connect(client=client)
+    run.change(7, "A", client=client)
+    run.change(7, "B", client=client)
+    run.row("b", Kind.REPLICA_APPLIED, client=client, owned=False, revision=7, digest=told)
+
+
+@case("nacos-2.3.2", INV_REV=["B06", "B06"])
+def health_under_the_revision_of_the_registration(run: Told) -> None:
+    an_instance_that_falls_ill(run, "10.0.1.1:80#true")
+
+
+@case("nacos-2.3.2", INV_REV=[None, None])
+def two_contents_of_a_connection_under_one_revision(run: Told) -> None:
+    an_instance_that_falls_ill(run, "c1")
+
+
+@case("nacos-2.3.2", INV_REV=[None, "B06"])
+def a_content_that_no_owner_had_under_that_revision(run: Told) -> None:
+    an_instance_that_falls_ill(run, "10.0.1.1:80#true", told="C")
+
+
+@case("nacos-2.1.1")
+def health_where_no_revision_travels(run: Told) -> None:
+    an_instance_that_falls_ill(run, "10.0.1.1:80#true")
+
+
 # B18: a batch that is not counted
 
 

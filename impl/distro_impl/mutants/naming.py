@@ -15,6 +15,7 @@ from distro_impl.naming.instance_operator import BeatCode, InstanceOperator
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.naming.service_info import is_enabled
 from distro_impl.naming.service_storage import ServiceStorage
+from distro_impl.profiles import Profile
 
 
 @mutant("m-first-registration-stays", ClientManager, "register")
@@ -61,7 +62,7 @@ def _equal_is_nothing(old: Any, self: Any, client: Client, service: Service, pub
 
 
 @mutant("m-revision-stands-still", Client, "asked")
-def _stands_still(_: Any, self: Client, now_ms: int) -> None:  # noqa: ARG001
+def _stands_still(_: Any, self: Client, now_ms: int, profile: Profile) -> None:  # noqa: ARG001
     """The revision of a client does not rise above 1."""
     self.revision = 1
 

@@ -144,7 +144,7 @@ class Client:
         """Its owner said that our copy is right."""
         self.renewed_ms = now_ms
 
-    def asked(self, now_ms: int) -> None:  # noqa: ARG002 - its connection tells that it lives
+    def asked(self, now_ms: int, profile: Profile) -> None:  # noqa: ARG002 - its connection tells that it lives
         """It asked for a change, here, and got it."""
         self.revision += 1
 

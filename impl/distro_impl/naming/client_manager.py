@@ -180,14 +180,14 @@ class ClientManager:
         """The client itself asked for it, here. One entry per client and service; a second one replaces the first."""
         self._keep(client, {service: published})
         if bumps_revision:
-            client.asked(self._clock.now_ms())
+            client.asked(self._clock.now_ms(), self._profile)
         self._tell_change(client, (service,))
 
     def deregister(self, client: Client, service: Service) -> None:
         """The client itself asked for it. Its revision moves even when there was nothing."""
         removed = [service] if service in client.publishers else []
         self._keep(client, dict.fromkeys(removed))
-        client.asked(self._clock.now_ms())
+        client.asked(self._clock.now_ms(), self._profile)
         self._tell_change(client, removed)
 
     def beat(self, client: IpPortClient, service: Service) -> None:
@@ -215,7 +215,7 @@ class ClientManager:
             client.heart_beats_ms[service] = last_beat_ms
             self._log.health_judged(client.id, service, published, last_beat_ms)
         if self._profile.revision_follows_beats:
-            client.revision = client.content_hash()
+            client.revision = client.content_hash(self._profile)
         self._tell_change(client, (service,))
 
     def apply(self, sync: SyncData, *, revision: int | None, reason: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from distro_impl.java_hash import objects_hash
+from distro_impl.java_hash import java_hash, objects_hash
 from distro_impl.naming.client import DEFAULT_CLUSTER, Client, PublishedInstance, Service
 from distro_impl.naming.service_info import is_enabled, weight_of
 from distro_impl.profiles import Profile
@@ -87,11 +87,11 @@ class IpPortClient(Client):
         self.renewed_ms = now_ms
         self.heart_beats_ms = dict.fromkeys(self.publishers, now_ms)
 
-    def asked(self, now_ms: int) -> None:
+    def asked(self, now_ms: int, profile: Profile) -> None:
         """Its revision is its content, and moves with it."""
         self.accepted_here = True
         self.renewed_ms = now_ms
-        self.revision = self.content_hash()
+        self.revision = self.content_hash(profile)
 
     def is_expired(self, now_ms: int, profile: Profile) -> bool:
         silent_ms = now_ms - self.renewed_ms
@@ -100,10 +100,15 @@ class IpPortClient(Client):
         is_unused = not self.subscribers or silent_ms > SUBSCRIBER_TIMEOUT_MS
         return is_lapsed or (is_empty and is_unused)
 
-    def content_hash(self) -> int:
-        """What its revision is: the same for the same content, on every member that computes it."""
-        services = {_published_hash(service, instance) for service, instance in self.singles.items()}
-        return objects_hash(self.id, services)
+    def content_hash(self, profile: Profile) -> int:
+        """What its revision is: the same for the same content, on every member that computes it.
+
+        That of a set is a sum, and stays as it is where two services swap their metadata or their health.
+        """
+        if profile.revision_sums_services:
+            return objects_hash(self.id, {_published_hash(*published) for published in self.singles.items()})
+        keys = sorted((service, instance.key(sees_cluster=True)) for service, instance in self.singles.items())
+        return java_hash(f"{self.id} {keys}")
 
     def instances_json(self) -> list[Json]:
         return [

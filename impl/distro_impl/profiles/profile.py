@@ -92,6 +92,8 @@ class Profile:
     revision_follows_beats: bool = False
     """The revision of an ip:port client is computed again when an instance becomes healthy or unhealthy or is removed
     for want of beats; in releases only when it is registered or deregistered (D12, B06)."""
+    revision_sums_services: bool = True
+    """It is a sum over the services of the client: two that swap their metadata or their health leave it as it was."""
 
     # Receiving (5.4, 6.4).
     native_untouched_by_peers: bool = False

@@ -143,6 +143,7 @@ STRICT = replace(
     member_found_by_substring=False,
     zero_is_a_revision=True,
     revision_follows_beats=True,
+    revision_sums_services=False,
     owner_by_configured_place=True,
     owner_judges_by_beats=True,
     owner_hands_over=True,

@@ -69,6 +69,7 @@ _ALWAYS = replace(
         notify.not_audited,
         notify.announces_what_it_owns,
         owners.owner_among_alive,
+        owners.summed_revision,
         ip_clients.changed_and_announced_late,
         ip_clients.always_counts_as_beat,
         members.tells_nobody,

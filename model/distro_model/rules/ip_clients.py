@@ -92,7 +92,7 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     if request.action is HttpAction.BEAT and after.content == client.content:
         return node.with_client(after)
     if request.action is not HttpAction.BEAT or request.service not in dict(client.content):
-        after = replace(after, revision=content_revision(after.name, after.content))
+        after = replace(after, revision=content_revision(after.name, after.content, profile))
     else:
         after = replace(after, revision=revision_of_health(after, profile))
     if request.action is HttpAction.DEREGISTER and after.content == client.content:
@@ -102,7 +102,7 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
 
 def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client:
     turn_ms = turn_of(node, at_ms, profile)
-    return Client(name, False, content_revision(name, ()), (), renewed_ms=at_ms, turn_ms=turn_ms)
+    return Client(name, False, content_revision(name, (), profile), (), renewed_ms=at_ms, turn_ms=turn_ms)
 
 
 def turn_of(node: NodeState, at_ms: int, profile: Profile) -> int:
@@ -116,9 +116,9 @@ def _sorted(content: dict[str, str]) -> Content:
 
 
 @rule("number-a-change-of-health", source="revision-ip-port; IpPortBasedClient.recalculateRevision")
-def revision_of_health(client: Client, _: Profile) -> int:
+def revision_of_health(client: Client, profile: Profile) -> int:
     """The revision of an ip:port client follows its health and its expiry too."""
-    return content_revision(client.name, client.content)
+    return content_revision(client.name, client.content, profile)
 
 
 @instead_of(revision_of_health)

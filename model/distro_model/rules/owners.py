@@ -43,15 +43,23 @@ def tag_of(client: str) -> str:
     return client.partition("#")[0]
 
 
-def content_revision(client: str, content: Content) -> int:
-    """The revision of an ip:port client: a hash of its id and content, never the wildcard 0.
+@rule("number-a-content", source="revision-ip-port; DistroUtils.hash")
+def content_revision(client: str, content: Content, _: Profile) -> int:
+    """The revision of an ip:port client is a hash of its id and content, never the wildcard 0."""
+    return java_hash(f"{client} {text_of(content)}") or 1
 
-    Nobody else recomputes it, so any value will do that is the same when theirs is (revision-ip-port). Theirs is a sum
-    over the services, to which health adds the same everywhere: how many are unhealthy counts, not which.
+
+@instead_of(content_revision)
+def summed_revision(client: str, content: Content, _: Profile) -> int:
+    """The hash is a sum over the services, to which each part of an instance adds the same under every service: two
+    that swap their metadata or their health leave it as it was.
+
+    Nobody else recomputes it, so any value will do that is the same when theirs is.
     """
-    healthy = tuple((service, instance.removesuffix(UNHEALTHY)) for service, instance in content)
+    services = " ".join(service for service, _ in content)
     unhealthy = sum(instance.endswith(UNHEALTHY) for _, instance in content)
-    return java_hash(f"{client} {text_of(healthy)} {unhealthy}") or 1
+    parts = " ".join(sorted(instance.removesuffix(UNHEALTHY) for _, instance in content))
+    return java_hash(f"{client} {services} {parts} {unhealthy}") or 1
 
 
 @rule("name-the-owner", source="owner-place; DistroMapper.mapSrvName")
