@@ -83,7 +83,12 @@ def main() -> None:
     for seed in range(ROUNDS):
         echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
         options = HuntOptions(
-            seconds=seconds, seed=seed, runs_max=arguments.runs, rare_starts=False, transport=Carrier.MEMORY
+            seconds=seconds,
+            seed=seed,
+            runs_max=arguments.runs,
+            rare_starts=False,
+            transport=Carrier.MEMORY,
+            http=False,
         )
         memory.append(lockstep_steps_per_s(options))
         over_grpc.append(lockstep_steps_per_s(replace(options, transport=Carrier.GRPC)))

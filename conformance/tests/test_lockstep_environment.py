@@ -182,6 +182,27 @@ expect model agrees
 """
 
 
+METADATA_SWAPPED = """
+# A member misses a change in which two services of a client swap their metadata: only a sum does not see it.
+nodes a b
+advance 31s
+http register web 10.0.1.2:80 version=1 at a
+http register api 10.0.1.2:80 version=2 at a
+advance 6s
+swallow a->b CHANGE 10.0.1.2:80#true
+http register web 10.0.1.2:80 version=2 at a
+http register api 10.0.1.2:80 version=1 at a
+advance 9s
+expect b has 10.0.1.2:80#true web 10.0.1.2:80 version={version}
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize(("profile", "version"), [("strict", 2), ("nacos-2.3.2", 1)])
+def test_services_that_swap_their_metadata_have_the_same_revision_in_releases_only(profile: str, version: int) -> None:
+    assert_scenario(METADATA_SWAPPED.format(version=version), target="embedded", profile=profile)
+
+
 @pytest.mark.parametrize("seconds", [0, 1, 2, 3, 4])
 def test_the_revision_of_a_client_of_the_http_api_forgets_which_of_its_instances_is_ill(seconds: int) -> None:
     """Wherever the verify falls: nodes and model confirm the same copies."""
@@ -255,7 +276,7 @@ def test_a_node_of_a_release_without_batches_is_not_asked_for_one() -> None:
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
 
 
-def drawn(profile: str, *, http: bool = False) -> Mapping[str, int]:
+def drawn(profile: str, *, http: bool | None = None) -> Mapping[str, int]:
     some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=4, rare_starts=False, http=http)
     found = hunt(replace(some, transport=Carrier.MEMORY))
     assert found.failure is None, found.failure
@@ -273,3 +294,13 @@ def test_a_walk_that_is_asked_for_them_has_clients_of_the_http_api(profile: str)
     done = drawn(profile, http=True)
     assert all(done[each] for each in ("http register", "http beat", "http deregister", "drop", "swallow")), done
     assert not any(done[each] for each in ("cut", "crash", "refuse", "list members")), done
+
+
+def test_some_of_all_walks_have_clients_of_the_http_api_and_notice_what_is_broken_there() -> None:
+    some = HuntOptions(runs_max=24, steps_per_run=20, seed=4, rare_starts=False, transport=Carrier.MEMORY)
+    whole = hunt(some)
+    assert whole.failure is None, whole.failure
+    assert 0 < whole.runs_with_http < whole.runs == 24
+    broken = replace(some, mutant="m-ip-port-clients-are-not-verified", shrink_seconds=0)
+    assert hunt(broken).failure is not None
+    assert hunt(replace(broken, http=False)).failure is None

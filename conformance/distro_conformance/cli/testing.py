@@ -159,7 +159,10 @@ def cluster(
     database: DatabaseOption = None,
     transport: TransportOption = None,
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
-    http: Annotated[bool, typer.Option("--http", help="Clients of the HTTP API, no cuts or crashes.")] = False,
+    http: Annotated[
+        bool | None,
+        typer.Option("--http/--no-http", help="Clients of the HTTP API, no cuts or crashes. Default: in some runs."),
+    ] = None,
     jobs: JobsOption = None,
     out: OutOption = DEFAULT_OUT,
     html: HtmlOption = None,
@@ -168,11 +171,11 @@ def cluster(
     """Drive nodes with random actions and faults, or tours; after each step the model must allow what they hold and
     said. Nodes in real time (nacos:2.2.4, mixed:2.2.4, process:FILE.toml) must agree at the end of each run.
     """
-    if target != "embedded" and (profile or mutant or tours or transport or http):
+    if target != "embedded" and (profile or mutant or tours or transport or http is not None):
         raise UsageError(f"{target} is what it is: it takes no profile, mutant, transport, tours or --http")
     if jobs is not None and (tours or target != "embedded"):
         raise UsageError("--jobs is for random walks of embedded nodes: leave it out")
-    if tours and http:
+    if tours and http is not None:
         raise UsageError("--tours and --http are walks of two kinds; take one")
     if tours and html:
         raise UsageError("--tours has no page; leave --html out")

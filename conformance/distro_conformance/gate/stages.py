@@ -129,7 +129,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
     )
     rate = result.steps / result.seconds
     summary = f"{result.steps} steps in {result.runs} runs, {rate:.0f} steps/s"
-    summary += f", {result.steps_over['grpc']} over gRPC"
+    summary += f", {result.steps_over['grpc']} over gRPC; {result.runs_with_http} runs with clients of the HTTP API"
     failures: tuple[Failure, ...] = ()
     if result.failure:
         name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
@@ -138,6 +138,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         recording = record_failure(result.failure.scenario, profile, scenario)
         failures = (failure_of(LOCKSTEP, result.failure, scenario, pytest, recording),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
+    figures["runs_with_http"] = result.runs_with_http
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
     return StageResult(stage, (finding_of_hunt(result),), failures, coverage=result.coverage)

@@ -34,7 +34,6 @@ from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lockstep, Stage
-from distro_conformance.walks.walk import Walk
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
@@ -43,6 +42,9 @@ from distro_traces.ndjson import Recorder
 
 RUNS_PER_ROUND = 10
 """Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
+
+HTTP_EVERY, HTTP_ROUND = 4, 2
+"""Of so many rounds, from 0, which one walks with clients of the HTTP API where nothing else is asked for."""
 
 STEPS_PER_RUN = 100
 SHRINK_SECONDS = 20.0
@@ -70,8 +72,9 @@ class HuntOptions:
     """None: most rounds of runs in memory, some over gRPC."""
     among_played: bool = False
     """One node, and members that are played, instead of nodes only."""
-    http: bool = False
-    """Clients of the HTTP API, instead of what makes members take each other for dead; on embedded nodes only."""
+    http: bool | None = None
+    """Clients of the HTTP API, instead of what makes members take each other for dead; None: in some rounds of runs. On
+    embedded nodes only."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -81,11 +84,11 @@ class HuntOptions:
     def nodes(self) -> tuple[str, ...]:
         return (NODE, *PEERS) if self.among_played else NODES
 
-    @property
-    def machine(self) -> type[Walk]:
-        if self.among_played:
-            return AmongMachine
-        return HttpMachine if self.http else LockstepMachine
+    def has_http(self, round_number: int) -> bool:
+        """The runs of that round, from 0, have clients of the HTTP API."""
+        if self.among_played or self.is_elsewhere:
+            return False
+        return round_number % HTTP_EVERY == HTTP_ROUND if self.http is None else self.http
 
     @property
     def name(self) -> str:
@@ -116,6 +119,7 @@ class Hunt:
     steps_over: Mapping[str, int]
     seconds: float
     failure: FoundFailure | None
+    runs_with_http: int = 0
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""
@@ -137,6 +141,8 @@ class _Tally:
     steps: int = 0
     runs: int = 0
     wire: Wire = OVER_GRPC
+    http: bool = False
+    runs_with_http: int = 0
     name: str = "lockstep"
     steps_over: Counter[str] = field(default_factory=Counter)
     actions: Counter[str] = field(default_factory=Counter)
@@ -151,6 +157,7 @@ class _Tally:
 
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self.runs += 1
+        self.runs_with_http += self.http
         self.steps += len(actions)
         self.actions.update(kind_of(type(action)) for action in actions)
         self.steps_over[self.wire.carrier.value] += len(actions)
@@ -199,7 +206,7 @@ def hunt(
             return elsewhere
         recorder = _recorder(options, tally.runs)
         return Lockstep(
-            NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=options.http
+            NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=tally.http
         )
 
     if kept := None if options.is_elsewhere else _kept(options, began_s):
@@ -218,7 +225,9 @@ def hunt(
     seconds = time.monotonic() - began_s
     actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | tally.actions}
     beside = {} if options.is_elsewhere else of_walks(tally.taken)
-    return Hunt(options, tally.steps, tally.runs, steps_over(tally.steps_over), seconds, failure, {**actions, **beside})
+    coverage = {**actions, **beside}
+    over = steps_over(tally.steps_over)
+    return Hunt(options, tally.steps, tally.runs, over, seconds, failure, tally.runs_with_http, coverage)
 
 
 def of_walks(taken: Taken) -> Mapping[str, Mapping[str, int]]:
@@ -255,7 +264,7 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         )
     seconds = time.monotonic() - began_s
     over = steps_over({"grpc": runs.steps})
-    return Hunt(options, runs.steps, runs.runs, over, seconds, failure, of_walks(taken))
+    return Hunt(options, runs.steps, runs.runs, over, seconds, failure, coverage=of_walks(taken))
 
 
 def _rounds(
@@ -268,8 +277,14 @@ def _rounds(
     for round_number in count():
         seed = options.seed * 1_000 + round_number
         tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
-        members = {"start": staticmethod(start), "on_end": staticmethod(tally.ended), "beginnings": beginnings}
-        _round(hypothesis.seed(seed)(type("Walk", (options.machine,), members)), options, tally)
+        tally.http = options.has_http(round_number)
+        machine = AmongMachine if options.among_played else HttpMachine if tally.http else LockstepMachine
+        members = {
+            "start": staticmethod(start),
+            "on_end": staticmethod(tally.ended),
+            "beginnings": () if tally.http else beginnings,
+        }
+        _round(hypothesis.seed(seed)(type("Walk", (machine,), members)), options, tally)
         if tally.is_enough(options) or time.monotonic() - tally.began_s > options.seconds:
             break
 
@@ -336,7 +351,7 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         scenario = build(steps, nodes=NODES, comment=comment)
         return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
     run = Run(options.nodes, tuple(actions))
-    stage = Among if options.among_played else partial(Lockstep, serves_http=options.http)
+    stage = Among if options.among_played else partial(Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried, stage)
     small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
     if small is not None and on_nodes.error is not None:

@@ -94,6 +94,7 @@ def _merged(options: HuntOptions, hunts: Sequence[Hunt]) -> Hunt:
         steps_over(_sum(each.steps_over for each in hunts)),
         max(each.seconds for each in hunts),
         found.failure if found else None,
+        sum(each.runs_with_http for each in hunts),
         {
             kind: _sum(each.coverage.get(kind, {}) for each in hunts)
             for kind in dict.fromkeys(kind for each in hunts for kind in each.coverage)
