@@ -557,6 +557,15 @@ def a_lost_change_of_a_client_that_publishes_nothing_any_more(run: Told) -> None
     a_lost_change_to_nothing(run)
 
 
+@case("nacos-2.0.4", INV_CONV=["B02"])
+def a_lost_change_to_nothing_of_a_client_that_leaves_in_the_millisecond_of_the_checkpoint(run: Told) -> None:
+    a_lost_change_to_nothing(run)
+    run.checkpoint()
+    run.at_ms -= 200
+    run.leave()
+    run.is_over = True
+
+
 @case("nacos-2.0.4", INV_CONV=[None])
 def a_client_that_has_left_and_is_held_though_a_verify_confirmed_it(run: Told) -> None:
     a_lost_change_to_nothing(run)
@@ -588,7 +597,32 @@ def a_lost_change_that_a_verify_of_its_revision_confirms(run: Told) -> None:
     run.send("b", "VERIFY", revision=2)
 
 
-# B06: health that is not counted
+# B10, B06: clients of the HTTP API, whose revision is a hash
+
+
+def a_copy_of_a_hashed_client(run: Told, revision: int) -> None:
+    """Its owner moves on to a smaller number, and the copy takes over the content only."""
+    client = "10.0.1.1:80#true"
+    run.connect(client=client)
+    run.change(7, "A", client=client)
+    run.row("b", Kind.REPLICA_APPLIED, client=client, owned=False, revision=7, digest="A")
+    run.change(revision, "B", client=client)
+    run.row("b", Kind.REPLICA_APPLIED, client=client, owned=False, revision=7, digest="B" if revision < 7 else "C")
+
+
+@case("nacos-2.2.4", INV_REV=["B10"])
+def a_copy_of_a_hashed_client_that_keeps_the_stamp_of_its_creation(run: Told) -> None:
+    a_copy_of_a_hashed_client(run, -3)
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def a_copy_of_a_hashed_client_with_what_nobody_published(run: Told) -> None:
+    a_copy_of_a_hashed_client(run, 9)
+
+
+@case("nacos-2.3.2", INV_REV=[None])
+def a_copy_of_a_hashed_client_that_keeps_its_stamp_where_that_was_repaired(run: Told) -> None:
+    a_copy_of_a_hashed_client(run, -3)
 
 
 def an_instance_that_falls_ill(run: Told, client: str, told: str = "B") -> None:
