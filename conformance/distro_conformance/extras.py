@@ -7,6 +7,7 @@ modules are imported where they are used, and this table turns the failing impor
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from types import MappingProxyType
 
 EXTRAS: Mapping[str, str] = MappingProxyType(
@@ -33,3 +34,18 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
     if extra is None:
         return None
     return f"this needs {package}, which is not installed; install it with: pip install 'distrocheck[{extra}]'"
+
+
+def missing_extras(*needed: str) -> str | None:
+    """The same for a verb that needs several, before it begins: all in one command."""
+    missing = [extra for extra in needed if not all(_is_installed(name) for name in EXTRAS if EXTRAS[name] == extra)]
+    if not missing:
+        return None
+    return f"this needs more than is installed; install it with: pip install 'distrocheck[{','.join(missing)}]'"
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -5,7 +5,9 @@ Every verb of the base install works there or says which extra it needs; nothing
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.cli.verbs import VERBS
+from distro_conformance.targets.ports import free_base_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE_MB_MAX = 80
@@ -45,8 +48,9 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """`distrocheck` in a directory in which there is a scenario and nothing else."""
+    """`distrocheck` in a directory in which there are a scenario and the logs of a server, and nothing else."""
     directory = tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(ROOT / "traces" / "tests" / "data" / "nacos-2.2.4", directory / "logs")
     (directory / "life.scenario").write_text("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\n")
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -68,24 +72,25 @@ WORKS = (
     ("explain", "B24"),
     ("mutants",),
     ("list", "mutants"),
+    ("list", "profiles"),
     ("doctor",),
     ("replay", "life.scenario"),
     ("replay", "life.scenario", "--target", "model"),
     ("test", "node", "--requirement", "DISTRO-SYNC-001"),
     ("test", "node", "--machine", "--examples", "1", "--steps", "5"),
-    ("import", "nacos-logs", "--help"),
+    ("import", "nacos-logs", "logs"),
+    ("test", "differential", "--target", "embedded"),
+    ("test", "sdks", "--help"),
     ("ui", "--help"),
     ("serve", "--help"),
-    ("test", "sdks", "--help"),
-    ("test", "differential", "--help"),
     ("audit", "--help"),
 )
 NEEDS = {
-    ("gate",): "spark",
+    ("gate",): "explore,spark",
     ("check", "."): "spark",
     ("explore",): "explore",
     ("test", "cluster"): "explore",
-    ("mutants", "run", "--mutant", "B02"): "(explore|traces)",
+    ("mutants", "run", "--mutant", "B02"): "explore,traces",
     ("simulate", "--out", "made"): "traces",
     ("validate", "."): "traces",
     ("compact", ".", "--out", "made"): "traces",
@@ -133,6 +138,18 @@ class TestInstalled:
                     assert "<title>" in page.read().decode()
             finally:
                 explorer.terminate()
+
+    def test_nodes_are_served_and_audited(self, installed: Path, run: Run) -> None:
+        (port,) = free_base_ports()
+        program = [installed / "bin" / "distrocheck", "serve", "--nodes", "2", "--port", str(port)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as nodes:
+            try:
+                assert nodes.stdout is not None
+                members = [json.loads(nodes.stdout.readline())["address"] for _ in range(2)]
+                done = run("audit", "--member", members[0], "--member", members[1], "--interval-s", "0.5")
+                assert done.returncode == 0, done.stderr
+            finally:
+                nodes.terminate()
 
     def test_the_programs_of_the_sdks_are_there(self, installed: Path) -> None:
         (programs,) = installed.rglob("distro_conformance/sdks/programs")

@@ -21,7 +21,7 @@ from distro_conformance.cli.options import (
     chosen_seed,
 )
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, schema, stage_ended, summary
-from distro_conformance.cli.paths import writable_places
+from distro_conformance.cli.paths import require_extras, writable_places
 from distro_conformance.findings import Finding
 from distro_conformance.gate.options import GateOptions, budget_named
 from distro_conformance.report import Report, Stage, write_report
@@ -44,6 +44,7 @@ def gate(
     json: JsonOption = False,
 ) -> None:
     """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
+    require_extras("explore", "spark")
     chosen_budget = budget_named(budget)
     writable_places(out, database, None)
     require_java()

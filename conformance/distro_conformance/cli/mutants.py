@@ -12,7 +12,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
 from distro_conformance.cli.options import HtmlOption, JsonOption, only
 from distro_conformance.cli.output import Told, print_judged, progress, row, say, summary
-from distro_conformance.cli.paths import writable_file
+from distro_conformance.cli.paths import require_extras, writable_file
 from distro_conformance.findings import Finding, Judgement
 
 mutants = typer.Typer(invoke_without_command=True)
@@ -38,6 +38,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """The kill matrix: exit 0 when every mutant is killed, 1 when one lives."""
+    require_extras("explore", "traces", *(("report",) if html else ()))
     from distro_conformance.mutation.matrix import mutants_of, run_mutants
 
     writable_file(html, "--html")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from distro_conformance.extras import missing_extras
 from distro_conformance.verdict import UsageError
 
 
@@ -52,3 +53,9 @@ def writable_file(path: Path | None, option: str) -> None:
             path.unlink()
     except OSError as error:
         raise UsageError(f"{option} {path}: cannot be written ({error.strerror}); choose another one") from error
+
+
+def require_extras(*needed: str) -> None:
+    """Raises UsageError with one command for all that is missing, before anything is started."""
+    if missing := missing_extras(*needed):
+        raise UsageError(missing)

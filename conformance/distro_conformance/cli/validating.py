@@ -10,7 +10,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption
 from distro_conformance.cli.output import print_json, progress, row, say
-from distro_conformance.cli.paths import readable, writable_file
+from distro_conformance.cli.paths import readable, require_extras, writable_file
 from distro_conformance.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def validate(
     json: JsonOption = False,
 ) -> None:
     """Hold every row of a trace against the model: accepted, or the first row that no transition explains."""
+    require_extras("traces", *(("report",) if html else ()))
     from distro_model.profiles import profile_named
     from distro_spark.validation.validate import validate as run_validation
     from distro_traces.reading import read_run
