@@ -182,6 +182,21 @@ expect model agrees
 """
 
 
+FORWARDED = """
+# Servers forward a request from main port to main port; what is cut is the link of the cluster port.
+nodes a b
+cut b->a
+http register web 10.0.1.2:80 at b
+expect a has 10.0.1.2:80#true web 10.0.1.2:80
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("target", ["embedded", "model"])
+def test_a_request_is_forwarded_past_a_cut_link(target: str) -> None:
+    assert_scenario(FORWARDED, target=target, profile="nacos-2.2.4")
+
+
 METADATA_SWAPPED = """
 # A member misses a change in which two services of a client swap their metadata: only a sum does not see it.
 nodes a b

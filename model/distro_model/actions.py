@@ -87,7 +87,8 @@ class AnswerAgain(OfClient):
 
 @dataclass(frozen=True, slots=True)
 class OverHttp:
-    """A request of the HTTP API about `instance`, sent to `node`, which may forward it. The subclass says which.
+    """A request of the HTTP API about `instance`, sent to `node`, which may forward it, over no link. The subclass says
+    which.
 
     `instance` is opaque text that begins with its `ip:port`; the client is the one of that address.
     """

@@ -95,10 +95,12 @@ class TestHttpClients:
         cluster = Cluster(PROFILES["nacos-2.3.2"]).do(HttpRegister("web", ONE, "a"), Advance(2000))
         assert cluster.shown(CLIENT, "b") == {ONE}
 
-    def test_a_forward_over_a_cut_link_is_lost(self):
+    def test_a_forward_passes_a_cut_link_and_is_lost_where_its_owner_is_down(self):
         owner = "a" if Cluster().do(HttpRegister("web", ONE, "b"), Cut("b", "a")).shown(CLIENT, "a") == {ONE} else "b"
         other = "b" if owner == "a" else "a"
         cluster = Cluster().do(Cut(other, owner), HttpRegister("web", ONE, other))
+        assert cluster.shown(CLIENT, owner) == {ONE}
+        cluster = Cluster().do(Crash(owner), HttpRegister("web", ONE, other), Restart(owner))
         assert cluster.shown(CLIENT, owner) == {None}
 
 

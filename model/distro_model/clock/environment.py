@@ -157,13 +157,13 @@ _HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTE
 
 
 def _ask_over_http(board: Board, asked: int, action: HttpRegister | HttpDeregister | HttpBeat) -> None:
-    """The node that is asked handles it, or the one to which it forwards it; a forward that does not arrive is lost."""
+    """The node that is asked handles it, or the one to which it forwards it. A forward goes to that one's main port and
+    over no link: it is lost only where the node is down or paused."""
     kind = _HTTP[type(action)]
     instance = "" if kind is HttpAction.DEREGISTER else action.instance
     asking = HttpReceived(0, action.client, kind, action.service, instance)
     for handling in (asked, *board.plan.other_positions[asked]):
-        link = board.links[asked * board.size + handling]
-        reached = handling == asked or not (link.down or link.cut or link.half_open or handling in board.paused)
+        reached = board.nodes[handling] is not None and handling not in board.paused
         ends = {"asked": asked, "handling": handling}
         if reached and board.take(http_clients.HTTP_CHANGE, **ends, asking=asking, wanted=None) is None:
             return
