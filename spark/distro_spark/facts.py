@@ -233,6 +233,7 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
         reset_at_ms=_array([[row.at_ms for row in rows] for rows in resets]),
         reset_kind=_array([[KINDS[Kind(row.kind)] for row in rows] for rows in resets]),
         loaded_seq=_array(loads),
+        surely_ms=_array([_surely(rows, headers[node.run].profile) for node, rows in zip(nodes, own, strict=True)]),
         check_from=check_from,
         check_seq=_array([[row.seq for row in rows] for rows in checks]),
         check_at_ms=_array([[row.at_ms for row in rows] for rows in checks]),
@@ -299,6 +300,28 @@ def _loaded(marks: Sequence[Row]) -> list[int]:
             found[-1] = _NEVER
         elif row.kind == Kind.REPLY_RECEIVED and row.outcome in (Outcome.SUCCESS, Outcome.FAIL):
             found[-1] = min(found[-1], row.seq)
+    return found
+
+
+def _surely(marks: Sequence[Row], profile: str) -> list[int]:
+    """For each start or stop of a node the time from which on it was loaded for certain, until the next one.
+
+    Refusals alone complete a load in `strict` only. 0 where nothing was asked: the trace does not say.
+    """
+    found: list[int] = []
+    refused = True
+    for row in marks:
+        if row.kind in RESETS:
+            found.append(0)
+            refused = profile == "strict"
+        elif not found or row.operation != "SNAPSHOT":
+            continue
+        elif row.kind == Kind.REQUEST_SENT and found[-1] == 0:
+            found[-1] = _NEVER
+        elif row.kind == Kind.REPLY_RECEIVED:
+            refused = refused and row.outcome == Outcome.FAIL
+            if refused or row.outcome == Outcome.SUCCESS:
+                found[-1] = min(found[-1], row.at_ms)
     return found
 
 

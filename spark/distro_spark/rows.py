@@ -81,7 +81,7 @@ class Facts(NamedTuple):
 
     nodes_of        the nodes of a run
     reset_*         starts and stops of a node; `loaded_seq` beside them: from which row on the node was loaded in the
-                    life that begins there (0: not to be decided)
+                    life that begins there (0: not to be decided), and `surely_ms` from when on it was so for certain
     check_*         checkpoints of a node. Ordinals count those of the run in order of time; `gap_after` is the position
                     after the last one that follows without one missed
     fault_*         when the link from a node to `fault_peer` was cut or held (`fault_breaks`), or was so no more; where
@@ -102,6 +102,7 @@ class Facts(NamedTuple):
     reset_at_ms: Integers
     reset_kind: Integers
     loaded_seq: Integers
+    surely_ms: Integers
     check_from: Integers
     check_seq: Integers
     check_at_ms: Integers

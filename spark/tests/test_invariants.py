@@ -1232,6 +1232,35 @@ def a_delete_refused_by_who_has_nothing(run: Teller) -> list[Expected]:
     return [Expected("INV-GONE", "b", refused.received, refused.replied)]
 
 
+def without_rounds(run: Teller, *answers: tuple[str, Outcome]) -> tuple[Event, Event]:
+    """A client of a node that has asked for snapshots and got these answers; nobody verifies it. The first and the last
+    row about it."""
+    for peer, outcome in answers:
+        asked = {"peer": peer, "operation": "SNAPSHOT", "message": run.recorder.new_message_id()}
+        run.row("a", Kind.REQUEST_SENT, **asked)
+        run.row("a", Kind.REPLY_RECEIVED, **asked, outcome=outcome)
+    run.wait(60_000)  # by then everybody is known to be up
+    run.connect("a")
+    changed = run.change("a", 1, "X")
+    synced(run, "b", 1, "X")
+    last = synced(run, "c", 1, "X").ended
+    run.wait(30_000)
+    run.checkpoint()
+    return changed, last
+
+
+@whole_story()
+def no_rounds_of_a_node_that_waits_for_a_snapshot(run: Teller) -> list[Expected]:
+    without_rounds(run, ("b", Outcome.TIMEOUT), ("c", Outcome.FAIL))
+    return []
+
+
+@whole_story()
+def no_rounds_of_a_node_that_has_a_snapshot(run: Teller) -> list[Expected]:
+    changed, last = without_rounds(run, ("b", Outcome.FAIL), ("c", Outcome.SUCCESS))
+    return [Expected("INV-ROUND", "a", changed, last)]
+
+
 @whole_story()
 def rounds_that_leave_one_member_out(run: Teller) -> list[Expected]:
     run.wait(60_000)  # by then everybody is known to be up

@@ -89,11 +89,21 @@ def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
 @compiled
 def missed(rows: Rows, facts: Facts, peers: Integers, since: Integers, node: int, now_ms: int) -> int:
     for j in range(len(peers)):
-        if peers[j] == node or since[j] < 0 or now_ms - rows.at_ms[since[j]] <= ROUNDS_MS:
+        if peers[j] == node or since[j] < 0:
+            continue
+        if now_ms - max(rows.at_ms[since[j]], surely_loaded_ms(facts, node, now_ms)) <= ROUNDS_MS:
             continue
         if not is_excused(facts, node, peers[j], rows.at_ms[since[j]], now_ms):
             return j
     return -1
+
+
+@compiled
+def surely_loaded_ms(facts: Facts, node: int, now_ms: int) -> int:
+    """From when on the node was loaded, in the life that it lives now."""
+    begin, end = facts.reset_from[node], facts.reset_from[node + 1]
+    at = first_from(facts.reset_at_ms, begin, end, now_ms + 1)
+    return int(facts.surely_ms[at - 1]) if at > begin else 0
 
 
 @compiled
