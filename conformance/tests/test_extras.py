@@ -74,3 +74,11 @@ def test_a_verb_that_lacks_something_says_which_extra_brings_it(verb: tuple[str,
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert re.search(rf"pip install 'distrocheck\[({extra}|traces)\]'", done.stderr), done.stderr
+
+
+def test_completion_says_nothing_into_the_line_where_an_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_DISTROCHECK_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "distrocheck explore --pro")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    done = run_without_extras()
+    assert (done.stdout, done.stderr) == ("", "")
