@@ -190,7 +190,7 @@ class RequestAcceptor:
         if too_early or not self._connections.register(connection):
             await self._refuse(connection)
         elif self._profile.ability_negotiation and body.ability_table is not None:
-            connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES}))
+            connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES, "module": "internal"}))
 
     async def _refuse(self, connection: Connection) -> None:
         if self._profile.refusal_is_told:
