@@ -63,6 +63,7 @@ def test_two_processes_are_given_ports_of_different_slices(tmp_path: Path) -> No
 def test_a_taken_port_is_named_with_its_use() -> None:
     (base,) = free_base_ports()
     with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what was there may linger
         holder.bind(("127.0.0.1", base + CLUSTER_OFFSET))
         holder.listen()
 
