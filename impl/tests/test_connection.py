@@ -153,7 +153,6 @@ async def test_a_port_in_use_is_named_and_nothing_is_left_behind(offset: int) ->
     node = Node(NodeConfig(port=port), clock=VirtualClock())
     with socket.socket() as occupant:
         occupant.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # whatever an earlier test left in TIME_WAIT
-        occupant.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what was there may linger
         occupant.bind(("127.0.0.1", port + offset))
         occupant.listen()
         with pytest.raises(PortInUseError, match=f"port {port + offset} .* of node 127.0.0.1:{port}"):
