@@ -36,20 +36,27 @@ TransportOption = Annotated[
 JobsOption = Annotated[
     int | None,
     typer.Option(
-        min=1, max=256, show_default="one for each core; 1 with --seed", help="Random walks on so many processes."
+        min=1,
+        max=256,
+        show_default="one for each core, at most 8; 1 with --seed",
+        help="Random walks on so many processes.",
     ),
 ]
 OutOption = Annotated[Path, typer.Option(help="Directory for what the run writes.")]
 
 DEFAULT_OUT = Path("distrocheck-out")
 _SEEDS = 1_000_000
+_JOBS_MAX = 8
 
 
 def chosen_jobs(jobs: int | None, seed: int | None) -> int:
-    """Whoever names a seed wants what it made before, and one process walks with one seed."""
+    """Whoever names a seed wants what it made before, and one process walks with one seed.
+
+    At most 8 by itself: each takes some 200 MB, and a container may have far less of the cores than it sees.
+    """
     if jobs is not None:
         return jobs
-    return len(os.sched_getaffinity(0)) if seed is None else 1
+    return min(len(os.sched_getaffinity(0)), _JOBS_MAX) if seed is None else 1
 
 
 def chosen_seed(seed: int | None) -> int:
