@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from statistics import median
 import distro_conformance  # noqa: F401
 import grpc.aio
 
+from distro_conformance.doctor import usable_cores
 from distro_conformance.walks.hunt import HuntOptions
 from distro_conformance.walks.processes import hunt_on
 from distro_conformance.wire.transports import Carrier
@@ -79,7 +79,7 @@ def main() -> None:
     arguments = parser.parse_args()
     seconds = 3.0 if arguments.quick else 12.0
     memory, recorded, over_grpc, echo = [], [], [], []
-    all_memory, all_grpc, cores = [], [], len(os.sched_getaffinity(0))
+    all_memory, all_grpc, cores = [], [], usable_cores()
     for seed in range(ROUNDS):
         echo.append(asyncio.run(echo_calls_per_s(seconds / 8)))
         options = HuntOptions(

@@ -116,8 +116,13 @@ def _disk() -> Found:
     return f"{free_gib:.0f} GiB free", "" if free_gib >= DISK_MIN_GIB else "make room: a real server takes 0.6 GiB"
 
 
+def usable_cores() -> int:
+    """Those that this process may use, where the system tells; macOS does not."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _cores() -> Found:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     return str(cores), "" if cores >= CORES_MIN else "budgets are made for two cores; use 'gate --budget ci'"
 
 

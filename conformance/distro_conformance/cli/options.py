@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,7 +55,9 @@ def chosen_jobs(jobs: int | None, seed: int | None) -> int:
     """
     if jobs is not None:
         return jobs
-    return min(len(os.sched_getaffinity(0)), _JOBS_MAX) if seed is None else 1
+    from distro_conformance.doctor import usable_cores
+
+    return min(usable_cores(), _JOBS_MAX) if seed is None else 1
 
 
 def chosen_seed(seed: int | None) -> int:
