@@ -717,6 +717,18 @@ def a_delete_that_is_owed_to_no_member_outside_the_list(run: Teller) -> list[Exp
 
 
 @whole_story()
+def a_delete_of_the_instant_in_which_a_member_is_back_in_the_list(run: Teller) -> list[Expected]:
+    run.connect("a")
+    published(run, 1, "X")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b")
+    left = run.disconnect("a")
+    run.row("a", Kind.MEMBERS_CHANGED, after_ms=0, detail="a,b,c")
+    deleted(run, "b")
+    checks = run.checkpoint()
+    return [Expected("INV-CONV", "c", left, checks["c"])]
+
+
+@whole_story()
 def a_delete_that_is_owed_to_a_member_that_is_back_in_the_list(run: Teller) -> list[Expected]:
     run.connect("a")
     published(run, 1, "X")

@@ -102,13 +102,14 @@ def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal:
 
 @compiled
 def is_listed(rows: Rows, facts: Facts, i: int, peer: int) -> bool:
-    """Is the peer in the node's list when this row is written? It sends to nobody else."""
+    """Is the peer in the node's list before and after the instant of this row? It sends to nobody else."""
     listed = True
     begin, end = faults_of(facts, rows.node[i], peer)
     for at in range(begin, end):
         if facts.fault_at_ms[at] > rows.at_ms[i]:
             break
-        listed = (listed or facts.fault_back[at]) and not facts.fault_left[at]
+        is_back = facts.fault_back[at] and facts.fault_at_ms[at] < rows.at_ms[i]
+        listed = (listed or is_back) and not facts.fault_left[at]
     return listed
 
 
