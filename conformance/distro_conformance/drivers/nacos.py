@@ -99,10 +99,9 @@ class RealTimeCluster(WiredCluster):
     async def _known(self, connected: Connect) -> None:
         """A server takes a connection's requests before naming hears of it, and a registration in between is lost
         (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
-        client_id = self.clients.id_of(connected.client)
 
         async def known() -> bool | None:
-            return any(each.client == client_id for each in await self.reader.replicas(connected.node)) or None
+            return await self._holds(connected.node, self.clients.now[connected.client].connection.id) or None
 
         await eventually(known, self.clock, 0)
 

@@ -222,12 +222,15 @@ class WiredCluster:
         """Until the node has noticed that the connection is gone. A real one is asked."""
 
         async def gone() -> bool | None:
-            return None if any(replica.client == client_id for replica in await self.reader.replicas(node)) else True
+            return None if await self._holds(node, client_id) else True
 
         within_ms = NOTICED_BUSY_MS if self.clock.slack_ms else NOTICED_WITHIN_MS
         if node in self.up and await eventually(gone, self.clock, within_ms) is None:
             name = self.clients.name_of(client_id)
             raise TargetError(f"{node} still holds {name}, {within_ms} ms after its connection ended")
+
+    async def _holds(self, node: str, client_id: str) -> bool:
+        return any(replica.client == client_id for replica in await self.reader.replicas(node))
 
     def _records(self, journal: TraceJournal, profile: str) -> None:
         """From now on what happens is written there, by the names of this run."""
