@@ -7,7 +7,6 @@ says which.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
-from distro_conformance.extras import EXTRAS
+from distro_conformance.extras import EXTRAS, absent_extras
 from distro_conformance.targets.maven import cache_directory
 from distro_conformance.targets.ports import family, first_taken
 from distro_spark.java import JavaMissingError, require_java
@@ -61,7 +60,7 @@ def _python() -> Found:
 
 
 def _extras() -> Found:
-    absent = sorted({extra for module, extra in EXTRAS.items() if importlib.util.find_spec(module) is None})
+    absent = sorted(absent_extras())
     there = sorted({*EXTRAS.values()} - {*absent})
     advice = f"pip install 'distrocheck[{','.join(absent)}]' for the verbs that need them" if absent else ""
     return f"{', '.join(there) or 'none'} installed", advice

@@ -36,12 +36,17 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
     return f"this needs {package}, which is not installed; install it with: pip install 'distrocheck[{extra}]'"
 
 
+def absent_extras() -> frozenset[str]:
+    """Those of which any module is missing."""
+    return frozenset(extra for module, extra in EXTRAS.items() if not _is_installed(module))
+
+
 def missing_extras(*needed: str) -> str | None:
     """The same for a verb that needs several, before it begins: all in one command."""
-    missing = [extra for extra in needed if not all(_is_installed(name) for name in EXTRAS if EXTRAS[name] == extra)]
-    if not missing:
-        return None
-    return f"this needs more than is installed; install it with: pip install 'distrocheck[{','.join(missing)}]'"
+    absent = absent_extras()
+    if missing := ",".join(extra for extra in needed if extra in absent):
+        return f"this needs more than is installed; install it with: pip install 'distrocheck[{missing}]'"
+    return None
 
 
 def _is_installed(module: str) -> bool:

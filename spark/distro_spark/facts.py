@@ -210,7 +210,7 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
     own = [marks.get(node.run, {}).get(node.name, ()) for node in nodes]
     resets = [[row for row in rows if row.kind in RESETS] for rows in own]
     checks = [[row for row in rows if row.kind == Kind.CHECKPOINT] for rows in own]
-    loads = [_loaded(rows) for rows in own]
+    loads = [_loads(rows, headers[node.run].profile) for node, rows in zip(nodes, own, strict=True)]
     place = {(node.run, node.name): g for g, node in enumerate(nodes)}
     faults = [
         sorted(_faults(node, rows, of_run[node.run], place), key=lambda fault: (fault.peer, fault.at_ms))
@@ -232,8 +232,8 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
         reset_seq=_array([[row.seq for row in rows] for rows in resets]),
         reset_at_ms=_array([[row.at_ms for row in rows] for rows in resets]),
         reset_kind=_array([[KINDS[Kind(row.kind)] for row in rows] for rows in resets]),
-        loaded_seq=_array(loads),
-        surely_ms=_array([_surely(rows, headers[node.run].profile) for node, rows in zip(nodes, own, strict=True)]),
+        loaded_seq=_array([[load.seq for load in of_node] for of_node in loads]),
+        surely_ms=_array([[load.surely_ms for load in of_node] for of_node in loads]),
         check_from=check_from,
         check_seq=_array([[row.seq for row in rows] for rows in checks]),
         check_at_ms=_array([[row.at_ms for row in rows] for rows in checks]),
@@ -284,44 +284,37 @@ def _sync_delay_ms(profile: str) -> int:
     return 2000 if profile.startswith(("nacos-2.0.", "nacos-2.1.")) else 1000
 
 
-def _loaded(marks: Sequence[Row]) -> list[int]:
-    """For each start or stop of a node the row from which on it was loaded, until the next one.
+class _Load(NamedTuple):
+    """From which row on a node may have been loaded, and from when on it surely was. 0 where nothing was asked: the
+    trace does not say."""
 
-    An answer to a load completes it, and so does a refusal (where members refuse, one that finds only refusals is
-    loaded). 0 where nothing was asked: the trace does not say.
+    seq: int = 0
+    surely_ms: int = 0
+
+
+def _loads(marks: Sequence[Row], profile: str) -> list[_Load]:
+    """For each start or stop of a node, until the next one.
+
+    An answer to a load completes it. A refusal may do so too: in `strict`, where nothing but refusals came.
     """
-    found: list[int] = []
-    for row in marks:
-        if row.kind in RESETS:
-            found.append(0)
-        elif not found or row.operation != "SNAPSHOT":
-            continue
-        elif row.kind == Kind.REQUEST_SENT and found[-1] == 0:
-            found[-1] = _NEVER
-        elif row.kind == Kind.REPLY_RECEIVED and row.outcome in (Outcome.SUCCESS, Outcome.FAIL):
-            found[-1] = min(found[-1], row.seq)
-    return found
-
-
-def _surely(marks: Sequence[Row], profile: str) -> list[int]:
-    """For each start or stop of a node the time from which on it was loaded for certain, until the next one.
-
-    Refusals alone complete a load in `strict` only. 0 where nothing was asked: the trace does not say.
-    """
-    found: list[int] = []
+    found: list[_Load] = []
     refused = True
     for row in marks:
         if row.kind in RESETS:
-            found.append(0)
+            found.append(_Load())
             refused = profile == "strict"
         elif not found or row.operation != "SNAPSHOT":
             continue
-        elif row.kind == Kind.REQUEST_SENT and found[-1] == 0:
-            found[-1] = _NEVER
+        elif row.kind == Kind.REQUEST_SENT and found[-1] == _Load():
+            found[-1] = _Load(_NEVER, _NEVER)
         elif row.kind == Kind.REPLY_RECEIVED:
             refused = refused and row.outcome == Outcome.FAIL
+            seq, surely_ms = found[-1]
+            if row.outcome in (Outcome.SUCCESS, Outcome.FAIL):
+                seq = min(seq, row.seq)
             if refused or row.outcome == Outcome.SUCCESS:
-                found[-1] = min(found[-1], row.at_ms)
+                surely_ms = min(surely_ms, row.at_ms)
+            found[-1] = _Load(seq, surely_ms)
     return found
 
 

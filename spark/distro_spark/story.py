@@ -58,6 +58,11 @@ class Story:
     checkpoints: Mapping[str, Sequence[Row]]
     deleters: frozenset[str] = frozenset()
 
+    @property
+    def has_connection(self) -> bool:
+        """Is it a client of a connection, or one of the HTTP API?"""
+        return "#" not in self.client
+
     @cached_property
     def by_node(self) -> dict[str, list[Row]]:
         return {node: list(rows) for node, rows in groupby(self.rows, key=lambda row: row.node)}

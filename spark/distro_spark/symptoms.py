@@ -92,7 +92,7 @@ def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
 
 def _is_later(story: Story, revision: int, than: int) -> bool:
     """That of a client of the HTTP API is a hash, and tells no order."""
-    return revision != than if "#" in story.client else revision > than
+    return revision > than if story.has_connection else revision != than
 
 
 def _came_with_a_batch(story: Story, stamped: list[Row], place: int) -> bool:
@@ -234,7 +234,7 @@ def health_not_counted(story: Story, told: Told) -> bool:
     published both contents under one, at that time or before."""
     both = {told.evidence["expected"], told.evidence["actual"]}
     until = [row for row in story.rows if row.at_ms <= told.last.at_ms]
-    return "#" in story.client and both <= _published(until).get(told.evidence["revision"], set())
+    return not story.has_connection and both <= _published(until).get(told.evidence["revision"], set())
 
 
 def not_counted(story: Story, told: Told) -> bool:
@@ -243,7 +243,7 @@ def not_counted(story: Story, told: Told) -> bool:
     wanted = {told.evidence["expected"], told.evidence["actual"]} if "checkpoints" in told.evidence else set()
     if "nothing" in wanted and _holds_empty(story, told.node):
         wanted = wanted - {"nothing"} | {_EMPTY}
-    return "#" not in story.client and any(
+    return story.has_connection and any(
         len(contents) > 1 and wanted <= contents and told.evidence.get("revision", revision) == revision
         for node in story.by_node.values()
         for revision, contents in _published(node).items()

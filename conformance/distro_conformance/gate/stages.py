@@ -135,7 +135,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model differ"
-        recording = record_failure(result.failure.scenario, profile, scenario)
+        recording = _record(result.failure.scenario, profile, scenario)
         failures = (failure_of(LOCKSTEP, result.failure, scenario, pytest, recording),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures["runs_with_http"] = result.runs_with_http
@@ -144,7 +144,7 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
     return StageResult(stage, (finding_of_hunt(result),), failures, coverage=result.coverage)
 
 
-def record_failure(scenario: Scenario, profile: str, saved: Path) -> str:
+def _record(scenario: Scenario, profile: str, saved: Path) -> str:
     """The failing run once more, recorded for its picture; the path of the recording."""
     path = saved.with_suffix(ndjson.SUFFIX)
     path.unlink(missing_ok=True)

@@ -200,6 +200,6 @@ def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) ->
         return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")
     for target, request in sent:
         held = after.client(request.client) if isinstance(request, Change | Verify) else None
-        if held is not None and not held.native and "#" not in held.name:
+        if held is not None and not held.native and not is_ip_client(held.name):
             return Finding("INV-SOURCE", f"{after.name} sends {request} to {target}, and does not own it")
     return None

@@ -47,16 +47,18 @@ def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers
         if left < 0 or not decides[rows.node[left]]:
             continue
         ordinal = next_ordinal(rows, facts, past, left)
+        if ordinal < 0:
+            continue
+        check_ms = checkpoint_ms(facts, rows.node[left], ordinal)
         i = start
-        while ordinal >= 0 and i < end:
+        while i < end:
             stop = i
             while stop < end and rows.node[stop] == rows.node[i]:
                 stop += 1
             holding = held_at(rows, facts, past, i, stop, ordinal)
             may_have = rows.node[i] != rows.node[left] and decides[rows.node[i]] and holding >= 0
-            check_ms = checkpoint_ms(facts, rows.node[left], ordinal)
-            may_have = may_have and is_listed(rows, facts, left, rows.node[i])
-            if may_have and not is_told(rows, left, end, rows.node[i], check_ms):
+            is_owed = may_have and is_listed(rows, facts, left, rows.node[i])
+            if is_owed and not is_told(rows, left, end, rows.node[i], check_ms):
                 first[found], last[found] = left, holding
                 found += 1
             i = stop

@@ -91,9 +91,10 @@ def missed(rows: Rows, facts: Facts, peers: Integers, since: Integers, node: int
     for j in range(len(peers)):
         if peers[j] == node or since[j] < 0:
             continue
-        if now_ms - max(rows.at_ms[since[j]], surely_loaded_ms(facts, node, now_ms)) <= ROUNDS_MS:
+        since_ms = rows.at_ms[since[j]]
+        if now_ms - since_ms <= ROUNDS_MS or now_ms - surely_loaded_ms(facts, node, now_ms) <= ROUNDS_MS:
             continue
-        if not is_excused(facts, node, peers[j], rows.at_ms[since[j]], now_ms):
+        if not is_excused(facts, node, peers[j], since_ms, now_ms):
             return j
     return -1
 
