@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -47,6 +48,13 @@ def test_a_failure_comes_with_the_seed_that_finds_it_again() -> None:
 def test_what_is_no_divergence_is_raised_as_it_is() -> None:
     with pytest.raises(UnknownMutantError, match="no-such-mutant"):
         hunt_on(2, replace(FEW, mutant="no-such-mutant"))
+
+
+def test_so_it_is_where_the_others_have_ended_the_search_meanwhile() -> None:
+    """Hypothesis repeats a run that failed, and by then nobody may want one any more."""
+    asked = count()
+    with pytest.raises(UnknownMutantError, match="no-such-mutant"):
+        hunt(replace(FEW, mutant="no-such-mutant"), is_over=lambda: next(asked) > 0)
 
 
 def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class Walk(RuleBasedStateMachine):
         self.failure: BaseException | None = None
         try:
             self.stage = type(self).start()
-        except DivergedError as error:  # the nodes do not even start as the model does
+        except BaseException as error:  # the nodes do not even start, or not as the model does
             type(self).on_end(self.done, error)
             raise
 
