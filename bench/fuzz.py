@@ -148,8 +148,8 @@ class Target:
             self._channels[CLUSTER_PORT_OFFSET], _ = await self.connected(CLUSTER_PORT_OFFSET, "cluster")
         assert not self.errors, self.errors[:3]
         clients = self.node.parts.naming.clients
-        published = {(client.id, service) for client in clients for service in client.publishers}
-        indexed = {(client_id, service) for service, held in clients._publishers.items() for client_id in held}
+        published = {(service, client.id) for client in clients for service in client.publishers}
+        indexed = set(clients._publishers)
         assert published == indexed, published ^ indexed
         for client in clients:
             json.dumps(client.sync_data(with_revision=True))

@@ -14,7 +14,7 @@ from distro_impl.distro.mapper import distro_hash
 from distro_impl.events import NodeEventKind
 from distro_impl.http import parameters
 from distro_impl.java_hash import java_hash
-from distro_impl.naming import client_manager
+from distro_impl.naming import deleted
 
 pytestmark = pytest.mark.wire
 
@@ -33,13 +33,13 @@ def test_only_addresses_are_kept_for_their_hash() -> None:
 async def test_of_what_was_deleted_only_digests_are_kept_and_not_without_end(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_manager, "MAX_DELETED", 100)
+    monkeypatch.setattr(deleted, "MAX_DELETED", 100)
     node, _ = await lab.node()
     member, clients = await lab.member(node), node.parts.naming.clients
     for number in range(150):
         assert (await member.distro("DELETE", f"{LONG}_{number}")).succeeded
-    assert len(clients._deleted_ms) == 100
-    assert sum(map(sys.getsizeof, clients._deleted_ms)) < 100 * 64
+    assert len(clients._deleted._deleted_ms) == 100
+    assert sum(map(sys.getsizeof, clients._deleted._deleted_ms)) < 100 * 64
     assert clients.was_deleted(f"{LONG}_149")
     assert not clients.was_deleted(f"{LONG}_49")  # the oldest went first
     clients.delete("c1", NodeEventKind.REPLICA_REMOVED)

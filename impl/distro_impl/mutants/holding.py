@@ -9,6 +9,7 @@ from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handle
 from distro_impl.mutants.mutant import Change, Mutant, add, as_if, instead, mutant
 from distro_impl.naming.client import PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.deleted import DeletedClients
 from distro_impl.remote.payloads import DataOperation
 
 
@@ -17,14 +18,14 @@ def _resurrects(*, by_snapshot: bool) -> Any:
 
     def made(old: Any) -> Any:
         def process_change(self: Any, data: Any, reason: str) -> bool:
-            kept = self._clients._deleted_ms
+            kept = self._clients._deleted
             if (reason == DataOperation.SNAPSHOT) is by_snapshot:
-                self._clients._deleted_ms = {}
+                self._clients._deleted = DeletedClients()
             try:
                 return bool(old(self, data, reason))
             finally:
                 if (reason == DataOperation.SNAPSHOT) is by_snapshot:
-                    self._clients._deleted_ms = kept
+                    self._clients._deleted = kept
 
         return process_change
 

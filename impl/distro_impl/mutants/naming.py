@@ -136,7 +136,7 @@ def _index_keeps(old: Any, self: Any, client_id: str, *arguments: Any) -> None:
     client = self._clients.get(client_id)
     old(self, client_id, *arguments)
     for service in client.publishers if client else ():
-        self._publishers.setdefault(service, {})[client_id] = client
+        self._publishers.add(service, client)
 
 
 @mutant("m-subscription-is-answered-empty", NamingHandlers, "subscribe")

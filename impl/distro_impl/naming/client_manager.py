@@ -12,7 +12,6 @@ Source: docs/protocol #client-connect, #client-disconnect, #verify-accept, #rece
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from hashlib import blake2b
 
 from msgspec.structs import replace
 
@@ -27,6 +26,8 @@ from distro_impl.naming.changes import (
     ServiceSubscribed,
 )
 from distro_impl.naming.client import Client, Published, PublishedInstance, Service, SyncData
+from distro_impl.naming.client_index import ClientIndex
+from distro_impl.naming.deleted import DeletedClients
 from distro_impl.naming.ip_port_client import Agent, IpPortClient, Ownership, is_ip_port
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_manager import ServiceManager
@@ -34,8 +35,6 @@ from distro_impl.naming.watch import Watch
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile, RevisionTakenOver
 
-MAX_DELETED = 100_000
-"""Of so many clients that were deleted within a lease it is remembered."""
 LEASE, CONNECTED = "lease", "connected"
 MISSED_TURN = 2
 """A cleaner or a check has missed a turn when its last one is longer ago than so many periods."""
@@ -57,10 +56,9 @@ class ClientManager:
         self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
         self._ownership, self._services, self._log = ownership, services, log
         self._clients: dict[str, Client] = {}
-        self._deleted_ms: dict[bytes, int] = {}  # by digest: ids come from strangers; the oldest first
+        self._deleted = DeletedClients()
         self._cleaned_ms: int | None = None
-        self._publishers: dict[Service, dict[str, Client]] = {}
-        self._subscribers: dict[Service, dict[str, Client]] = {}
+        self._publishers, self._subscribers = ClientIndex(), ClientIndex()
 
     # Clients
 
@@ -114,18 +112,12 @@ class ClientManager:
         The id of a connection never comes back, so we may keep it; that of an ip:port client does.
         """
         if self._profile.deleted_stays_deleted and not is_ip_port(client_id):
-            self._remember_deleted(_digest(client_id))
+            self._deleted.add(client_id, self._clock.now_ms())
         self._remove(client_id, kind, reason)
 
     def was_deleted(self, client_id: str) -> bool:
         """Within the last lease."""
-        return bool(self._deleted_ms) and _digest(client_id) in self._deleted_ms
-
-    def _remember_deleted(self, digest: bytes) -> None:
-        self._deleted_ms.pop(digest, None)
-        self._deleted_ms[digest] = self._clock.now_ms()
-        if len(self._deleted_ms) > MAX_DELETED:
-            del self._deleted_ms[next(iter(self._deleted_ms))]
+        return client_id in self._deleted
 
     def _remove(self, client_id: str, kind: NodeEventKind, reason: str | None) -> None:
         """With all its instances and subscriptions."""
@@ -134,9 +126,9 @@ class ClientManager:
         if client is None:
             return
         for service in client.subscribers:
-            _discard(self._subscribers, service, client)
+            self._subscribers.discard(service, client)
         for service in client.publishers:
-            _discard(self._publishers, service, client)
+            self._publishers.discard(service, client)
         self._watch.tell(kind, client, reason)
         self._notify.publish(ClientRemoved(client))
         for service in client.publishers:
@@ -153,11 +145,10 @@ class ClientManager:
         if self._profile.pause_is_forgiven and last_ms is not None and self._was_paused(now_ms - last_ms):
             self._restart_leases(now_ms)
             return
-        oldest_ms = now_ms - self._profile.client_expired_ms
         for client in self:
             if client.is_expired(now_ms, self._profile):
                 self._remove(client.id, _expiry_of(client), LEASE)
-        self._deleted_ms = {key: at_ms for key, at_ms in self._deleted_ms.items() if at_ms >= oldest_ms}
+        self._deleted.forget_before(now_ms - self._profile.client_expired_ms)
 
     def forgive_pause(self, client: Client) -> None:
         """Whatever came for the client while this node was suspended still waits to be handled (B23,
@@ -172,7 +163,7 @@ class ClientManager:
         for client in self:
             if not client.native:
                 client.renew(now_ms)
-        self._deleted_ms = dict.fromkeys(self._deleted_ms, now_ms)
+        self._deleted.all_at(now_ms)
 
     # What a client publishes
 
@@ -258,10 +249,10 @@ class ClientManager:
             service = self._services.one(named)
             if published is None:
                 client.publishers.pop(service, None)
-                _discard(self._publishers, service, client)
+                self._publishers.discard(service, client)
             else:
                 client.publishers[service] = published
-                self._publishers.setdefault(service, {})[client.id] = client
+                self._publishers.add(service, client)
             if isinstance(client, IpPortClient):
                 if published is None:
                     client.heart_beats_ms.pop(service, None)
@@ -284,7 +275,7 @@ class ClientManager:
 
     def publishers_of(self, service: Service) -> Iterator[PublishedInstance]:
         """What all known clients, native or synced, publish in a service, as of now."""
-        for client in self._publishers.get(service, {}).values():
+        for client in self._publishers.of(service):
             yield from client.publishers[service].instances
 
     # What a client subscribes to
@@ -295,16 +286,16 @@ class ClientManager:
             client.renewed_ms, client.agent = self._clock.now_ms(), agent
         is_first = service not in client.subscribers
         client.subscribers[service] = clusters
-        self._subscribers.setdefault(service, {})[client.id] = client
+        self._subscribers.add(service, client)
         if is_first:
             self._notify.publish(ServiceSubscribed(service, client.id))
 
     def unsubscribe(self, client: Client, service: Service) -> None:
         client.subscribers.pop(service, None)
-        _discard(self._subscribers, service, client)
+        self._subscribers.discard(service, client)
 
     def subscribers_of(self, service: Service) -> tuple[Client, ...]:
-        return tuple(self._subscribers.get(service, {}).values())
+        return tuple(self._subscribers.of(service))
 
     # Services
 
@@ -331,17 +322,6 @@ class ClientManager:
                 self._notify.publish(ServiceRemoved(service))
 
 
-def _digest(client_id: str) -> bytes:
-    return blake2b(client_id.encode(errors="replace"), digest_size=16).digest()
-
-
 def _expiry_of(client: Client) -> NodeEventKind:
     """Only an ip:port client can expire where it is owned."""
     return NodeEventKind.CLIENT_DISCONNECTED if client.responsible else NodeEventKind.REPLICA_REMOVED
-
-
-def _discard(index: dict[Service, dict[str, Client]], service: Service, client: Client) -> None:
-    entries = index.get(service, {})
-    entries.pop(client.id, None)
-    if not entries:
-        index.pop(service, None)

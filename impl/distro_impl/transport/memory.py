@@ -9,7 +9,6 @@ seed and the same things sent give the same run. Messages are work from the star
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from itertools import count
 from random import Random
@@ -24,11 +23,10 @@ from distro_impl.ports import PortInUseError
 from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.health import Health
 from distro_impl.transport.http import PairConnector
+from distro_impl.transport.memory_stream import ClientEnd, Lane, MemoryStream, ServerEnd
 from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
 
 FIRST_CLIENT_PORT = 40_000
-
-Lane = deque[Callable[[], None]]
 
 
 class MemoryTransport:
@@ -117,7 +115,7 @@ class MemoryChannel:
     def __init__(self, network: MemoryTransport, target: str, clock: Clock, peer: str) -> None:
         self._network, self._target, self._clock, self._peer = network, target, clock, peer
         self._connected: MemoryServer | None = None
-        self._streams: list[_Stream] = []
+        self._streams: list[MemoryStream] = []
         self._waiting: dict[asyncio.Future[bytes], None] = {}
         self._is_closed = False
 
@@ -136,14 +134,16 @@ class MemoryChannel:
         finally:
             del self._waiting[reply]
 
-    def open_stream(self) -> _ClientEnd:
-        stream = _Stream(self._network, CountedStream(self._clock, f"stream of {self._peer} to {self._target}"))
+    def open_stream(self) -> ClientEnd:
+        stream = MemoryStream(
+            self._network.post, CountedStream(self._clock, f"stream of {self._peer} to {self._target}")
+        )
         if self._is_closed:
             stream.client_ends()
-            return _ClientEnd(stream)
+            return ClientEnd(stream)
         self._streams.append(stream)
         self._network.post(stream.up, lambda: self._opened(stream))
-        return _ClientEnd(stream)
+        return ClientEnd(stream)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -169,7 +169,7 @@ class MemoryChannel:
             answer = server.unary(request, self._peer)
         self._network.post(Lane(), lambda: _give(reply, answer))
 
-    def _opened(self, stream: _Stream) -> None:
+    def _opened(self, stream: MemoryStream) -> None:
         server = self._server()
         if stream.is_over:
             return
@@ -192,7 +192,7 @@ class MemoryServer:
     def __init__(self, network: MemoryTransport, address: str, service: Service, max_inbound_bytes: int) -> None:
         self._network, self._address, self._service = network, address, service
         self._max_inbound_bytes = max_inbound_bytes
-        self._handlers: dict[asyncio.Task[None], _ServerEnd] = {}
+        self._handlers: dict[asyncio.Task[None], ServerEnd] = {}
         self.is_running = True
 
     def unary(self, request: bytes, peer: str) -> bytes | grpc.aio.AioRpcError:
@@ -204,9 +204,9 @@ class MemoryServer:
             return broken(grpc.StatusCode.RESOURCE_EXHAUSTED, "a message is larger than its receiver allows")
         return reply
 
-    def accept(self, stream: _Stream, peer: str) -> None:
+    def accept(self, stream: MemoryStream, peer: str) -> None:
         stream.counted.accepted()
-        end = _ServerEnd(stream, peer)
+        end = ServerEnd(stream, peer)
         end.handler = handler = asyncio.get_running_loop().create_task(self._service.stream(end))
         stream.cancel_handler = handler.cancel
         self._handlers[handler] = end
@@ -225,126 +225,10 @@ class MemoryServer:
         if handlers:
             await asyncio.wait([handler for handler, _ in handlers])
 
-    def _ended(self, stream: _Stream, end: _ServerEnd, handler: asyncio.Task[None]) -> None:
+    def _ended(self, stream: MemoryStream, end: ServerEnd, handler: asyncio.Task[None]) -> None:
         """Cancelled where the client is gone or the server stops; what else a handler raises it has told itself."""
         end.is_closed = True
         del self._handlers[handler]
         stream.server_ends()
         if not handler.cancelled():
             handler.exception()
-
-
-class _Stream:
-    """One stream between its two ends."""
-
-    def __init__(self, network: MemoryTransport, counted: CountedStream) -> None:
-        self.network, self.counted = network, counted
-        self.up, self.down = Lane(), Lane()
-        self.to_server, self.to_client = _Inbox(), _Inbox()
-        self.cancel_handler: Callable[[], object] = lambda: None
-        self.is_over = False
-
-    def to(self, inbox: _Inbox, message: bytes | None) -> None:
-        lane = self.up if inbox is self.to_server else self.down
-        self.network.post(lane, lambda: inbox.put(message))
-
-    def client_ends(self) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self.to_client.put(None)
-            if self.counted.client_gone():
-                self.network.post(self.up, self._cancel_handler)
-
-    def _cancel_handler(self) -> None:
-        self.cancel_handler()
-
-    def server_ends(self) -> None:
-        self.counted.server_gone()
-        self.cancel_handler = lambda: None
-        self.to(self.to_client, None)
-
-
-class _Inbox:
-    """What has arrived at one end and was not read yet; None is the end of it."""
-
-    def __init__(self) -> None:
-        self._messages: deque[bytes | None] = deque()
-        self._reader: asyncio.Future[None] | None = None
-        self.unread_bytes = 0
-
-    def put(self, message: bytes | None) -> None:
-        self._messages.append(message)
-        self.unread_bytes += len(message or b"")
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
-
-    async def get(self) -> bytes | None:
-        while not self._messages:
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
-        message = self._messages[0]
-        if message is not None:  # the end stays
-            self._messages.popleft()
-            self.unread_bytes -= len(message)
-        return message
-
-
-class _ClientEnd:
-    def __init__(self, stream: _Stream) -> None:
-        self._stream = stream
-
-    async def write(self, message: bytes) -> None:
-        if self._stream.is_over:
-            raise asyncio.InvalidStateError("the stream has ended")
-        self._stream.counted.up.sent()
-        self._stream.to(self._stream.to_server, message)
-
-    async def read(self) -> bytes | None:
-        self._stream.counted.down.consumed()
-        message = await self._stream.to_client.get()
-        if message is None:
-            self._stream.client_ends()
-        return message
-
-    def falls_mute(self, is_mute: bool = True) -> None:
-        self._stream.counted.down.falls_mute(is_mute)
-
-    def cancel(self) -> None:
-        self._stream.client_ends()
-
-    async def done_writing(self) -> None:
-        self._stream.counted.up.sent()
-        self._stream.to(self._stream.to_server, None)
-
-
-class _ServerEnd:
-    def __init__(self, stream: _Stream, peer: str) -> None:
-        self._stream, self.peer = stream, peer
-        self.handler: asyncio.Task[None] | None = None
-        self.is_closed = False
-
-    @property
-    def unsent_bytes(self) -> int:
-        return self._stream.to_client.unread_bytes
-
-    async def read(self) -> bytes | None:
-        self._stream.counted.up.consumed()
-        return None if self.is_closed else await self._stream.to_server.get()
-
-    def send(self, message: bytes) -> None:
-        if not self.is_closed:
-            self._stream.counted.down.sent()
-            self._stream.to(self._stream.to_client, message)
-
-    async def drained(self) -> None:
-        """What was sent arrives before the end of the stream."""
-
-    def close(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
-            if self.handler is not None and self.handler is not asyncio.current_task():
-                self.handler.cancel()
-
-    async def ended(self) -> None:
-        if not self.is_closed:
-            await asyncio.Event().wait()  # cancelled by `close`, or by the end of the client
