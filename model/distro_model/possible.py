@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
 from distro_model.clock.board import Ended, Traffic, seen_calls
-from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply, enabled, observe
+from distro_model.clock.cluster import ClusterState, Outcome, View, apply_to, enabled, observe
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
 
@@ -98,19 +98,9 @@ class PossibleStates:
         `ended`: the calls that were seen to end, in order, which spares outcomes that `matching` would refuse. Raises
         IllegalActionError when the action is forbidden in every state.
         """
-        before: list[ClusterState] = []
-        outcomes: list[Outcome] = []
-        illegal: list[IllegalActionError] = []
-        for state in self._different():
-            try:
-                outcomes += apply(state, action, ended)
-            except IllegalActionError as error:
-                illegal.append(error)
-            else:
-                before.append(state)
-        if not before:
-            raise illegal[0]
-        return PossibleStates(tuple(outcomes), action, tuple(before), ended)
+        states = tuple(self._different())
+        before = tuple(state for state in states if enabled(state, action) is None)
+        return PossibleStates(apply_to(before or states, action, ended), action, before, ended)
 
     def _different(self) -> Iterable[ClusterState]:
         """The states, in order; most often there is one, which need not be hashed."""
@@ -139,7 +129,7 @@ class PossibleStates:
         found: list[Refusal] = []
         for state in self.before:
             plan = replace(state.plan, profile=watched(state.plan.profile, found))
-            apply(replace(state, plan=plan), self.action, self.ended)
+            apply_to((replace(state, plan=plan),), self.action, self.ended)
         places = {
             (node, each.client) for differences in nearest for each in differences for node in (each.node, each.peer)
         }

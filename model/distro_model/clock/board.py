@@ -223,7 +223,8 @@ class Board(Named):
     """Mutable columns of one cluster; the link from source to target is `links[source * size + target]`."""
 
     __slots__ = (
-        *("links", "lists", "lives", "nodes", "now_ms", "paused", "plan", "quiet", "sent", "size", "traffic", "wires"),
+        *("counted", "links", "lists", "lives", "nodes", "now_ms", "paused"),
+        *("plan", "quiet", "sent", "size", "traffic", "wires"),
     )
 
     nodes: list[NodeState | None]
@@ -241,7 +242,6 @@ class Board(Named):
         paused: Since[int] = (),
         quiet: Since[str] = (),
         lists: Lists = (),
-        traffic: tuple[Traffic, ...] = (),
     ) -> None:
         self.plan = plan
         self.size = len(plan.names)
@@ -253,11 +253,18 @@ class Board(Named):
         self.paused = dict(paused)  # position -> since when, in ms
         self.quiet = dict(quiet)  # a client that is silent -> since when, in ms
         self.lists = dict(lists)
-        self.traffic = list(traffic)
+        self.traffic: list[Traffic] = []
+        self.counted: dict[Traffic, int] = {}  # what can be seen of it; to count that anew each time is dear
         self.sent: list[tuple[int, int, Request]] = []
 
     def fork(self) -> Board:
-        return Board(self.plan, self.now_ms, *self.columns, tuple(self.traffic))
+        other = Board.__new__(Board)
+        other.plan, other.size, other.now_ms = self.plan, self.size, self.now_ms
+        other.nodes, other.links, other.wires = self.nodes.copy(), self.links.copy(), self.wires.copy()
+        other.lives, other.paused, other.quiet = self.lives.copy(), self.paused.copy(), self.quiet.copy()
+        other.lists, other.traffic, other.counted = self.lists.copy(), self.traffic.copy(), self.counted.copy()
+        other.sent = []
+        return other
 
     @property
     def columns(self) -> tuple[Nodes, Links, Wires, Lives, Since[int], Since[str], Lists]:
@@ -300,7 +307,7 @@ class Board(Named):
 
     def become(self, other: Board) -> None:
         self.nodes, self.links, self.wires = other.nodes, other.links, other.wires
-        self.lives, self.traffic = other.lives, other.traffic
+        self.lives, self.traffic, self.counted = other.lives, other.traffic, other.counted
         self.sent += other.sent
 
     def told(self, position: int, event: Event) -> None:
@@ -331,7 +338,10 @@ class Board(Named):
             request = event.request
             source, client = self.plan.names[told.position], subject_of(request)
             revision = compared_revision(client, revision_of(request))
-            self.traffic.append(Traffic(source, event.target, request.operation, client, revision, event.answer.result))
+            call = Traffic(source, event.target, request.operation, client, revision, event.answer.result)
+            self.traffic.append(call)
+            if call.is_seen:
+                self.counted[call] = self.counted.get(call, 0) + 1
 
     # Requests
 

@@ -115,24 +115,36 @@ def enabled(state: ClusterState, action: Action) -> str | None:
     return guard_of(state.board(), action)
 
 
-def apply(state: ClusterState, action: Action, ended: Sequence[Ended] | None = None) -> tuple[Outcome, ...]:
-    """All possible results of an action, without duplicates. Raises IllegalActionError when a guard forbids it.
+def apply(state: ClusterState, action: Action) -> tuple[Outcome, ...]:
+    """All possible results of an action, without duplicates. Raises IllegalActionError when a guard forbids it."""
+    return apply_to((state,), action)
+
+
+def apply_to(
+    states: Sequence[ClusterState], action: Action, ended: Sequence[Ended] | None = None
+) -> tuple[Outcome, ...]:
+    """The same for several states of one time; what they have in common is found while time passes.
 
     `ended`: the calls that were seen to end meanwhile, in order; results that have ended others may be left out.
     """
-    board = state.board()
-    guard = guard_of(board, action)
-    if guard is not None:
-        raise IllegalActionError(f"{action}: {guard}")
+    boards = [state.board() for state in states]
+    for board in boards:
+        if (guard := guard_of(board, action)) is not None:
+            raise IllegalActionError(f"{action}: {guard}")
     if isinstance(action, Advance):
-        watched = None if ended is None else Watched(ended, state.now_ms)
-        boards = advanced(board, state.now_ms + action.ms, watched)
-    elif isinstance(action, Resume):
-        boards = _resumed(board, board.plan.index[action.node])
+        now_ms = states[0].now_ms
+        boards = advanced(boards, now_ms + action.ms, None if ended is None else Watched(ended, now_ms))
     else:
-        perform(board, action)
-        boards = at_once(board, ticks=False)
+        boards = different([result for board in boards for result in _done(board, action)])
     return tuple(Outcome(state_on(each), tuple(each.traffic)) for each in boards)
+
+
+def _done(board: Board, action: Action) -> list[Board]:
+    """What takes no time."""
+    if isinstance(action, Resume):
+        return _resumed(board, board.plan.index[action.node])
+    perform(board, action)
+    return at_once(board, ticks=False)
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:

@@ -11,12 +11,11 @@ is made or applied in parts meets others of its client that came before it was d
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from distro_model.clock.board import Board, Traffic, seen_calls
+from distro_model.clock.board import Board
 from distro_model.clock.watched import Watched
 from distro_model.cluster import calls, connections, half_open, http_clients, inside, nodes, torn
 from distro_model.cluster.statement import Transition
@@ -48,27 +47,33 @@ NOTHING = frozenset[Timer]()
 KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS, *AT_ONCE, LATE, *OF_CONNECTIONS)}
 
 
-def advanced(board: Board, until_ms: int, watched: Watched | None = None) -> list[Board]:
-    """Let time run to `until_ms`, that instant included. The results are different from each other.
+def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None) -> list[Board]:
+    """Let time run to `until_ms`, that instant included, from one time. The results are different from each other.
 
     `watched`: what was seen meanwhile; boards that cannot become that are left out.
     """
-    boards = at_once(board)
-    clock_ms = board.now_ms
+    clock_ms = boards[0].now_ms
+    boards = different([result for board in boards for result in at_once(board)])
+    nexts: dict[int, tuple[int, frozenset[Timer]]] = {}
     while True:
-        nexts = [next_instant(each, clock_ms) for each in boards]
-        at_ms = min((its_ms for its_ms, _ in nexts), default=NEVER)
+        nexts = {id(each): nexts.get(id(each)) or next_instant(each, clock_ms) for each in boards}
+        at_ms = min(its_ms for its_ms, _ in nexts.values())
         if at_ms > until_ms:
             break
+        fitting = boards if watched is None else watched.nearest(boards, at_ms - 1)
+        if len(fitting) < len(boards):  # some lack what was seen, and go before they catch up
+            boards = fitting
+            continue
         results = []
-        for each, (its_ms, due) in zip(boards, nexts, strict=True):
+        for each in boards:
+            its_ms, due = nexts[id(each)]
             if its_ms == at_ms:
                 each.now_ms = at_ms
+                del nexts[id(each)]
                 results.extend(instant(each, _without_idle_reports(each, due)))
             else:
                 results.append(each)
-        boards = different(results if watched is None else watched.nearest(results, at_ms))
-        clock_ms = at_ms
+        boards, clock_ms = different(results if watched is None else watched.nearest(results, at_ms)), at_ms
     for each in boards:
         each.now_ms = until_ms
     return boards
@@ -385,9 +390,9 @@ def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
     """Nodes whose timers may meet in one instant, put together.
 
     What a node's ticks, verifies and time-outs do, they do to the clients that it owns, here and at its peers; so those
-    of two nodes commute. A lease check or a load looks at other nodes' clients, and a report decides about the gate of
-    both its ends: those join nodes. Where copies believe to be native, or clients are owned by hash, everything is
-    everybody's.
+    of two nodes commute. A lease check or a load looks at other nodes' clients: those join all nodes. A report decides
+    about the gate of both its ends, and joins these. Where copies believe to be native, or clients are owned by hash,
+    everything is everybody's.
     """
     everybody, alone = _parties(board.size)
     kinds = {kind for _, kind in due}
@@ -395,9 +400,31 @@ def groups(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
         return [everybody]
     if any(kind == LATE.kind and _load_goes_on(board, at) for at, kind in due):
         return [everybody]
-    if not KINDS_OF_REPORT.isdisjoint(kinds) and len({position for position, _ in due}) > 1:
-        return [everybody]
-    return alone
+    if KINDS_OF_REPORT.isdisjoint(kinds) or len({position for position, _ in due}) == 1:
+        return alone
+    return [everybody] if half_open.RECONNECT.kind in kinds else _joined_by_reports(board, due)
+
+
+def _joined_by_reports(board: Board, due: frozenset[Timer]) -> list[frozenset[int]]:
+    """Who is cut off is reported to in vain, which only the reporter hears of."""
+    joined = [{position} for position in range(board.size)]
+    for source in sorted({position for position, kind in due if kind in KINDS_OF_REPORT}):
+        for target in _reported_in(board, source, due):
+            link = board.links[source * board.size + target]
+            if not (link.cut or link.down) and joined[source] is not joined[target]:
+                joined[source] |= joined[target]
+                for position in joined[target]:
+                    joined[position] = joined[source]
+    return [frozenset(each) for position, each in enumerate(joined) if position == min(each)]
+
+
+def _reported_in(board: Board, source: int, due: frozenset[Timer]) -> list[int]:
+    """To whom a node may report in this instant. One report may decide whether there is another."""
+    node, found = board.nodes[source], []
+    assert node is not None  # something of it is due
+    if (source, nodes.REPORT_TO_NOT_UP.kind) in due:
+        found = [board.plan.index[each.name] for each in node.members if each.state is not MemberState.UP]
+    return [*found, _reported(board, source)] if (source, nodes.REPORT.kind) in due else found
 
 
 @cache
@@ -486,9 +513,8 @@ def different(boards: list[Board]) -> list[Board]:
     if len(boards) < 2:  # most are alone
         return boards
     kept: list[Board] = []
-    seen = _Seen()
     for board in boards:
-        if not any(seen.is_same(board, other) for other in kept):
+        if not any(_are_same(board, other) for other in kept):
             kept.append(board)
     return kept
 
@@ -497,26 +523,14 @@ def _different_pending(pending: list[_Pending]) -> list[_Pending]:
     if len(pending) < 2:
         return pending
     kept: list[_Pending] = []
-    seen = _Seen()
+    alike: dict[tuple[frozenset[Timer], frozenset[int]], list[Board]] = {}
     for each in pending:
-        if not any(each[1:] == other[1:] and seen.is_same(each[0], other[0]) for other in kept):
+        boards = alike.setdefault(each[1:], [])
+        if not any(_are_same(each[0], other) for other in boards):
+            boards.append(each[0])
             kept.append(each)
     return kept
 
 
-class _Seen:
-    """The traffic of boards, counted once for each: counting is dear, and forks share nearly all of it."""
-
-    def __init__(self) -> None:
-        self._counted: dict[int, Counter[Traffic]] = {}
-
-    def is_same(self, board: Board, other: Board) -> bool:
-        if not board.is_same(other):
-            return False
-        return board.traffic == other.traffic or self._of(board) == self._of(other)
-
-    def _of(self, board: Board) -> Counter[Traffic]:
-        """While the boards that are compared live and stay as they are."""
-        if id(board) not in self._counted:
-            self._counted[id(board)] = seen_calls(board.traffic)
-        return self._counted[id(board)]
+def _are_same(board: Board, other: Board) -> bool:
+    return board.counted == other.counted and board.is_same(other)
