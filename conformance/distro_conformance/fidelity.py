@@ -31,7 +31,7 @@ WITHOUT_RULE: Mapping[str, str] = {
     **dict.fromkeys(("wire-envelope", "wire-limits", "wire-tls", "wire-errors", "wire-checks"), _BELOW),
     **dict.fromkeys(("distro-envelope", "distro-content", "distro-snapshot"), _BELOW),
     **dict.fromkeys(("connection-id", "connection-handshake", "connection-stream", "connection-internal"), _BELOW),
-    **dict.fromkeys(("http-v1", "http-v2", "http-admin", "http-auth", "naming-names", "naming-requests"), _API),
+    **dict.fromkeys(("http-v1", "http-admin", "http-auth", "naming-names", "naming-requests"), _API),
     **dict.fromkeys(("http-udp", "log-lines", "settings-keys", "client-deregister-sdk"), _OUTSIDE),
     **dict.fromkeys(("defect-d6", "distro-unknown"), "the model sends no request that it does not know"),
     **dict.fromkeys(("defect-d4", "receive-equal"), "an instance is one text in the model: parts of it do not differ"),

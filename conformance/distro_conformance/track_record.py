@@ -108,12 +108,12 @@ def _release_for(span: Span) -> str | None:
 def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
     """Bug -> paths of its scenarios, each with the release in its profile line."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for path in sorted(_SCENARIOS.glob("b[0-9][0-9]-*.scenario")):
+    for path in sorted(_SCENARIOS.glob("[bd][0-9]*-*.scenario")):
         profile = next(line.split()[1] for line in path.read_text("utf-8").splitlines() if line.startswith("profile "))
         release = profile.removeprefix("nacos-")
         if release not in RELEASES:
             raise UsageError(f"{path}: nobody can fetch {profile}")
-        found.setdefault(path.name[:3].upper(), []).append((f"scenarios/{path.name}", release))
+        found.setdefault(path.name.partition("-")[0].upper(), []).append((f"scenarios/{path.name}", release))
     return found
 
 

@@ -18,10 +18,12 @@ SWITCHES: Mapping[str, str] = {
     "counts_as_beat": "owner_judges_by_beats",
     "find-the-lease-of-an-ip-port-copy-over": "ip_port_lease",
     "hand-over-to-new-members": "owner_hands_over",
+    "has_v2": "http_v2_api",
     "has_member": "member_found_by_substring",
     "interrupt-a-load": "load_outlives_exception",
     "is_applicable": "batch_replaces_single",
     "is_not_native_here": "native_untouched_by_peers",
+    "is_passed_on": "every_write_forwarded",
     "is_reachable": "sends_only_to_up_members",
     "is_remembered": "deleted_stays_deleted",
     "judge-a-report": "report_transport",
@@ -58,6 +60,7 @@ WITHOUT: Mapping[str, str] = {
 """Rule of the model -> why the node's `strict` has no such switch."""
 
 PARAMETERS: Mapping[str, str] = {
+    "batches": "batch_registration",
     "lease_ms": "client_expired_ms",
     "detection_ms": "detection_timeout_ms",
     "load_retry_ms": "load_retry_delay_ms",
@@ -95,7 +98,7 @@ NODE_ALONE: Mapping[str, str] = {
     **dict.fromkeys(("push_timeout_ms", "push_blocked_ms", "queries_read_pushed_view"), _LISTS),
     **dict.fromkeys(("instance_id_generated", "instance_response_has_type", "publishers_show_cluster"), _LISTS),
     "client_queries_repaired": _LISTS,
-    **dict.fromkeys(("batch_registration", "persistent_over_grpc", "instances_checked", "parameters_checked"), _ENTRY),
-    **dict.fromkeys(("http_v1_distro", "http_v2_api", "http_v3_api", "every_write_forwarded"), _ENTRY),
+    **dict.fromkeys(("persistent_over_grpc", "instances_checked", "parameters_checked"), _ENTRY),
+    **dict.fromkeys(("http_v1_distro", "http_v3_api"), _ENTRY),
 }
 """Field in which the node's `strict` differs from a release -> why the model has none."""

@@ -90,12 +90,14 @@ class OverHttp:
     """A request of the HTTP API about `instance`, sent to `node`, which may forward it, over no link. The subclass says
     which.
 
-    `instance` is opaque text that begins with its `ip:port`; the client is the one of that address.
+    `instance` is opaque text that begins with its `ip:port`; the client is the one of that address. `by_v2`: by version
+    2 of the API, which not every release forwards (docs/protocol #http-v2).
     """
 
     service: str
     instance: str
     node: str
+    by_v2: bool = False
     verb: ClassVar[str]
 
     @property
@@ -104,7 +106,7 @@ class OverHttp:
         return f"{self.instance.partition(' ')[0]}#true"
 
     def __str__(self) -> str:
-        return f"http {self.verb} {self.service} {self.instance} at {self.node}"
+        return f"http {self.verb} {self.service} {self.instance} at {self.node}{' by v2' if self.by_v2 else ''}"
 
 
 class HttpRegister(OverHttp):

@@ -59,7 +59,7 @@ DECISIONS: Mapping[type[OnLink], type[actions.RequestAction]] = {
 }
 """What becomes of a call that a link holds."""
 
-_HTTP: Mapping[HttpAction, Callable[[str, str, str], actions.HttpRequest]] = {
+_HTTP: Mapping[HttpAction, Callable[[str, str, str, bool], actions.HttpRequest]] = {
     HttpAction.REGISTER: actions.HttpRegister,
     HttpAction.DEREGISTER: actions.HttpDeregister,
     HttpAction.BEAT: actions.HttpBeat,
@@ -89,7 +89,7 @@ def action_of(choice: Transition) -> Action:
             return actions.ListMembers(node, tuple(sorted((node, *others))))
         case HttpAsks(node, _, asked):
             instance = asked.instance or asked.client.partition("#")[0]
-            return _HTTP[asked.action](asked.service, instance, node)
+            return _HTTP[asked.action](asked.service, instance, node, asked.by_v2)
         case OnLink(source, target, request) if type(choice) in DECISIONS:
             kind, about = DECISIONS[type(choice)], (str(request.operation), subject_of(request))
             if issubclass(kind, actions.Fault):

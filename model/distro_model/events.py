@@ -248,6 +248,8 @@ class HttpReceived:
     service: str
     instance: str
     forwarded: bool = False
+    by_v2: bool = False
+    """By version 2 of the HTTP API (docs/protocol #http-v2)."""
 
 
 @dataclass(frozen=True, slots=True)

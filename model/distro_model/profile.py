@@ -29,6 +29,9 @@ class Profile:
     revisions_travel: bool = True
     """Messages carry the revision of a client. Before 2.1.2 every revision on the wire is 0 (B02)."""
 
+    batches: bool = True
+    """A client may publish several instances of a service at once. From 2.1.1 on."""
+
     sending_counts_as_activity: bool = False
     """A request that is only sent postpones the health check of the connection to its target. True in 2.0.0 (B35)."""
 

@@ -322,7 +322,8 @@ class Arrives(OnLink):
 
 
 def _asked(request: HttpReceived) -> str:
-    return f"{request.client} {request.action} {request.instance or request.service}"
+    by = " by v2" if request.by_v2 else ""
+    return f"{request.client} {request.action} {request.instance or request.service}{by}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def broken(profile, mutant_id):
     ("release", "bug"),
     [(release.name, bug) for release in RELEASES for bug in release.broke if bug not in NOT_SHOWN],
 )
+@pytest.mark.slow
 def test_what_a_release_brought_shows_in_it(release, bug):
     assert any(broken(release, mutant.id) for mutant in of(bug))
 
@@ -53,5 +54,6 @@ def test_what_a_release_brought_shows_in_it(release, bug):
         if bug not in NOT_SHOWN and bug not in HIDDEN_BY_OTHERS
     ],
 )
+@pytest.mark.slow
 def test_what_a_release_repaired_shows_no_longer(release, bug):
     assert any(broken(release, mutant.id) < broken(BEFORE[release].name, mutant.id) for mutant in of(bug))

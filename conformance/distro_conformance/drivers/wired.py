@@ -310,7 +310,8 @@ class WiredCluster:
     async def _over_http(self, action: HttpRequest) -> None:
         self.clients.services[action.service] = None
         ip, port, metadata = read_instance(action.instance)
-        client = PlayedHttpClient(self.servers[action.node].address, ip, port, self.clients.transport.http_connector)
+        connector, api = self.clients.transport.http_connector, "v2" if action.by_v2 else "v1"
+        client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api)
         match action:
             case HttpRegister():
                 reply = await client.register(action.service, metadata)

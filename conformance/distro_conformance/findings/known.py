@@ -141,6 +141,14 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         _health_leaves_the_revision,
     ),
     KnownFailure(
+        "DISTRO-IPPORT-012",
+        Span("2.2.0", "3.0.3"),
+        "D7",
+        "only /v1/ns requests are passed on to the owner",
+        f"{_ISSUE}/14992",
+        _shows(shown=True),  # at the node that was asked, and at no other
+    ),
+    KnownFailure(
         "DISTRO-LEASE-004",
         EVERY_RELEASE,
         "B17",

@@ -33,7 +33,7 @@ from distro_model.actions import MALFORMED, RESULTS, SAID, Action, Advance
 VERSION = 2
 """Of the language. Version 1 had fewer verbs and conditions; every text of it is one of version 2."""
 
-_HTTP: Mapping[str, Callable[[str, str, str], actions.HttpRequest]] = {
+_HTTP: Mapping[str, Callable[[str, str, str, bool], actions.HttpRequest]] = {
     request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
 }
 
@@ -56,7 +56,11 @@ def _over_http(words: Words) -> actions.HttpRequest:
     if verb not in _HTTP:
         raise ValueError(f"'{verb}' is no request of the HTTP API; known are {', '.join(_HTTP)}")
     service, instance = words.word("service"), words.instance("at")
-    return _HTTP[verb](service, instance, words.node_after("at"))
+    node = words.node_after("at")
+    by_v2 = words.takes("by")
+    if by_v2:
+        words.keyword("v2")
+    return _HTTP[verb](service, instance, node, by_v2)
 
 
 def _says(words: Words) -> actions.Says:
@@ -129,7 +133,7 @@ VERBS: Mapping[str, Verb] = {
     "batch": _verb(actions.RegisterBatch, "CLIENT", "SERVICE", "INSTANCE, INSTANCE, …"),
     "deregister": _verb(actions.Deregister, "CLIENT", "SERVICE"),
     **{kind.verb: _verb(kind, "CLIENT") for kind in (actions.Disconnect, actions.FallSilent, actions.AnswerAgain)},
-    "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE", actions.OverHttp, _over_http),
+    "http": Verb(f"{'|'.join(_HTTP)} SERVICE INSTANCE at NODE [by v2]", actions.OverHttp, _over_http),
     "advance": _verb(Advance, _DURATION),
     **{kind.verb: _verb(kind, _LINK) for kind in (actions.Cut, actions.Heal, actions.Refuse)},
     "hold": Verb(f"[distro] {_LINK}", actions.Hold, _hold),

@@ -28,12 +28,16 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class PlayedHttpClient:
-    """An instance at ip:port, which is also the client. `node` is the member that it speaks to."""
+    """An instance at ip:port, which is also the client. `node` is the member that it speaks to.
+
+    `api` is `v2` for what came with 2.2.0 (docs/protocol #http-v2).
+    """
 
     node: str
     ip: str
     port: int
     connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector
+    api: str = "v1"
 
     @property
     def id(self) -> str:
@@ -42,32 +46,33 @@ class PlayedHttpClient:
 
     async def register(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
         more = {"metadata": json.dumps(dict(metadata))} if metadata else {}
-        return await self._ask("POST", "/nacos/v1/ns/instance", service, None, **more)
+        return await self._ask("POST", "", service, None, **more)
 
     async def deregister(self, service: str) -> HttpReply:
-        return await self._ask("DELETE", "/nacos/v1/ns/instance", service)
+        return await self._ask("DELETE", "", service)
 
     async def beat(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
         """The whole beat, so that a node that has forgotten the instance registers it again."""
         info = {"ip": self.ip, "port": self.port, "serviceName": service, "metadata": dict(metadata or {})}
-        return await self._ask("PUT", "/nacos/v1/ns/instance/beat", service, beat=json.dumps(info))
+        return await self._ask("PUT", "/beat", service, beat=json.dumps(info))
 
     async def light_beat(self, service: str) -> HttpReply:
         """Only where, not what: of no use to a node that does not know the instance."""
-        return await self._ask("PUT", "/nacos/v1/ns/instance/beat", service, clusterName="DEFAULT")
+        return await self._ask("PUT", "/beat", service, clusterName="DEFAULT")
 
     async def list(self, service: str) -> HttpReply:
-        return await self._ask("GET", "/nacos/v1/ns/instance/list", service)
+        return await self._ask("GET", "/list", service)
 
     async def passed_on(self, service: str) -> HttpReply:
         """A registration as a member would pass it on."""
         agent = {"User-Agent": "Nacos-Server:v2.2.4"}
-        return await self._ask("POST", "/nacos/v1/ns/instance", service, headers=agent)
+        return await self._ask("POST", "", service, headers=agent)
 
     async def _ask(
-        self, method: str, path: str, service: str, headers: Mapping[str, str] | None = None, **more: str
+        self, method: str, below: str, service: str, headers: Mapping[str, str] | None = None, **more: str
     ) -> HttpReply:
-        """Raises TargetError when there is no answer."""
+        """`below`: the rest of the path. Raises TargetError when there is no answer."""
+        path = f"/nacos/{self.api}/ns/instance{below}"
         query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:

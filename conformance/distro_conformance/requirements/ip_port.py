@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.http_player import PlayedHttpClient
@@ -198,6 +199,27 @@ async def owner_verifies_ip_port_clients(kit: Kit) -> None:
         revisions = [each.call.revision for each in (change, verify) if each.call]
         if kit.target.profile in _HAS_REVISIONS:
             kit.require(revisions[0] == revisions[1] != 0, "the revision of the CHANGE", revisions)
+
+
+@requirement("DISTRO-IPPORT-012", MUST, "#owner-filter, #http-v2", bug="D7", since="2.2.0")
+async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
+    """A registration by version 2 of the HTTP API, at a member that does not own the client, reaches the owner."""
+    client, service = replace(kit.http_client(kit.peer.address), api="v2"), kit.service()
+    reply = await client.register(service)
+    kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node by version 2: {reply}")
+    kit.presuppose(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
+    told = kit.arrival("CHANGE", client.id)
+
+    async def reached() -> object:
+        passed_on = [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
+        return passed_on or await told() or None
+
+    async def shown_here() -> dict[str, object]:
+        hosts = await (await kit.client()).query(service)
+        return {"shown": [host.address for host in hosts or ()] == [f"{client.ip}:{client.port}"]}
+
+    what = f"the registration of {client.id}, or a CHANGE of it, at {kit.peer.address}"
+    await kit.eventually(reached, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=shown_here)
 
 
 def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:

@@ -49,6 +49,9 @@ add(
     Mutant(
         "D4", "A change of nothing but the cluster of an instance is not applied.", {"equality_sees_cluster": False}
     ),
+    Mutant(
+        "D7", "A registration by version 2 of the HTTP API stays where it was made.", {"every_write_forwarded": False}
+    ),
     Mutant("revision-zero-wildcard", "A verify of revision 0 passes against any copy.", {"zero_is_a_revision": False}),
     Mutant("m-distro-on-sdk-port", "Members' requests are taken on the port for SDKs.", {"distro_on_sdk_port": True}),
     Mutant("m-sends-to-everybody", "Members that are not UP are sent to.", {"sends_only_to_up_members": False}),

@@ -86,6 +86,8 @@ class Bounds:
     """Times that an ip:port client is silent for longer than a time-out of its beats. For runs without periods."""
     races: int = 0
     """First requests of an ip:port client that are overtaken by another inside their owner (B30)."""
+    v2_requests: int = 0
+    """Changes of ip:port clients by version 2 of the HTTP API, which releases do not pass on (D7)."""
     retry_waits: int = 0
     """1: a retry is due later than a fresh change. Both may still run at any time; looked at is when they are due."""
     stays_down: int = 0
@@ -115,8 +117,8 @@ class Bounds:
             raise ValueError("bounds: lost_events need a queue to vanish from and an index to miss them; raise both")
         if self.lapses and self.periods:
             raise ValueError("bounds: with periods clients beat in each; lower lapses or periods to 0")
-        if (self.lapses or self.races) and not self.ip_clients:
-            raise ValueError("bounds: lapses and races are those of ip:port clients; raise ip_clients")
+        if (self.lapses or self.races or self.v2_requests) and not self.ip_clients:
+            raise ValueError("bounds: lapses, races and v2_requests are those of ip:port clients; raise ip_clients")
         if self.stays_down and not self.crashes:
             raise ValueError("bounds: only a node that has crashed can stay down; raise crashes")
         if self.periods and not self.lease_periods:

@@ -52,7 +52,7 @@ OF_CONNECTIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "clients": {"clients": 2, "in_flight": 2},
     }
 )
-OF_HTTP: Mapping[str, Mapping[str, int]] = MappingProxyType({"lapses": {"lapses": 2}, "races": {"races": 1}})
+OF_HTTP: Mapping[str, Mapping[str, int]] = MappingProxyType({"lapses": {"lapses": 2}, **_once("races v2_requests")})
 
 BUDGETS = (*ANYBODY, *OF_CONNECTIONS, *OF_HTTP)
 

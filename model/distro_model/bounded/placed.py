@@ -154,6 +154,8 @@ def _of_ip_clients(layout: Layout) -> Placed:
     for client in layout.ip_clients:
         for route in layout.routes(client):
             yield http_clients.HTTP_CHANGE, route
+            if bounds.v2_requests:
+                yield http_clients.HTTP_CHANGE_BY_V2, route
             if bounds.periods:
                 yield http_clients.HTTP_BEAT_IN_PERIOD, route
             elif bounds.lapses:

@@ -71,6 +71,8 @@ def guard_of(board: Board, action: Action) -> str | None:
             if board.life(client) is not None:
                 return f"{client} has been connected before, and a connection id is never used twice"
             return _unless_awake(board, node)
+        case RegisterBatch() if not board.plan.profile.batches:
+            return f"nodes of {board.plan.profile.name} know no batches"
         case Register(client) | RegisterBatch(client) | Disconnect(client) | FallSilent(client):
             return _unless_active(board, client)
         case AnswerAgain(client):
@@ -161,7 +163,7 @@ def _ask_over_http(board: Board, asked: int, action: HttpRegister | HttpDeregist
     over no link: it is lost only where the node is down or paused."""
     kind = _HTTP[type(action)]
     instance = "" if kind is HttpAction.DEREGISTER else action.instance
-    asking = HttpReceived(0, action.client, kind, action.service, instance)
+    asking = HttpReceived(0, action.client, kind, action.service, instance, by_v2=action.by_v2)
     for handling in (asked, *board.plan.other_positions[asked]):
         reached = board.nodes[handling] is not None and handling not in board.paused
         ends = {"asked": asked, "handling": handling}

@@ -52,6 +52,10 @@ def ask(ip_life: IpLife) -> list[Wanted]:
     return asked
 
 
+def ask_by_v2(ip_life: IpLife) -> list[Wanted]:
+    return [Wanted(wanted, replace(asking, by_v2=True)) for wanted, asking in ask(ip_life)]
+
+
 def beat_again(ip_life: IpLife) -> Wanted | None:
     """Without periods a beat matters only after a silence."""
     if not ip_life.silence or not ip_life.published:
@@ -130,6 +134,12 @@ HTTP_CHANGE = Transition(
     "http change",
     (chooses(ask, "{client} cannot change now"), *_HANDLED),
     said(HttpAsks, "asked_name", "handling_name", "event", "answer"),
+)
+HTTP_CHANGE_BY_V2 = replace(
+    HTTP_CHANGE,
+    kind="http change by v2",
+    steps=(chooses(ask_by_v2, "{client} cannot change now"), *_HANDLED),
+    cost="v2_requests",
 )
 HTTP_BEAT = replace(
     HTTP_CHANGE,

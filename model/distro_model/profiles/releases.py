@@ -96,12 +96,14 @@ RELEASES = (
             notify.removed_by_one_event,
             notify.handled_removal_from_index_too,
             ip_clients.creates_twice,
+            ip_clients.has_no_v2,
             ip_clients.never_ends_unowned,
             members.judged_over_http,
             load.knows_no_peer_at_first,
         ),
         parameters={
             "revisions_travel": False,
+            "batches": False,
             "sending_counts_as_activity": True,
             "sync_delay_ms": 2000,
             "retry_delay_ms": 5000,
@@ -138,7 +140,7 @@ RELEASES = (
         name="nacos-2.1.1",
         span="2.1.1",
         rules=(sync.is_reachable, receive.no_batch_over_single),
-        parameters={"load_timeout_ms": 30_000},
+        parameters={"batches": True, "load_timeout_ms": 30_000},
         broke=("B19",),
     ),
     Release(
@@ -157,9 +159,9 @@ RELEASES = (
     Release(
         name="nacos-2.2.0",
         span="2.2.0",
-        rules=(connections.checks_no_connection,),
+        rules=(connections.checks_no_connection, ip_clients.has_v2, ip_clients.only_v1_is_passed_on),
         parameters={"sync_delay_ms": 1000, "retry_delay_ms": 3000, "load_retry_ms": 30_000},
-        broke=("B03",),
+        broke=("B03", "D7"),
     ),
     Release(name="nacos-2.2.4", span="2.2.1 to 2.2.4", rules=(members.judged, load.knows_a_peer), fixed=("B32",)),
     Release(

@@ -33,10 +33,36 @@ from distro_model.rules.sync import announced
 @rule("route-a-request", source="owner-filter; DistroFilter")
 def on_http(node: NodeState, event: HttpReceived, profile: Profile) -> Step:
     """The owner carries the request out; who is not forwards it there, once."""
+    if event.by_v2 and not has_v2(profile):
+        return Step(node, (Reply(FAIL),))
     owner = owner_of(node, event.client, profile)
-    if owner == node.name:
+    if owner == node.name or not is_passed_on(event, profile):
         return Step(_carried_out(node, event, event.at_ms, profile), (Reply(SUCCESS),))
     return Step(node, (Reply(FAIL) if event.forwarded else Forward(owner),))
+
+
+@guard(source="http-v2; InstanceControllerV2")
+def has_v2(_: Profile) -> bool:
+    """There is a version 2 of the HTTP API."""
+    return True
+
+
+@instead_of(has_v2)
+def has_no_v2(_: Profile) -> bool:
+    """Whoever asks by version 2 is told that there is no such page."""
+    return False
+
+
+@guard(source="owner-filter, http-v2; DistroFilter")
+def is_passed_on(_request: HttpReceived, _: Profile) -> bool:
+    """Who does not own the client passes the request on, by whichever version of the API it came."""
+    return True
+
+
+@instead_of(is_passed_on)
+def only_v1_is_passed_on(request: HttpReceived, _: Profile) -> bool:
+    """The filter is in front of version 1 alone: by version 2 any node carries out what it is asked (D7)."""
+    return not request.by_v2
 
 
 @rule("begin-a-first-request", source="ip-port-creation; EphemeralIpPortClientManager.clientConnected")
