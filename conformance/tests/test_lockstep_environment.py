@@ -286,8 +286,9 @@ def test_a_broken_node_parts_from_the_model(mutant: str, text: str) -> None:
     assert replay(parse(text), target="embedded", profile="strict", mutant=mutant).reproduced
 
 
-def test_a_node_of_a_release_without_batches_is_not_asked_for_one() -> None:
-    result = replay(parse(BATCH), target="embedded", profile="nacos-2.0.4")
+@pytest.mark.parametrize("target", ["model", "embedded"])
+def test_a_node_of_a_release_without_batches_is_not_asked_for_one(target: str) -> None:
+    result = replay(parse(BATCH), target=target, profile="nacos-2.0.4")
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
 
 

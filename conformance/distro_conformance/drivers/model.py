@@ -8,11 +8,12 @@ from itertools import permutations
 
 from distro_conformance.drivers.cluster import CannotError, Ends
 from distro_conformance.drivers.service_lists import projection
-from distro_model.actions import Action, Advance, Move, Restart, beyond_the_model
+from distro_model.actions import Action, Advance, Move, RegisterBatch, Restart, beyond_the_model
 from distro_model.clock import IllegalActionError, observe, prologue, start
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
+from distro_model.profile import Profile
 from distro_model.profiles import beside_nodes, profile_named
 
 
@@ -40,16 +41,20 @@ class ModelCluster:
         self.links: tuple[Ends, ...] = ()
         self.clock = ModelClock(self)
         self._mutant, self._lease_ms = mutant, lease_ms
+        self._profile: Profile | None = None
         self._states: PossibleStates
         self._givers: dict[str, set[str]] = {}
 
     def cannot(self, action: Action) -> str | None:
+        if isinstance(action, RegisterBatch) and self._profile and not self._profile.batches:
+            return f"nodes of {self._profile.name} know no batches"
         return beyond_the_model(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         chosen = beside_nodes(profile_named(profile))
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, lease_ms=self._lease_ms) if self._lease_ms else chosen
+        self._profile = chosen
         self.names = tuple(sorted((*names, *spare)))
         self.links = tuple(permutations(self.names, 2))
         self._states = PossibleStates.of(start(names, chosen, spare=spare))
