@@ -170,7 +170,8 @@ def _different(rows: DataFrame, hashes: Sequence[int]) -> dict[int, int]:
 
 
 BREAKS = ("cut", "held", "paused")
-LINK_FAULTS = (*BREAKS, "healed", "released", "resumed")
+MENDS = {"healed": "cut", "released": "held", "resumed": "paused"}
+LINK_FAULTS = (*BREAKS, *MENDS)
 """Those that say of a link, or of the node itself, whether it works; the others meet single calls."""
 
 Marks = Mapping[str, Mapping[str, Sequence[Row]]]
@@ -265,17 +266,22 @@ class _Fault(NamedTuple):
 def _faults(
     node: Node, marks: Sequence[Row], names: Sequence[str], place: Mapping[tuple[str, str], int]
 ) -> Iterator[_Fault]:
-    """Of links, of the node itself (its own place), and for each member that has left its list or is back there."""
+    """Of links, of the node itself (its own place), and for each member that has left its list or is back there. What
+    is mended in one way may still be broken in another."""
     gone: set[str] = set()
+    broken: defaultdict[int, set[str]] = defaultdict(set)
     for row in marks:
         if row.kind == Kind.LINK_FAULT:
-            yield _Fault(row.at_ms, place.get((node.run, row.peer or node.name), -1), row.detail in BREAKS)
+            peer, fault = place.get((node.run, row.peer or node.name), -1), row.detail or ""
+            broken[peer] = broken[peer] | {fault} if fault in BREAKS else broken[peer] - {MENDS[fault]}
+            yield _Fault(row.at_ms, peer, bool(broken[peer]))
         elif row.kind == Kind.MEMBERS_CHANGED:
             listed = set((row.detail or "").split(","))
             for name in names:
                 if (name not in listed) != (name in gone):
-                    left = name not in listed
-                    yield _Fault(row.at_ms, place[node.run, name], left, left, not left)
+                    left, peer = name not in listed, place[node.run, name]
+                    broken[peer] = broken[peer] | {"left"} if left else broken[peer] - {"left"}
+                    yield _Fault(row.at_ms, peer, bool(broken[peer]), left, not left)
             gone = set(names) - listed
 
 

@@ -25,7 +25,7 @@ def faulty(random: Random) -> tuple[Facts, list[tuple[int, str, str, bool]]]:
     """Faults of links and pauses of three nodes that were checked once: (at_ms, node, other, is it broken now?)."""
     told: list[tuple[int, str, str, bool]] = []
     marks: dict[str, list[Row]] = {name: [Row(name, 1, 0, Kind.CHECKPOINT, detail="1")] for name in "abc"}
-    at_ms = 0
+    at_ms, state = 0, dict[tuple[str, str, str], bool]()
     for seq in range(2, random.randint(3, 40)):
         at_ms += random.choice((1, 1000, 20_000, 90_000))
         node, other = random.choice("abc"), random.choice("abc")
@@ -33,7 +33,8 @@ def faulty(random: Random) -> tuple[Facts, list[tuple[int, str, str, bool]]]:
         detail = random.choice((breaks, OPPOSITE[breaks]))
         peer = None if node == other else other
         marks[node].append(Row(node, seq, at_ms, Kind.LINK_FAULT, peer=peer, detail=detail))
-        told.append((at_ms, node, other, detail in BREAKS))
+        state[node, other, breaks] = detail in BREAKS
+        told.append((at_ms, node, other, any(state.get((node, other, way), False) for way in BREAKS)))
     return facts_of(NODES, {"r": marks}, {"r": HEADER}), told
 
 

@@ -1317,6 +1317,23 @@ def rounds_that_leave_out_a_member_that_is_long_down_or_cut_off(run: Teller) -> 
     return []
 
 
+@whole_story()
+def rounds_that_leave_out_members_that_are_back_in_the_list_and_still_cut_off(run: Teller) -> list[Expected]:
+    for peer in "bc":
+        run.row("a", Kind.LINK_FAULT, peer=peer, detail="cut")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a")
+    run.row("a", Kind.MEMBERS_CHANGED, detail="a,b,c")
+    run.wait(120_000)
+    run.connect("a")
+    run.change("a", 1, "X")
+    verified(run, 30, peers="")
+    for peer in "bc":
+        run.row("a", Kind.LINK_FAULT, peer=peer, detail="healed")
+        synced(run, peer, 1, "X")
+    run.checkpoint()
+    return []
+
+
 @dataclass(frozen=True)
 class Library:
     result: CheckResult
