@@ -252,6 +252,7 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
         has_revisions=np.array([headers[run].has_revisions for run in number], np.bool_),
         sync_delay_ms=np.array([_sync_delay_ms(headers[run].profile) for run in number], np.int64),
         decides=decides,
+        reports=np.array([headers[node.run].observed.reports(node.name) for node in nodes], np.bool_),
     )
 
 

@@ -90,6 +90,7 @@ class Facts(NamedTuple):
     live, changes   by ordinal, how many of a run's nodes have that checkpoint, and how often that number changed so far
     has_revisions, sync_delay_ms    of a run
     decides         by invariant and node: what is needed to judge it was observed
+    reports         by node: it says itself when it holds something no more
     """
 
     node: Integers
@@ -120,6 +121,7 @@ class Facts(NamedTuple):
     has_revisions: Flags
     sync_delay_ms: Integers
     decides: npt.NDArray[np.bool_]
+    reports: Flags
 
 
 @compiled
@@ -244,6 +246,21 @@ def held_until_ms(rows: Rows, facts: Facts, past: Past, i: int, end: int) -> int
     if past.reset[i] < facts.reset_from[rows.node[i] + 1]:
         return int(facts.reset_at_ms[past.reset[i]])
     return int(facts.last_at_ms[rows.node[i]])
+
+
+@compiled
+def is_seen(rows: Rows, facts: Facts, i: int) -> bool:
+    """Does row i prove that its node holds what the rows before it say? Of a node that reports nothing itself only
+    a reading does: that a lease has ended is not told by any row."""
+    return bool(facts.reports[rows.node[i]] or (rows.kind[i] == OBSERVED and rows.digest[i] != 0))
+
+
+@compiled
+def seen_until_ms(rows: Rows, facts: Facts, past: Past, i: int, end: int) -> int:
+    """Until when it is proved that the node holds what it holds after row i."""
+    if facts.reports[rows.node[i]]:
+        return held_until_ms(rows, facts, past, i, end)
+    return int(rows.at_ms[i])
 
 
 @compiled

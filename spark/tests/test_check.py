@@ -15,6 +15,7 @@ from distro_traces.content import digest
 from distro_traces.errors import TooLongLineError
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
+from distro_traces.observed import INFERRED
 
 pytestmark = pytest.mark.spark
 
@@ -195,3 +196,23 @@ def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: Sp
         assert str(raised.value) == (
             f"{path}: line {line} is longer than 0.03125 MiB, and no event is; take it out of the file"
         )
+
+
+@pytest.mark.parametrize(("read", "found"), [(None, {}), ("X", {"INV-EXPIRE": 1, "INV-RESURRECT": 1})])
+def test_of_servers_that_report_nothing_only_a_reading_proves_that_a_copy_outlived_its_lease(
+    spark: SparkSession, tmp_path: Path, read: str | None, found: dict[str, int]
+) -> None:
+    """b's DELETE was swallowed, and no row tells when the lease of its copy ends: it is read minutes later."""
+    nodes = ["a", "b"]
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=nodes, observed=INFERRED) as recorder:
+        for node in nodes:
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b")
+        held = {"client": "c1", "revision": 1, "digest": "X"}
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=1000, owned=True, **held)
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2000, owned=False, **held)
+        recorder.record("a", Kind.CLIENT_DISCONNECTED, at_ms=3000, client="c1", owned=True)
+        shown = {"client": "c1"} if read is None else {**held, "owned": False}
+        recorder.record("b", Kind.OBSERVED, at_ms=300_000, **shown)
+    names = ["INV-EXPIRE", "INV-RESURRECT"]
+    judged = check(spark, tmp_path, invariants=names).invariants
+    assert {each.name: each.violations for each in judged if each.violations} == found

@@ -48,6 +48,10 @@ class Observed:
         """Are there rows about what `node` holds?"""
         return any(pattern in (EVERY, node) for pattern in (*self.reported, *self.inferred))
 
+    def reports(self, node: str) -> bool:
+        """Does `node` say every change of its state itself?"""
+        return any(pattern in (EVERY, node) for pattern in self.reported)
+
     def sending(self, source: str, target: str) -> bool:
         """Are calls from `source` to `target` recorded where they leave and where their answer arrives?"""
         return _matches(self.sent, source, target)

@@ -28,10 +28,11 @@ from distro_spark.rows import (
     Rows,
     content_after,
     faults_of,
-    held_until_ms,
+    is_seen,
     is_state,
     renews,
     replicas,
+    seen_until_ms,
 )
 from distro_spark.story import Finding, Story, Told
 
@@ -57,6 +58,7 @@ def overdue(
             if (
                 is_copy
                 and (refusals > 0) == refused
+                and is_seen(rows, facts, i)
                 and is_over(facts, rows.node[i], rows.at_ms[renewed], rows.at_ms[i])
             ):
                 first[found], last[found] = renewed, i
@@ -69,7 +71,9 @@ def overdue(
                 refusals += 1
         if renewed < 0 or (refusals > 0) != refused or not holds_copy(rows, past, end - 1):
             continue
-        until_ms = held_until_ms(rows, facts, past, end - 1, end)
+        if not is_seen(rows, facts, end - 1):
+            continue
+        until_ms = seen_until_ms(rows, facts, past, end - 1, end)
         if is_over(facts, rows.node[start], rows.at_ms[renewed], until_ms):
             first[found], last[found] = renewed, end - 1
             found += 1

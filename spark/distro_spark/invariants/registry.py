@@ -51,7 +51,7 @@ class Needs:
         return all(
             (
                 not self.state or observed.state_of(node),
-                not self.reported or any(pattern in ("*", node) for pattern in observed.reported),
+                not self.reported or observed.reports(node),
                 not self.sent or all(observed.sending(node, other) for other in others),
                 not self.received or all(observed.receiving(other, node) for other in others),
                 not self.revision or "revision" in observed.values,

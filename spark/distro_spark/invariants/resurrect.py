@@ -27,9 +27,9 @@ from distro_spark.rows import (
     Rows,
     clients,
     content_after,
-    held_until_ms,
     is_state,
     latest,
+    seen_until_ms,
 )
 from distro_spark.story import Finding, Story, Told
 
@@ -60,7 +60,7 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
             since_ms = rows.at_ms[left]
             if may_be_loaded(rows, facts, past, i, left):
                 since_ms = max(since_ms, rows.at_ms[i])
-            if held_until_ms(rows, facts, past, i, end) - since_ms > WITHIN_MS:
+            if seen_until_ms(rows, facts, past, i, end) - since_ms > WITHIN_MS:
                 first[found], last[found] = left, i
                 found += 1
                 told = rows.node[i]
