@@ -79,6 +79,15 @@ KNOWN: tuple[KnownFailure, ...] = (
     ),
     KnownFailure(
         "B05",
+        "2.1.2",
+        _LAST_READ,
+        "INV-REV",
+        symptoms.sent_before_it_was_counted,
+        "A change is made in two steps, the content and then the revision; a CHANGE between them has the old revision.",
+        "alibaba/nacos #10056; seen on running 2.2.4; docs/protocol #sync-torn",
+    ),
+    KnownFailure(
+        "B05",
         None,
         _LAST_READ,
         "INV-ACK",
@@ -205,12 +214,30 @@ KNOWN: tuple[KnownFailure, ...] = (
     ),
     KnownFailure(
         "B19",
+        "2.1.1",
+        "2.3.0",
+        "INV-ACK",
+        symptoms.batch_not_put_over,
+        "A batch over a single instance raises, is acknowledged and not applied.",
+        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    ),
+    KnownFailure(
+        "B19",
+        "2.1.1",
+        "2.3.0",
+        "INV-CONV",
+        symptoms.batch_not_put_over,
+        "A batch over a single instance raises, is acknowledged and not applied.",
+        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    ),
+    KnownFailure(
+        "B19",
         "2.1.2",
         "2.2.4",
         "INV-ACK",
-        symptoms.batch_not_put_over,
-        "A batch over a single instance raises, is acknowledged and not applied. (In 2.1.1 and 2.3.0 it does too, but "
-        "there no row tells a batch from another change.)",
+        symptoms.uncounted_not_put_over,
+        "A batch over a single instance raises, is acknowledged and not applied. (Where a recording does not say what "
+        "carries a batch; in 2.1.1 and 2.3.0 nothing else tells one.)",
         "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
     ),
     KnownFailure(
@@ -218,9 +245,18 @@ KNOWN: tuple[KnownFailure, ...] = (
         "2.1.2",
         "2.2.4",
         "INV-CONV",
-        symptoms.batch_not_put_over,
-        "A batch over a single instance raises, is acknowledged and not applied. (In 2.1.1 and 2.3.0 it does too, but "
-        "there no row tells a batch from another change.)",
+        symptoms.uncounted_not_put_over,
+        "A batch over a single instance raises, is acknowledged and not applied. (Where a recording does not say what "
+        "carries a batch; in 2.1.1 and 2.3.0 nothing else tells one.)",
+        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    ),
+    KnownFailure(
+        "B19",
+        "2.1.2",
+        "2.3.0",
+        "INV-LIVE",
+        symptoms.batch_never_put_over,
+        "A batch over a single instance raises each time that a failed verify sends it anew; the copy's lease ends.",
         "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
     ),
     KnownFailure(

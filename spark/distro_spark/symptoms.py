@@ -15,9 +15,11 @@ what, in which releases.
 | B03 | whoever played the client says that it fell silent |
 | B01 | before it, somebody's message was applied to the client on the node that holds its connection |
 | B05 | or a message made in the moment of a change has the content of before under the revision of after |
+| B05 | or the content of after under the revision of before, sent before the owner was done with the change |
 | B06 | the client is one of the HTTP API, and its owner itself published both contents under one revision |
 | B18 | the client has a connection, and its owner itself published both contents under one revision |
-| B19 | the node acknowledged and left out what came after a batch that its owner had not counted |
+| B19 | the node acknowledged and left out a CHANGE that carries a batch |
+| B19 | or what came after one that its owner had not counted, where the recording does not say what carries a batch |
 | B05 | while the node handled the call in question, another one about the client was being handled there too |
 """
 
@@ -30,10 +32,13 @@ from itertools import pairwise
 
 from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
 from distro_traces.content import digest
-from distro_traces.event import STATE_KINDS, Kind, Outcome
+from distro_traces.event import BATCH, STATE_KINDS, Kind, Outcome
 
 _CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
+
+_ANSWERED_WITHIN_MS = 2000
+"""Who plays a client of a real server reads what its node holds when the request has been answered."""
 
 _EMPTY = digest(())
 
@@ -266,13 +271,42 @@ def _published(rows: Iterable[Row]) -> dict[object, set[str | None]]:
 
 
 def batch_not_put_over(story: Story, told: Told) -> bool:
-    """B19. The node acknowledged a CHANGE and did nothing with it, and holds what it held. Since its owner published
-    that, it published something without counting it: a batch."""
+    """B19. The node acknowledged a CHANGE that has a batch, did nothing with it, and holds what it held then."""
+    states = [row for row in story.by_node.get(told.node, []) if row.kind in STATE_KINDS]
+    held_since = max((row.seq for row in states if row.at_ms <= told.last.at_ms), default=0)
+    return any(
+        request.detail == BATCH and request.digest != told.evidence["actual"] and request.seq > held_since
+        for request in _left_out(story, told.node)
+        if request.at_ms <= told.last.at_ms
+    )
+
+
+def batch_never_put_over(story: Story, told: Told) -> bool:
+    """B19. Verified in vain: since the copy was renewed for the last time, every CHANGE that should have mended it was
+    acknowledged and left out, and each has a batch."""
+    if told.evidence["signature"] != "verified in vain":
+        return False
+    lasted = range(told.first.seq, told.last.seq)
+    changes = [row for row, _, _ in _handled(story, told.node) if row.operation in _CHANGES and row.seq in lasted]
+    left_out = {row.seq for row in _left_out(story, told.node)}
+    return bool(changes) and all(row.detail == BATCH and row.seq in left_out for row in changes)
+
+
+def _left_out(story: Story, node: str) -> Iterator[Row]:
+    """The CHANGEs that the node answered, and no row says that it holds anything else by then."""
+    states = [row.seq for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
+    for request, begin, end in _handled(story, node):
+        is_answered = request.operation in _CHANGES and request.digest is not None and end != _END
+        if is_answered and not any(begin < seq < end for seq in states):
+            yield request
+
+
+def uncounted_not_put_over(story: Story, told: Told) -> bool:
+    """B19, where no row says what carries a batch. The node acknowledged a CHANGE, did nothing with it, and holds what
+    it held. Since its owner published that, it published something without counting it."""
     held = told.evidence["actual"]
-    states = [row.seq for row in story.by_node.get(told.node, []) if row.kind in STATE_KINDS]
-    for request, begin, end in _handled(story, told.node):
-        is_left_out = request.operation in _CHANGES and request.digest not in (None, held) and end != _END
-        if not is_left_out or request.at_ms > told.last.at_ms or any(begin < seq < end for seq in states):
+    for request in _left_out(story, told.node):
+        if request.digest == held or request.at_ms > told.last.at_ms:
             continue
         own = [row for row in story.by_node.get(request.peer or "", []) if row.kind in OWN_CONNECTION]
         own = [row for row in own if row.at_ms <= request.at_ms]
@@ -306,6 +340,21 @@ def read_while_it_changed(story: Story, told: Told) -> bool:
         and (before.digest, change.revision) == (sent.digest, sent.revision)
         and sent.at_ms - change.at_ms <= _CLOCK_SLACK_MS
     )
+
+
+def sent_before_it_was_counted(story: Story, told: Told) -> bool:
+    """B05, at the sender. A message that the owner made in the midst of a change: of the content of after, which it is
+    known to hold a moment later, under the revision of before. The violation is about that content and revision."""
+    about = (told.evidence["actual"], str(told.evidence["revision"]))
+    for sent in story.rows:
+        if sent.kind != Kind.REQUEST_SENT or (sent.digest, str(sent.revision)) != about:
+            continue
+        own = [row for row in story.by_node[sent.node] if row.kind in OWN_CONNECTION]
+        before = [row for row in own if row.seq < sent.seq]
+        after = [row for row in own if row.seq > sent.seq]
+        if before and after and (before[-1].revision, after[0].digest) == (sent.revision, sent.digest):
+            return before[-1].digest != sent.digest and after[0].at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
+    return False
 
 
 def removed_while_applied(story: Story, told: Told) -> bool:

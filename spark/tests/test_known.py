@@ -15,7 +15,7 @@ from distro_spark.check import check
 from distro_spark.known import KNOWN
 from distro_spark.result import CheckResult
 from distro_traces.content import digest
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
 
 pytestmark = pytest.mark.spark
@@ -707,6 +707,32 @@ def a_batch_that_is_not_counted_where_it_was_repaired(run: Told) -> None:
     a_batch_that_one_member_misses(run)
 
 
+# B05 at the owner, which counts a change after it has made it
+
+
+def a_change_that_is_sent_too_early(run: Told, then: str, after_ms: int = 0) -> None:
+    run.registered()
+    run.send("b", "CHANGE", revision=1, digest="B")
+    run.after(after_ms)
+    run.change(2, then)
+    run.apply("bc", 2, then)
+
+
+@case("nacos-2.2.4", INV_REV=["B05", "B05"])
+def a_change_that_is_sent_before_it_is_counted(run: Told) -> None:
+    a_change_that_is_sent_too_early(run, "B")
+
+
+@case("nacos-2.2.4", INV_REV=[None, None])
+def a_content_that_the_owner_never_held(run: Told) -> None:
+    a_change_that_is_sent_too_early(run, "C")
+
+
+@case("nacos-2.2.4", INV_REV=[None, None])
+def a_content_that_the_owner_held_much_later(run: Told) -> None:
+    a_change_that_is_sent_too_early(run, "B", after_ms=2_000)
+
+
 # B19: a batch over a single instance
 
 
@@ -750,6 +776,73 @@ def a_change_that_is_left_out_after_a_batch_that_was_not(run: Told) -> None:
 @case("nacos-2.3.2", INV_ACK=[None], INV_CONV=[None])
 def a_batch_that_is_left_out_where_it_was_repaired(run: Told) -> None:
     a_change_that_is_acknowledged_and_left_out(run, 1)
+
+
+def something_that_is_acknowledged_and_left_out(run: Told, **detail: str) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.send("b", "CHANGE", revision=2, digest="B", **detail)
+    run.apply("c", 2, "B")
+
+
+@case("nacos-2.3.0", INV_ACK=["B19"], INV_CONV=["B19"])
+def a_counted_batch_that_is_left_out(run: Told) -> None:
+    something_that_is_acknowledged_and_left_out(run, detail=BATCH)
+
+
+@case("nacos-2.3.0", INV_ACK=[None], INV_CONV=[None])
+def what_is_left_out_and_is_no_batch(run: Told) -> None:
+    something_that_is_acknowledged_and_left_out(run)
+
+
+@case("nacos-2.3.1", INV_ACK=[None], INV_CONV=[None])
+def a_batch_that_is_left_out_by_who_can_take_it(run: Told) -> None:
+    something_that_is_acknowledged_and_left_out(run, detail=BATCH)
+
+
+@case("nacos-2.3.0", INV_CONV=[None])
+def a_copy_that_is_older_than_what_was_left_out(run: Told) -> None:
+    """It fell back later, and of that no batch can be the reason."""
+    something_that_is_acknowledged_and_left_out(run, detail=BATCH)
+    run.apply("b", 1, "O")
+
+
+@case("nacos-2.2.4", INV_LIVE=["B17"])
+def a_copy_that_was_loaded_twice_by_the_node_that_had_the_client_before_it_crashed(run: Told) -> None:
+    run.registered()
+    run.row("a", Kind.NODE_STOPPED, detail="crash")
+    run.row("a", Kind.NODE_STARTED, detail="a,b,c")
+    run.apply("a", 1, "A", "m1")
+    run.after(60_000)
+    run.apply("a", 1, "A", "m2")
+    run.after(122_000)
+    run.row("a", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+def kept_out_until_the_lease_ends(run: Told, *details: str | None) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    run.after(170_000)
+    for detail in details:
+        run.send("b", "CHANGE", revision=2, digest="B", detail=detail)
+        run.after(4_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+@case("nacos-2.3.0", INV_LIVE=["B19"])
+def a_batch_that_is_kept_out_until_the_lease_ends(run: Told) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
+@case("nacos-2.3.0", INV_LIVE=[None])
+def a_batch_and_something_else_that_are_kept_out(run: Told) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, None, BATCH)
+
+
+@case("nacos-2.1.1", INV_LIVE=[None])
+def a_batch_that_is_kept_out_where_any_copy_is_confirmed(run: Told) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
 
 
 # What is about revisions says nothing of releases that have none

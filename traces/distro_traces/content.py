@@ -44,6 +44,10 @@ class Replica:
     def digest(self) -> str:
         return digest(self.published)
 
+    def __str__(self) -> str:
+        published = ", ".join(f"{each.service} at {each.ip}:{each.port}" for each in self.published)
+        return f"revision {self.revision}, {published or 'nothing published'}"
+
 
 def digest(published: Iterable[Published]) -> str:
     """Sixteen hexadecimal characters; two sets of instances have the same one when a subscriber sees no difference."""

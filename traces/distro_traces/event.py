@@ -34,6 +34,7 @@ class Kind(StrEnum):
     OBSERVED = "observed"  # client, owned when known, revision, digest: what a probe read; digest null: not there
 
     REQUEST_SENT = "request_sent"  # peer, message, operation, client, revision, digest when it carries content
+    # (and detail: batch, when some of that is published as a batch)
     REQUEST_RECEIVED = "request_received"  # the same, at the receiver
     REPLY_SENT = "reply_sent"  # peer, message, operation, client, outcome
     REPLY_RECEIVED = "reply_received"  # the same, at the one who asked
@@ -52,6 +53,10 @@ STATE_KINDS = frozenset(
     }
 )
 """After such a row the node holds `digest` for `client`, or nothing when `digest` is null."""
+
+
+BATCH = "batch"
+"""What `detail` says of a request in whose content a service has a batch. Older recordings never say it."""
 
 
 class Outcome(StrEnum):

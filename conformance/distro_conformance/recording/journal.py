@@ -22,7 +22,7 @@ from distro_conformance.wire.links import Carried
 from distro_conformance.wire.messages import distro_request, read_snapshot
 from distro_protos import Message
 from distro_traces.content import Replica, digest
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import BATCH, Event, Kind, Outcome
 from distro_traces.ndjson import EventFields, Recorder
 
 NOTHING_PUBLISHED = digest(())
@@ -197,6 +197,7 @@ class TraceJournal:
             client=call.client,
             revision=call.revision,
             digest=call.digest,
+            detail=BATCH if call.has_batch else None,
         )
 
     def _reply(self, node: str, kind: Kind, peer: str, carried: Carried, outcome: Outcome) -> None:

@@ -57,13 +57,14 @@ from distro_model.messages import (
     Request,
     Verify,
     instances_of,
+    is_batch,
     subject_of,
 )
 from distro_model.node import Client
 from distro_model.profiles import Profile
 from distro_model.rules.owners import UNHEALTHY, is_ip_client
 from distro_traces.content import Published, digest
-from distro_traces.event import Kind, Outcome
+from distro_traces.event import BATCH, Kind, Outcome
 from distro_traces.run_writer import Values
 
 LEASE = "lease"
@@ -248,8 +249,9 @@ class SimulationJournal:
             (request.client, request.revision) if isinstance(request, Change | Verify) else (subject_of(request), None)
         )
         message, operation, carried = f"m{call.number}", _OPERATIONS[type(request)], content_of(request)
+        detail = BATCH if isinstance(request, Change) and has_batch(request.content) else None
         self._add(
-            self._names[node], (at_ms, kind, peer, message, operation, about, None, revision, carried, None, None)
+            self._names[node], (at_ms, kind, peer, message, operation, about, None, revision, carried, None, detail)
         )
 
     def _reply(self, at_ms: int, kind: str, node: int, peer: str, call: Call, answer: Answer) -> None:
@@ -276,6 +278,10 @@ def _gone(told: Told) -> list[str]:
 def content_of(request: Request) -> str | None:
     """The digest of what a request carries; None for one that carries nothing."""
     return digest_of(request.content) if isinstance(request, Change) else None
+
+
+def has_batch(content: Content) -> bool:
+    return any(is_batch(published) for _, published in content)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -41,6 +41,7 @@ class _Paper:
     """A stage on which nothing happens: the actions are only written down."""
 
     is_at_rest = is_loaded = True
+    must_agree = False
 
     def forbidden(self, action: Action) -> str | None:  # noqa: ARG002
         return None

@@ -34,7 +34,9 @@ WAIT_MAX_MS = 5_000
 
 
 class Stage(Protocol):
-    """What the rules of a machine know of it."""
+    """What the rules of a machine know of it. `must_agree`: whatever the release, its nodes have to in the end."""
+
+    must_agree: bool
 
     @property
     def is_at_rest(self) -> bool: ...
@@ -57,6 +59,8 @@ class Stage(Protocol):
 
 class _OnCluster:
     """Raises DivergedError, KitError and what the nodes raise; the look-up errors of profiles and mutants at once."""
+
+    must_agree = False
 
     def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:
         self._driven = cluster
@@ -174,6 +178,8 @@ class Elsewhere(_OnCluster):
     It is started once and lives through all runs; each run has clients of its own, and its faults are healed at its
     end. What the driver cannot do is left out of the run. Raises UsageError, TargetError.
     """
+
+    must_agree = True
 
     def __init__(self, target: str, profile: str | None, nodes: Sequence[str], on_progress: OnProgress) -> None:
         resolved = resolve_cluster(target, Wishes(profile=profile, on_progress=on_progress))

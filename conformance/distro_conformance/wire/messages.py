@@ -25,12 +25,13 @@ REFUSED: Json = {"resultCode": 500, "errorCode": 500, "message": "refused", "suc
 
 @dataclass(frozen=True, slots=True)
 class DistroCall:
-    """What a Distro request says. `replica` is the content of a CHANGE or ADD."""
+    """What a Distro request says. `replica` is the content of a CHANGE or ADD; `has_batch`: a service in it has one."""
 
     operation: str
     client: str | None = None
     revision: int | None = None
     replica: Replica | None = None
+    has_batch: bool = False
 
     @property
     def digest(self) -> str | None:
@@ -47,11 +48,13 @@ def read_request(message: Message) -> DistroCall | None:
     if operation == "VERIFY":
         return DistroCall(operation, client, (content_of(data) or {}).get("revision"))
     if operation in ("CHANGE", "ADD"):
+        content = content_of(data) or {}
         try:
-            replica = replica_from_sync(content_of(data) or {})
+            replica = replica_from_sync(content)
         except ValueError:
             return DistroCall(operation, client)
-        return DistroCall(operation, client, replica.revision, replica)
+        has_batch = bool((content.get("batchInstanceData") or {}).get("serviceNames"))
+        return DistroCall(operation, client, replica.revision, replica, has_batch)
     return DistroCall(operation, client)
 
 

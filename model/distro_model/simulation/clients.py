@@ -6,10 +6,10 @@ anew under a new name, because a connection id is never used twice.
 
 from __future__ import annotations
 
-from distro_model.actions import Connect, Deregister, Disconnect, Register
+from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
 from distro_model.simulation.agenda import Agenda, Chance
 from distro_model.simulation.cluster import SimulatedCluster
-from distro_model.simulation.faults import SERVICES, instance_of
+from distro_model.simulation.faults import SERVICES, batch_of, instance_of
 
 MEAN_PAUSE_MS = 5000
 
@@ -41,6 +41,8 @@ class Clients:
             perform(Disconnect(name))
         elif share < 0.3 and (services := self._cluster.services(name)):
             perform(Deregister(name, chance.choice(services)))
+        elif share < 0.4 and self._cluster.plan.profile.batches:
+            perform(RegisterBatch(name, chance.choice(SERVICES), batch_of(name, chance)))
         else:
             perform(Register(name, chance.choice(SERVICES), instance_of(name, chance)))
         self._plan(position, end_ms)

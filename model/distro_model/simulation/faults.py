@@ -31,6 +31,8 @@ from distro_model.simulation.agenda import Chance
 SERVICES = ("api", "db", "web")
 """In which the clients of a simulation publish."""
 
+PORTS = (80, 81, 82)
+
 Plan = Iterable[tuple[int, Action]]
 """What happens, and how many ms after the fault struck."""
 
@@ -128,8 +130,17 @@ def _word_of(client: str, chance: Chance, *, leaves: bool = False) -> Action:
 
 def instance_of(client: str, chance: Chance) -> str:
     """An instance as a scenario writes it. Few of them, so that a client also returns to what it published before."""
+    return _instance(client, chance.choice(PORTS), chance)
+
+
+def batch_of(client: str, chance: Chance) -> tuple[str, ...]:
+    """Two of them, which differ by their port."""
+    return tuple(_instance(client, port, chance) for port in sorted(chance.sample(PORTS, 2)))
+
+
+def _instance(client: str, port: int, chance: Chance) -> str:
     number = int(client[1:])
-    return f"10.0.{number // 250 % 250}.{number % 250}:{80 + chance.randrange(3)} version={chance.randrange(1, 4)}"
+    return f"10.0.{number // 250 % 250}.{number % 250}:{port} version={chance.randrange(1, 4)}"
 
 
 FAULTS: Mapping[str, SimulatedFault] = MappingProxyType(

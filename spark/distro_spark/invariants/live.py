@@ -82,7 +82,9 @@ def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
 
 
 def _before(story: Story, removed: Row) -> list[Row]:
-    return [row for row in story.by_node[removed.node] if row.seq < removed.seq]
+    """In this life of its node."""
+    began = max((row.seq for row in story.resets.get(removed.node, ()) if row.seq < removed.seq), default=0)
+    return [row for row in story.by_node[removed.node] if began < row.seq < removed.seq]
 
 
 def _signature(story: Story, renewed: Row | None, removed: Row) -> str:

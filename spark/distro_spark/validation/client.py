@@ -22,14 +22,14 @@ from distro_model.events import (
     RequestReceived,
 )
 from distro_model.events import Event as Input
-from distro_model.messages import Change, Content, Delete, Request, Verify, instances_of
+from distro_model.messages import Change, Content, Delete, Request, Verify, batch_of, instances_of
 from distro_model.node import NodeState, fresh_node
 from distro_model.profile import Profile
 from distro_model.step import whole_step
 from distro_spark.validation.cluster import ClusterRows
 from distro_spark.validation.verdict import Candidate, Rejection, rejected
 from distro_traces.content import digest
-from distro_traces.event import Event, Kind, Outcome
+from distro_traces.event import BATCH, Event, Kind, Outcome
 
 NOTHING_PUBLISHED = digest(())
 _SERVICE = "content"
@@ -41,10 +41,12 @@ _States = frozenset[NodeState]
 
 @dataclass(slots=True)
 class _Handled:
-    """A request at its receiver: before, and what each possible state made of it with which answer."""
+    """A request at its receiver: before, what each possible state made of it with which answer, and which of these hold
+    what they held."""
 
     before: _States
     outcomes: frozenset[tuple[NodeState, str]]
+    unchanged: _States
     changed: bool
     shown: bool = False
 
@@ -166,17 +168,20 @@ class ClientRows:
         return None if fits else rejected(event, f"send {event.operation}", guard, _shown(views), _of_row(event))
 
     def _received(self, event: Event, holder: _Holder) -> None:
-        request = _request(event, self._client)
-        if request is None or holder.states is None or event.message is None:
+        requests = _requests(event, self._client)
+        if not requests or holder.states is None or event.message is None:
             self.undecided += 1
             return
-        received = RequestReceived(event.at_ms, event.peer or "", request)
-        outcomes, changed = set(), False
+        outcomes, unchanged, changed = set(), set(), False
         for state in holder.states:
-            after = self._after(state, received)
-            outcomes.add((after.node, _answer(after)))
-            changed = changed or self._view(after.node) != self._view(state)
-        holder.handled[event.message] = _Handled(holder.states, frozenset(outcomes), changed)
+            for request in requests:
+                after = self._after(state, RequestReceived(event.at_ms, event.peer or "", request))
+                outcomes.add((after.node, _answer(after)))
+                if self._view(after.node) == self._view(state):
+                    unchanged.add(after.node)
+                else:
+                    changed = True
+        holder.handled[event.message] = _Handled(holder.states, frozenset(outcomes), frozenset(unchanged), changed)
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
 
     def _copied(self, event: Event, holder: _Holder) -> Rejection | None:
@@ -246,6 +251,9 @@ class ClientRows:
             holder.states &= kept
         is_told = self._cluster.observed.lossless and self._cluster.shows_state(event.node)
         if handled.changed and not handled.shown and is_told:
+            if holder.states is not None and holder.states & handled.unchanged:
+                holder.states &= handled.unchanged
+                return None
             made = _shown({self._view(node) for node, _ in handled.outcomes})
             return rejected(event, "answer", "what a request made is reported before", made, "no row")
         return None
@@ -341,19 +349,26 @@ def _own_inputs(event: Event, client: str) -> tuple[str, tuple[Input, ...]]:
     return "register", (one, BatchRegistered(event.at_ms, client, _SERVICE, (content,)))
 
 
-def _request(event: Event, client: str) -> Request | None:
+def _requests(event: Event, client: str) -> tuple[Request, ...]:
+    """What may have been sent; empty where the row does not say."""
     match event.operation:
         case "CHANGE" | "ADD" if event.digest is not None and event.revision is not None:
-            return Change(client, event.revision, _content(event.digest))
+            one = Change(client, event.revision, _content(event.digest))
+            # Of several services only some have a batch, and the row does not say whether those that changed do.
+            return (one, replace(one, content=_batch(event.digest))) if event.detail == BATCH else (one,)
         case "DELETE":
-            return Delete(client)
+            return (Delete(client),)
         case "VERIFY" if event.revision is not None:
-            return Verify(client, event.revision)
-    return None
+            return (Verify(client, event.revision),)
+    return ()
 
 
 def _content(content: str) -> Content:
     return () if content == NOTHING_PUBLISHED else ((_SERVICE, content),)
+
+
+def _batch(content: str) -> Content:
+    return ((_SERVICE, batch_of([content])),)
 
 
 def _digest(content: Content) -> str:
