@@ -10,6 +10,11 @@ What is judged is the beginning of a run, so that no later row can take a violat
 * a run in which sequence numbers are missing, beyond its lines in quarantine, waits until they are there;
 * its last checkpoint counts once every node that is up has reached it.
 
+A look costs what the run has been so far: nearly every invariant asks for a client's whole past, and a client that
+lives is heard of in every batch. So a long run is looked at when it has grown by a tenth since the last look, or when
+nothing more comes. All looks together then cost at most eleven times what a check of the whole costs, however long the
+run, and a violation in it is told after a tenth of the time that the run has lasted at the latest.
+
 A violation can say more when more of the run is known (a divergence that lasts for further checkpoints); its id stays.
 What only the end of a run decides (`Invariant.needs_end`, a checkpoint that a node never reaches) is found by a
 `check` of the whole into the same sinks.
@@ -19,8 +24,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -45,6 +51,11 @@ from distro_traces.ndjson import LINE_BYTES_MAX, TOO_LONG
 _STREAM, _ROWS = "_stream", "_rows"
 """Below `out`; names that Spark takes for no data, so that `out` may lie among the recordings."""
 _TRIGGER = "2 seconds"
+_QUIET_S = 10
+"""When nothing came for so long, what was put off is looked at."""
+
+SMALL_ROWS, GROWTH = 200_000, 0.1
+"""A run of fewer rows is looked at with every batch; a longer one when it has grown by so much."""
 _KEPT = f"{', '.join(f'{f.name} {f.dataType.simpleString()}' for f in EVENT_SCHEMA)}, profile string, reason string, \
 bytes long, file string, position long, text string"
 
@@ -71,13 +82,13 @@ def follow(
     follower = Follower(session, directory.absolute(), out, invariants, sinks, on_news)
     query = follower.start()
     try:
-        if idle_s is None:
-            query.awaitTermination()
         before = -1
-        while idle_s is not None and follower.batches > before:
+        while idle_s is None or follower.batches > before:
             before = follower.batches
-            query.awaitTermination(idle_s)
+            query.awaitTermination(_QUIET_S if idle_s is None else idle_s)
             query.processAllAvailable()
+            if follower.batches == before:
+                follower.look_at_the_rest()
     except StreamingQueryException as error:
         if follower.error is not None:
             raise follower.error from None
@@ -99,6 +110,11 @@ class Follower:
     on_news: News = lambda _: None
     batches: int = 0
     error: Exception | None = None
+    _rows: Counter[str] = field(default_factory=Counter)
+    """By run, so many are there."""
+    _looked_at: Counter[str] = field(default_factory=Counter)
+    """So many were, when the run was looked at last; after a restart nothing has been."""
+    _one_look: Lock = field(default_factory=Lock)
 
     def start(self) -> StreamingQuery:
         self._chosen = [each for each in chosen_invariants(self.invariants) if not each.needs_end]
@@ -111,7 +127,7 @@ class Follower:
 
     def _batch(self, lines: DataFrame, number: int) -> None:
         try:
-            with one_line_errors():
+            with one_line_errors(), self._one_look:
                 news = self._judge(lines, number)
         except Exception as error:
             self.error = error
@@ -126,10 +142,33 @@ class Follower:
         sources = _recordings(session, self.directory)
         place = str(self.out / _ROWS / f"batch={number}")
         _kept(lines, sources).write.mode("overwrite").parquet(place)
-        batch = session.read.schema(_KEPT).parquet(place)
+        # After a restart the batches of before count too; those that come again are counted twice, and do no harm.
+        counted = session.read.schema(_KEPT).parquet(place if self._rows else str(self.out / _ROWS))
+        for row in counted.where("reason is null").groupBy("run").count().collect():
+            self._rows[row["run"]] += row["count"]
+        return self._look(session, sources, [run for run in self._rows if self._is_due(run)])
+
+    def _is_due(self, run: str) -> bool:
+        rows, before = self._rows[run], self._looked_at[run]
+        return rows > before and (rows < SMALL_ROWS or rows >= before * (1 + GROWTH))
+
+    def look_at_the_rest(self) -> None:
+        """At the runs that have grown, however little, since they were looked at. Raises as `follow` does."""
+        with one_line_errors(), self._one_look:
+            runs = [run for run, rows in self._rows.items() if rows > self._looked_at[run]]
+            news = self._look(self.session, _recordings(self.session, self.directory), runs) if runs else ()
+        if news:
+            self.on_news(news)
+
+    def _look(
+        self, session: SparkSession, sources: Sequence[Source], runs: Sequence[str]
+    ) -> Sequence[Mapping[str, Any]]:
+        """What is news in these runs."""
+        self._looked_at.update({run: self._rows[run] - self._looked_at[run] for run in runs})
+        if not runs:
+            return ()
         every = session.read.schema(_KEPT).parquet(str(self.out / _ROWS))
         headers = {source.header.run: source.header for source in sources}
-        runs = [row["run"] for row in batch.where("reason is null").select("run").distinct().collect()]
         gone = [run for run in runs if run not in headers]
         if gone:
             raise EmptyTraceError(f"{self.directory}: no recording of run {gone[0]} any more; leave it where it is")

@@ -156,6 +156,35 @@ def test_a_run_with_a_gap_waits_until_the_missing_rows_are_there(spark: SparkSes
     assert [key[2] for key in kept(spark, tmp_path / "found")] == ["c1", "c2"]
 
 
+def test_a_long_run_is_looked_at_when_it_has_grown_and_in_the_end(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten batches of as many rows each; what the last of them brings is found when nothing more comes."""
+    monkeypatch.setattr("distro_spark.follow.SMALL_ROWS", 0)
+    monkeypatch.setattr("distro_spark.follow.GROWTH", 1.0)
+    with Recorder(tmp_path / "whole", "r1", profile="strict", target="test", nodes=["a", "b"]) as recorder:
+        for number in range(10):
+            rows_of_overlap(recorder, "ab", f"c{number}")
+    header, *lines = recorder.path.read_bytes().splitlines(keepends=True)
+    growing, found, looks = tmp_path / "growing", ParquetSink(str(tmp_path / "found")), []
+    growing.mkdir()
+    (growing / "r1.ndjson").write_bytes(header)
+    follower = Follower(spark, growing, tmp_path / "out", ["INV-OWNER"], [found], lambda rows: looks.append(len(rows)))
+    stream = follower.start()
+    try:
+        for number in range(10):
+            with (growing / "r1.ndjson").open("ab") as file:
+                file.write(b"".join(lines[2 * number : 2 * number + 2]))
+            stream.processAllAvailable()
+        assert looks == [1, 1, 2, 4]
+        follower.look_at_the_rest()
+        follower.look_at_the_rest()
+        assert looks == [1, 1, 2, 4, 2]
+    finally:
+        stream.stop()
+    assert [key[2] for key in kept(spark, tmp_path / "found")] == [f"c{number}" for number in range(10)]
+
+
 def test_a_line_is_read_once_it_is_whole_and_by_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "r.ndjson").write_bytes(b"header\nx\n")

@@ -1,10 +1,20 @@
-"""Java is looked at before Spark starts it, and what is wrong with it is said in one line."""
+"""Java is looked at before Spark starts it, and what is wrong with it is said in one line; what it started ends."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from distro_spark.java import JAVA_MIN, JavaMissingError, require_java
+from distro_traces.event import Kind
+from distro_traces.ndjson import Recorder
 
 
 def java_home(directory: Path, script: str) -> str:
@@ -53,3 +63,46 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaMissingError, match="no Java found, the trace check needs 17 or later; install one"):
         require_java()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_check_that_is_told_to_end_leaves_neither_processes_nor_files(tmp_path: Path, *, follows: bool) -> None:
+    """SIGTERM, when Spark has begun to write: to the one process that was started, as a supervisor sends it."""
+    with Recorder(tmp_path / "traces", "r1", profile="strict", target="test", nodes=["a"]) as recorder:
+        recorder.record("a", Kind.NODE_STARTED, at_ms=0, detail="a")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    places = {name: str(scratch) for name in ("TMPDIR", "SPARK_LOCAL_DIRS")}
+    java = {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch}"}
+    more = ["--follow", "--out", str(tmp_path / "out")] if follows else []
+    check = [str(Path(sys.executable).with_name("distrocheck")), "check", str(tmp_path / "traces"), *more]
+    checking = subprocess.Popen(
+        check,
+        env={**os.environ, **places, **java},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _until(lambda: any(scratch.glob("blockmgr-*")), "Spark does not start")
+    checking.terminate()
+    assert checking.wait(timeout=60) == -signal.SIGTERM
+    _until(lambda: not _of_session(checking.pid), "a process is left")
+    _until(lambda: not any(scratch.iterdir()), "a file is left")
+
+
+def _of_session(leader: int) -> list[str]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError, psutil.Error):
+            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.name())
+    return found
+
+
+def _until(is_so: Callable[[], bool], otherwise: str, seconds: float = 60) -> None:
+    end_s = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end_s, otherwise
+        time.sleep(0.1)
