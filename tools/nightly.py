@@ -77,6 +77,12 @@ JOBS: tuple[Job, ...] = (
         360,
     ),
     Job(
+        "recordings",
+        "100 recordings of real clusters under drawn faults (2.0.4, 2.2.4, 2.3.2): nothing unexplained",
+        ("tools/recordings.py", "--json", "--keep"),
+        180,
+    ),
+    Job(
         "searches",
         "`strict` in all pairs of budgets, and in three clusters whole",
         ("tools/searches.py", "--json", "--seconds", "18000"),

@@ -10,10 +10,13 @@ import alarms
 import matrix
 import nightly
 import pytest
+import recordings
 import results
 import soak
 import track_record
 from ledger import lines_of
+
+from distro_model.actions import Connect
 
 DONE = nightly.Result("sdks", "abc1234", "2026-01-02", 1, 61.2, "embedded: 7 met | 1 violated")
 
@@ -112,17 +115,48 @@ def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_i
     lines = [{"source": source, "profile": "strict", "seed": seed} for source, seed in (("old", 0), ("new", 50))]
     ledger.write_text("\n".join(map(json.dumps, lines)) + '\n{"source": "new", "prof')
     assert [(line["profile"], line["seed"]) for line in lines_of(ledger, "source", "new")] == [("strict", 50)]
-    assert list(alarms.batches(100, ["strict", "nacos-2.2.4"]))[1:3] == [("nacos-2.2.4", 0), ("strict", 50)]
+    assert list(alarms.batches(200, ["strict", "nacos-2.2.4"], 7))[1:3] == [("nacos-2.2.4", 7), ("strict", 107)]
 
 
-@pytest.mark.parametrize(("news", "left", "code"), [(["a says so"], 0, 1), ([], 2, 3), ([], 0, 0)])
+@pytest.mark.parametrize(
+    ("news", "not_told", "left", "code"), [(["a says so"], 0, 0, 1), ([], 0, 2, 3), ([], 4, 0, 3), ([], 0, 0, 0)]
+)
 def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
-    news: list[str], left: int, code: int, capsys: pytest.CaptureFixture[str]
+    news: list[str], not_told: int, left: int, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "known": {}}
+    line = {"profile": "strict", "runs": 50, "events": 7, "news": news, "not_told": not_told, "known": {}}
     assert alarms.told([line], left, as_json=True) == code
     headline = json.loads(capsys.readouterr().out)["headline"]
-    assert headline == f"at least 50 runs of each of 1 profiles: {len(news)} news; {left} batches left"
+    counts = f"{len(news)} news, {not_told} not told; {left} batches left"
+    assert headline == f"at least 50 runs of each of 1 profiles: {counts}"
+
+
+def test_a_recording_that_is_there_is_not_made_again_and_a_release_is_not_done_before_another_begins(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "nacos-2.2.4-000.ndjson").touch()
+    (tmp_path / "nacos-2.2.4-001.ndjson").touch()
+    (tmp_path / ".part").mkdir()
+    wanted = recordings.wanted(tmp_path, ["2.0.4", "2.2.4"], range(3))
+    assert wanted == [("2.0.4", 0), ("2.0.4", 1), ("2.0.4", 2), ("2.2.4", 2)]
+
+
+def test_what_servers_live_through_is_drawn_from_the_seed_and_only_some_wait_for_leases() -> None:
+    one, other = recordings.drawn("2.2.4", 1), recordings.drawn("2.2.4", 2)
+    assert one == recordings.drawn("2.2.4", 1) != other
+    assert any(isinstance(action, Connect) for _, action in one.actions)
+    assert one.actions[-1][0] + one.calm_ms < 90_000
+    assert recordings.drawn("2.2.4", 0).calm_ms > 180_000
+
+
+@pytest.mark.parametrize(("news", "left", "code"), [(["INV-ACK: a says so"], 0, 1), ([], 2, 3), ([], 0, 0)])
+def test_news_of_a_recording_are_a_violation(
+    news: list[str], left: int, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [{"run": "r1", "news": news, "known": {"INV-CONV B24": 7}}, {"run": "r2", "news": [], "known": {}}]
+    assert recordings.told(lines, left, as_json=True) == code
+    headline = json.loads(capsys.readouterr().out)["headline"]
+    assert headline == f"2 recordings: {len(news)} news; known: INV-CONV B24 in 1; {left} left"
 
 
 @pytest.mark.parametrize(
