@@ -7,8 +7,11 @@ that must see each client's rows together has to spend. The check is run once fo
 in turn; a ratio is of the two medians. Of the last of each there is also what does not depend on who else is busy:
 seconds of processors in the JVM and in Python, how many stages wrote a shuffle, and the bytes of these.
 
-Four kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
-carries state, 3,000 clients) and `hot` (the same rows, one client).
+`--flat` checks a tenth of the events too, and a thousand of them, which cost what every check costs: what is above
+that, per event of the whole and of the tenth, is one ratio, of seconds of processors (`…_flat_cpu`) and of the clock.
+
+Five kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
+carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows).
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ SIMULATED_S = 40_000.0
 
 NODES = ("a", "b", "c")
 STATE_CLIENTS, STATE_MS = 3000, 30
+LEAST_EVENTS = 1000
 FLOOR_PARTITIONS = 8
 T = TypeVar("T")
 
@@ -109,11 +113,11 @@ def giant(out: Path, events: int) -> None:
         write(out, header, pa.concat_tables(tables))
 
 
-def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
+def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0) -> None:
     """A change of each client in turn, and its copies on two nodes 10 and 20 ms later; one checkpoint at the end. Every
-    client changes within its lease, and no call was observed, so nothing is wrong with it."""
-    size = events // 3
-    number = np.arange(1, size + 1)
+    client changes within its lease, and no call was observed, so nothing is wrong with it. `looks`: so often its own
+    node is read after each change."""
+    changes = events // (3 + looks)
     names = np.array([f"c{client}" for client in range(clients)])
     tables = []
     for node, kind, delay_ms in (
@@ -121,10 +125,12 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
         ("b", Kind.REPLICA_APPLIED, 10),
         ("c", Kind.REPLICA_APPLIED, 20),
     ):
+        kinds = [kind.value, *[Kind.OBSERVED.value] * (looks if node == "a" else 0)]
+        number, size = np.repeat(np.arange(1, changes + 1), len(kinds)), changes * len(kinds)
         rows: dict[str, Sequence[object] | npt.NDArray[Any]] = {
-            "seq": number + 1,
+            "seq": np.arange(2, size + 2),
             "at_ms": number * STATE_MS + delay_ms,
-            "kind": [kind.value] * size,
+            "kind": kinds * changes,
             "client": names[number % clients],
             "owned": [node == "a"] * size,
             "revision": number,
@@ -132,7 +138,7 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS) -> None:
         }
         ends: dict[str, Sequence[object] | npt.NDArray[Any]] = {
             "seq": [1, size + 2],
-            "at_ms": [0, size * STATE_MS + 1000],
+            "at_ms": [0, changes * STATE_MS + 1000],
             "kind": [Kind.NODE_STARTED.value, Kind.CHECKPOINT.value],
             "detail": ["a,b,c", "1"],
         }
@@ -154,7 +160,13 @@ def hot(out: Path, events: int) -> None:
     states(out, events, clients=1)
 
 
-DATA: dict[str, Callable[[Path, int], None]] = {"simulated": simulated, "giant": giant, "states": states, "hot": hot}
+def lopsided(out: Path, events: int) -> None:
+    states(out, events, looks=17)
+
+
+DATA: dict[str, Callable[[Path, int], None]] = {
+    each.__name__: each for each in (simulated, giant, states, hot, lopsided)
+}
 
 
 def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
@@ -199,6 +211,31 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
     return time.perf_counter() - began, result
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Of a check of so many events."""
+
+    events: int
+    wall_s: float
+    cpu_s: float
+
+    def above(self, least: Cost) -> Cost:
+        """Per event, without what every check costs."""
+        more = self.events - least.events
+        return Cost(1, (self.wall_s - least.wall_s) / more, (self.cpu_s - least.cpu_s) / more)
+
+
+def cost_of(session: SparkSession, name: str, events: int) -> Cost:
+    """Of the second check: the first one meets cold code."""
+    with tempfile.TemporaryDirectory() as directory:
+        DATA[name](Path(directory), events)
+        check(session, directory)
+        before = spent(session)
+        wall_s, result = timed(partial(check, session, directory))
+        of_check = spent(session).since(before)
+    return Cost(result.events, wall_s, of_check.jvm_cpu_s + of_check.python_cpu_s)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON (they always are)")
@@ -206,6 +243,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", choices=DATA, help="only this kind; may be given several times")
     parser.add_argument("--events", type=int, help="how many of each kind")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--flat", action="store_true", help="is the cost per event that of a tenth of the events?")
     arguments = parser.parse_args()
     events = arguments.events or (100_000 if arguments.quick else 10_000_000)
     figures: dict[str, float] = {}
@@ -238,6 +276,15 @@ def main() -> None:
             cpu_s = [each.jvm_cpu_s + each.python_cpu_s for each in (of_check, of_floor)]
             ratios[f"{name}_check_per_floor_cpu"] = round(cpu_s[0] / cpu_s[1], 2)
             ratios[f"{name}_check_per_floor"] = round(median(checks) / median(floors), 2)
+        if arguments.flat:
+            whole = Cost(result.events, median(checks), cpu_s[0])
+            tenth, least = (cost_of(session, name, size) for size in (events // 10, LEAST_EVENTS))
+            figures |= {
+                f"{name}_tenth_check_s": round(tenth.wall_s, 2),
+                f"{name}_least_check_s": round(least.wall_s, 2),
+            }
+            ratios[f"{name}_flat_cpu"] = round(whole.above(least).cpu_s / tenth.above(least).cpu_s, 2)
+            ratios[f"{name}_flat"] = round(whole.above(least).wall_s / tenth.above(least).wall_s, 2)
     session.stop()
     figures["session_s"] = round(started_s, 2)
     figures["python_peak_mib"] = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
