@@ -76,7 +76,7 @@ def test_a_real_recording_is_drawn_around_its_bad_event() -> None:
     bad = next(event for event in events if event.kind is Kind.REPLICA_APPLIED)
     assert bad.client is not None
     drawn = sequence_of_client(events, bad.client, (bad.node, bad.seq))
-    assert drawn.lifelines == ("a", "b", "c")
+    assert drawn.lifelines == (f"…{bad.client.rpartition('_')[2]}", "a", "b", "c")
     assert [item.bad for item in drawn.items].count(True) == 1
     assert svg(drawn).count('class="bad"') == 1
 

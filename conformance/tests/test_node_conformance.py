@@ -43,6 +43,24 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
     assert report.verdict is Verdict.CONFORMS
 
 
+@pytest.mark.parametrize(
+    ("requirement", "mutant", "told", "differing"),
+    [
+        ("DISTRO-HOLDER-006", "m-change-only-adds", ["holds revision 2, svc-", "said revision 2, svc-"], [True, False]),
+        ("DISTRO-SYNC-006", "B08", ["holds nothing", "told revision 1, svc-", "told revision 1"], [False, True, True]),
+    ],
+)
+def test_a_finding_says_what_node_and_members_have_of_its_client(
+    requirement: str, mutant: str, told: list[str], differing: list[bool]
+) -> None:
+    """Who owns it is a played member in the one case, which speaks for it alone, and the node in the other."""
+    (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
+    assert found.client
+    assert [each.differs for each in found.held] == differing
+    assert all(each.content.startswith(text) for each, text in zip(found.held, told, strict=True)), found.held
+    assert [each.owned for each in found.held].count(True) == 1
+
+
 def test_what_a_release_did_not_promise_is_not_applicable() -> None:
     report = run_node_conformance("embedded", "nacos-2.0.4")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,6 +18,7 @@ from sarif_pydantic import Sarif
 
 from distro_conformance.diagrams.sequence import Note, Sequence
 from distro_conformance.diagrams.svg import svg
+from distro_conformance.diagrams.transitions import sequence_of_actions
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.page import report_of
@@ -23,13 +26,17 @@ from distro_conformance.report import Failure, Report, Stage, write_page, write_
 from distro_conformance.report.benches import charts_of, write_benches
 from distro_conformance.report.history import HISTORY, earlier_reports
 from distro_conformance.report.page import Page, page_of, sentence
+from distro_conformance.scenario.exploration import SearchOptions, diagram_of, explore_profile
 from distro_conformance.verdict import Verdict
+from distro_model.actions import Connect, Cut, Register
+from distro_model.bounded.bounds import Bounds
 from distro_traces.event import Kind
 from distro_traces.reading import read_run
 from distro_traces.windows import Windows
 
 RECORDED = Path(__file__).parent / "data" / "real-cluster-2.2.4"
 PAGE_BYTES_MAX = 2_000_000
+Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def diverged() -> Finding:
@@ -152,6 +159,56 @@ def test_a_finding_has_its_failing_run_with_it(tmp_path: Path) -> None:
         assert part in finding[: finding.index("</section>")]
 
 
+def test_what_was_done_is_drawn_where_nothing_was_recorded(tmp_path: Path) -> None:
+    drawn = sequence_of_actions(("a", "b"), [Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Cut("a", "b")])
+    failure = Failure("MACHINE", "The nodes left the model", "nodes a b\n", "distrocheck replay x", "", diagram=drawn)
+    found = replace(diverged(), about="MACHINE", by="machine", run=None)
+    shown = replace(report(found, verdict=Verdict.VIOLATES, failures=(failure,)), traces="")
+    (section,) = page_of(shown, tmp_path).sections
+    for part in ("c1 to a: connect", "c1 to a: register web", "cut a-&gt;b"):
+        assert part in section.picture
+    assert "diagram" not in shown.to_json()["failures"][0]
+
+
+def test_a_counterexample_of_the_model_is_drawn_and_says_who_holds_what(tmp_path: Path) -> None:
+    search = SearchOptions(properties=("INV-CONV",))
+    explored = explore_profile("nacos-2.0.4", Bounds(), search=search)
+    (found,) = explored.findings
+    counterexample = explored.result(found).counterexample
+    assert counterexample is not None
+    failure = Failure("INV-CONV", "", "nodes a b\n", "distrocheck replay x", "", diagram=diagram_of(counterexample))
+    shown = replace(report(found, verdict=Verdict.VIOLATES, failures=(failure,)), traces="")
+    (section,) = page_of(shown, tmp_path).sections
+    assert "swallowed" in section.picture
+    assert [(each.node, each.owned, each.differs) for each in section.held] == [("a", True, False), ("b", False, True)]
+    assert section.missing == ("Nothing was made smaller: a search goes level by level, so no run is shorter.",)
+
+
+def test_what_a_section_cannot_have_it_says(tmp_path: Path) -> None:
+    text = page(tmp_path, requirement(Judgement.VIOLATES), verdict=Verdict.VIOLATES)
+    for what in (
+        "No picture",
+        "No states side by side",
+        "No scenario",
+        "Nothing was made smaller",
+        "No command for the",
+    ):
+        assert f"{what}: " in text or f"{what} model: " in text
+
+
+def test_the_failing_run_of_a_search_is_on_its_page(call: Call, tmp_path: Path) -> None:
+    html = tmp_path / "walks.html"
+    out = ("--html", str(html), "--out", str(tmp_path))
+    assert call("test", "cluster", "--mutant", "B02", "--seed", "1", "--jobs", "1", *out).returncode == 1
+    section = html.read_text().partition('<section class="finding"')[2].partition("</section>")[0]
+    for part in ("<svg", "differs from the owner", "left after shrinking", "The run as a scenario", "--target model"):
+        assert part in section
+    assert "No picture" not in section
+    assert section.count('class="bad"') == 2, "the answer that should not have been, and what is wrong with it"
+    times = [int(found) for found in re.findall(r">[a-z ]*connect[^<]*, (\d+)", section)]
+    assert times == [50], "times are those of the scenario"
+
+
 def test_a_finding_of_a_trace_comes_with_its_scenario(tmp_path: Path) -> None:
     (section,) = page_of(report(diverged(), verdict=Verdict.VIOLATES), tmp_path).sections
     assert section.scenario.startswith("# Run ")
@@ -237,7 +294,9 @@ def test_a_page_needs_nothing_from_elsewhere_and_is_small(tmp_path: Path) -> Non
     assert len(text.encode()) < PAGE_BYTES_MAX
     assert "4800 more are in <code>report.json</code>" in text
     assert "src=" not in text
-    assert "<link" not in text
+    assert re.findall("<link[^>]*>", text) == ['<link rel="icon" href="data:,">'], (
+        "and asks nobody for a picture of itself"
+    )
 
 
 def test_earlier_reports_are_shown_and_a_spoiled_line_costs_its_mark_only(tmp_path: Path) -> None:

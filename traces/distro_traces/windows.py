@@ -60,6 +60,11 @@ class Windows:
         found = self._all("SELECT place FROM rows WHERE node = ? AND seq = ?", [node, seq])
         return found[0][0] if found else None
 
+    def place_at(self, ms: int) -> int | None:
+        """Of the last row up to then."""
+        place: int | None = self._all("SELECT max(place) FROM rows WHERE at_ms <= ?", [ms])[0][0]
+        return place
+
     def of_client(self, client: str, around: int, count: int) -> list[Event]:
         """The rows of one client and of the environment that are nearest to a place, so many on each side."""
         about = f"(client = ? OR kind IN {_texts(ENVIRONMENT)})"

@@ -27,7 +27,7 @@ from distro_conformance.cli.json_schema import (
 from distro_conformance.differential.compare import Difference
 from distro_conformance.doctor import Check
 from distro_conformance.findings import Finding, Judged, Judgement
-from distro_conformance.report.document import InvariantRow, Report
+from distro_conformance.report.document import Failure, InvariantRow, Report
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.tours import Toured
 from distro_spark.result import CheckResult
@@ -84,6 +84,7 @@ _GATE = of_fields(
     *("charts", "origin"),
     headline=TEXT,
     seed=COUNT,
+    failures=many(of_fields(Failure, "diagram")),
     findings=FINDINGS,
     requirements=FINDINGS,
     invariants=many(of_fields(InvariantRow)),

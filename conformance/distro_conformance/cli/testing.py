@@ -252,7 +252,7 @@ def _tell(
             "replay": str(scenario),
             "pytest": str(pytest),
         }
-        shown = failure_of(done.name.upper(), result.failure, scenario, pytest)
+        shown = failure_of(done.name.upper(), result, result.failure, scenario, pytest)
     again = shown.replay if shown else ""
     finding = finding_of_walks(result, again, done.name.upper())
     if html and isinstance(result, Hunt):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 
-CLIENT = "client"
+CLIENT, NO_BREAK = "client", "\N{NO-BREAK SPACE}"
 CLIENT_ID = re.compile(r"\d{13}_[\d.]+_\d+|[\d.]+:\d+#(?:true|false)")
 """In a text: of a client with a connection, or of one of the HTTP API."""
 _LINE = re.compile(r"(-?\d+) ms: (.*)", re.DOTALL)
@@ -20,9 +20,9 @@ _OF_NODE = re.compile(r"(\S+:\d+) -> (\S+:\d+): (.*), answered with (success|fai
 _TO_NODE = re.compile(r"(\S+:\d+) sends (.*): ((success|failure) \(.*\))", re.DOTALL)
 
 
-def sequence_of_evidence(lines: Iterable[str], node: str, bad: str) -> Sequence:
-    """`node`: the address of the one under test; `bad`: what was found in the end."""
-    numbers: dict[str, str] = {}
+def sequence_of_evidence(lines: Iterable[str], node: str, bad: str, client: str | None = None) -> Sequence:
+    """`node`: the address of the one under test; `bad`: what was found in the end, about `client`, which is c1."""
+    numbers: dict[str, str] = {} if client is None else {client: "c1"}
 
     def named(text: str) -> str:
         return CLIENT_ID.sub(lambda found: numbers.setdefault(found[0], f"c{len(numbers) + 1}"), text)
@@ -45,7 +45,7 @@ def _item(line: str, node: str) -> Item | None:
     if said := _TO_NODE.fullmatch(text):
         fate = Fate.ARRIVED if said[4] == "success" else Fate.FAILED
         return Message(said[1], node, said[2], fate, f"{at}, answered with {said[3]}")
-    return Note(CLIENT, f"{text}, {at}")
+    return Note(CLIENT, f"{text}, {at.replace(' ', NO_BREAK)}")
 
 
 def _ends(item: Item) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ class Message:
     fate: Fate = Fate.ARRIVED
     reply: str = ""
     bad: bool = False
+    at_client: bool = False
+    """Its source is a client."""
 
 
 @dataclass(frozen=True, slots=True)

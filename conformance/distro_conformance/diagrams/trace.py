@@ -15,9 +15,11 @@ from distro_traces.exports.causal import causal_order, describe
 
 BEFORE, AFTER = 14, 8
 """So many items around the bad event."""
-DIGEST_LETTERS = 8
+DIGEST_LETTERS, NAME_LETTERS = 8, 14
 
 _ENVIRONMENT = frozenset({Kind.LINK_FAULT, Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT})
+_OF_CLIENT = frozenset({Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED})
+"""What a client does at its node."""
 Reference = tuple[str, int]
 """Node and sequence number: they name a row of a run."""
 
@@ -41,10 +43,11 @@ def sequence_of_client(
         if item is not None:
             items.append(item)
             at_bad = len(items) - 1 if item.bad else at_bad
+    clients = dict.fromkeys(item.source for item in items if isinstance(item, Message) and item.at_client)
     lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
     middle = len(items) if at_bad is None else at_bad
     first = max(0, middle - BEFORE)
-    whole = Sequence(tuple(lifelines), tuple(items), f"What happened to {client or 'the clients'}")
+    whole = Sequence((*clients, *lifelines), tuple(items), f"What happened to {client or 'the clients'}")
     return whole.window(first, middle + AFTER - first)
 
 
@@ -75,9 +78,17 @@ def _item(
     if event.kind in _ENVIRONMENT:
         ends_of_link = f" to {names.get(event.peer, event.peer)}" if event.peer else ""
         return Fault(f"{node}: {event.kind.value.replace('_', ' ')} {event.detail or ''}{ends_of_link}", is_bad)
+    if event.kind in _OF_CLIENT and event.client is not None:
+        text = f"{_state(event, event.client)}, {event.at_ms} ms"
+        return Message(_short(event.client), node, text.removeprefix("client "), bad=is_bad, at_client=True)
     if event.kind in STATE_KINDS or is_bad:
         return Note(node, _state(event, client), is_bad)
     return None
+
+
+def _short(client: str) -> str:
+    """Ids of connections are long, and differ at their end."""
+    return client if len(client) <= NAME_LETTERS else f"…{client.rpartition('_')[2]}"
 
 
 def _state(event: Event, client: str | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Several
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
-from distro_model.actions import Connect
+from distro_model.actions import Action, Connect, OverHttp, Says
 from distro_model.messages import CallResult
 from distro_model.transitions import (
     Abandons,
@@ -34,6 +34,28 @@ def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_
     if items and last_is_bad:
         items[-1] = _as_bad(items[-1])
     return Sequence((*homes, *nodes), tuple(items))
+
+
+def sequence_of_actions(nodes: Several[str], actions: Iterable[Action]) -> Sequence:
+    """What was done, where nobody recorded what the nodes said then. `nodes`: the one under test first."""
+    homes: dict[str, str] = {}
+    items = [_done(action, homes, nodes) for action in actions]
+    return Sequence((*homes, *nodes), tuple(items), "What was done")
+
+
+def _done(action: Action, homes: dict[str, str], nodes: Several[str]) -> Item:
+    text = str(action)
+    match action:
+        case Connect(client, node):
+            homes[client] = node
+            return Message(client, node, "connect")
+        case OverHttp(_, _, node):
+            homes.setdefault(action.client, node)
+            return Message(action.client, node, text.removesuffix(f" at {node}"))
+        case Says(peer):
+            return Message(peer, nodes[0], text.removeprefix(f"say {peer} "))
+    client = str(getattr(action, "client", ""))
+    return Message(client, homes[client], text.replace(f" {client}", "", 1)) if client in homes else Fault(text)
 
 
 def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) -> Item:

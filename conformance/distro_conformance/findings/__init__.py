@@ -9,7 +9,17 @@ the failures that a release is known for, each with its symptom; `breaks` the sa
 `traces` makes findings of a check on Spark.
 """
 
-from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement, Level, counts, headline, verdict_of
+from distro_conformance.findings.finding import (
+    MUST,
+    SHOULD,
+    Finding,
+    Held,
+    Judgement,
+    Level,
+    counts,
+    headline,
+    verdict_of,
+)
 from distro_conformance.findings.judged import Judged
 
-__all__ = ["MUST", "SHOULD", "Finding", "Judged", "Judgement", "Level", "counts", "headline", "verdict_of"]
+__all__ = ["MUST", "SHOULD", "Finding", "Held", "Judged", "Judgement", "Level", "counts", "headline", "verdict_of"]

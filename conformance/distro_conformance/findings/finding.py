@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -40,6 +40,16 @@ class Judgement(StrEnum):
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a node has of the finding's client when it is first wrong; `differs` from what its owner has."""
+
+    node: str
+    owned: bool
+    content: str
+    differs: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """`about` is the id of a requirement or property and `text` its sentence; `by` says what judged it."""
@@ -63,6 +73,8 @@ class Finding:
     after: str | None = None
     """The last message or action before it."""
     evidence: tuple[str, ...] = ()
+    held: tuple[Held, ...] = ()
+    """Of the client, side by side: the nodes, or the node under test and its played members."""
     known: str | None = None
     """The bug behind it, by its name in docs/reference/mutants.md or docs/protocol."""
     link: str | None = None
@@ -111,6 +123,7 @@ class Finding:
             "until": self.until,
             "after": self.after,
             "evidence": list(self.evidence),
+            "held": [asdict(each) for each in self.held],
             "known": self.known,
             "link": self.link,
             "again": self.again,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.report import Failure, Stage
 from distro_conformance.report.walks import failure_of
-from distro_conformance.scenario.exploration import Explored, against_the_list, explore_profile
+from distro_conformance.scenario.exploration import Explored, against_the_list, diagram_of, explore_profile
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
@@ -29,7 +29,6 @@ from distro_conformance.walks.hunt import HuntOptions, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_spark.check import check
 from distro_spark.result import CheckResult
-from distro_traces import ndjson
 from distro_traces.compact import by_run, compact
 
 REAL_CLUSTER_RUN = "real-cluster"
@@ -94,8 +93,10 @@ def _counterexample(options: GateOptions, search: Explored, name: str) -> list[F
     path = options.out / "failures" / f"explore-{search.profile}-{name}.scenario"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(scenario.render(), encoding="utf-8")
-    replay = f"distrocheck replay {path} --target model"
-    return [Failure(name, f"{name} does not hold in the model of {search.profile}", scenario.render(), replay, "")]
+    title = f"{name} does not hold in the model of {search.profile}"
+    found = search.exploration.result(name).counterexample
+    drawn = None if found is None else diagram_of(found)
+    return [Failure(name, title, scenario.render(), f"distrocheck replay {path} --target model", "", diagram=drawn)]
 
 
 def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
@@ -135,21 +136,12 @@ def lockstep_stage(options: GateOptions, profile: str, on_progress: OnProgress) 
         name = f"lockstep-{options.mutant or profile}-{result.options.seed}"
         scenario, pytest = save_failure(result.failure, options.out / "failures", name)
         summary += "; nodes and model differ"
-        recording = _record(result.failure.scenario, profile, scenario)
-        failures = (failure_of(LOCKSTEP, result.failure, scenario, pytest, recording),)
+        failures = (failure_of(LOCKSTEP, result, result.failure, scenario, pytest),)
     figures = {"steps": result.steps, "runs": result.runs, "steps_per_s": round(rate, 1)}
     figures["runs_with_http"] = result.runs_with_http
     figures |= {f"steps_over_{carrier}": steps for carrier, steps in result.steps_over.items()}
     stage = Stage("lockstep", result.verdict, result.seconds, summary, figures)
     return StageResult(stage, (finding_of_hunt(result),), failures, coverage=result.coverage)
-
-
-def _record(scenario: Scenario, profile: str, saved: Path) -> str:
-    """The failing run once more, recorded for its picture; the path of the recording."""
-    path = saved.with_suffix(ndjson.SUFFIX)
-    path.unlink(missing_ok=True)
-    record(scenario, target="embedded", profile=profile, directory=path.parent, run=path.stem)
-    return str(path)
 
 
 def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
@@ -185,7 +177,8 @@ def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgre
     seconds = time.monotonic() - began
     figures = {"start_seconds": round(seconds - played.steps[-1].at_ms / 1000, 1)}
     stage = Stage("real cluster", played.verdict, seconds, summary, figures)
-    return StageResult(stage, findings_of_replay(played, RECORDED_LIFE))
+    findings = (replace(each, run=REAL_CLUSTER_RUN) for each in findings_of_replay(played, RECORDED_LIFE))
+    return StageResult(stage, tuple(findings))
 
 
 def check_stage(options: GateOptions, new_session: Callable[[], SparkSession], on_progress: OnProgress) -> StageResult:

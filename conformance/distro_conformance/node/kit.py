@@ -281,12 +281,12 @@ class Kit:
     def require(self, holds: bool, expected: str, seen: object, *, observed: Observed = NOTHING) -> None:
         """Raises ViolationError unless it holds."""
         if not holds:
-            raise ViolationError(f"expected {expected}; seen: {seen}", expected=expected, observed=observed)
+            raise ViolationError(f"expected {expected}; seen: {_told(seen)}", expected=expected, observed=observed)
 
     def presuppose(self, holds: bool, needed: str, seen: object) -> None:
         """Raises CannotTellError unless it holds."""
         if not holds:
-            raise CannotTellError(f"cannot go on without {needed}; seen: {seen}")
+            raise CannotTellError(f"cannot go on without {needed}; seen: {_told(seen)}")
 
     # Waiting, in the target's time.
 
@@ -409,6 +409,11 @@ class Kit:
                 self.evidence.append(f"{arrival.at_ms} ms: {where}: {arrival}")
 
         return arrived
+
+
+def _told(seen: object) -> str:
+    """The body of an answer reads as a sentence does."""
+    return ", ".join(f"{name} {value}" for name, value in seen.items()) if isinstance(seen, Mapping) else str(seen)
 
 
 def _sent(operation: str, client: str, after: Arrival | None, at: PlayedPeer) -> str:

@@ -161,6 +161,8 @@ class PlayedPeer:
     """What it shows of itself with each request."""
     arrivals: list[Arrival] = field(default_factory=list)
     listeners: list[OnArrival] = field(default_factory=list)
+    told: dict[str, Json | None] = field(default_factory=dict)
+    """What this member said last of each of its clients; None: that it is gone."""
     in_virtual_time: bool = False
     only_reads: bool = False
     """Whether it may ask the node, and tell it nothing."""
@@ -306,6 +308,8 @@ class PlayedPeer:
         return await self._to_node.ask(DISTRO_REQUEST, body)
 
     async def _say(self, operation: str, client: str | None = None, content: Any = None) -> Message:
+        if client is not None and operation in ("CHANGE", "DELETE"):
+            self.told[client] = content
         target = None if operation == "VERIFY" else self._node  # docs/protocol #distro-envelope
         return await self.say(distro_request(operation, client, target=target, content=content))
 

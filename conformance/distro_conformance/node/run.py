@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import grpc.aio
 
-from distro_conformance.diagrams.evidence import CLIENT_ID
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.node.beside import PLAYED, members_beside, played_members
+from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
@@ -210,15 +210,17 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
             await requirement.check(kit)
     except ViolationError as violation:
+        client = client_of(str(violation), kit.evidence)
         return replace(
             judged,
             judgement=Judgement.VIOLATES,
             message=str(violation),
             expected=violation.expected,
-            client=found[0] if (found := CLIENT_ID.search(str(violation))) else None,
+            client=client,
             observed=violation.observed,
             since=f"{kit.target.clock.now_ms()} ms",
             after=kit.evidence[-1] if kit.evidence else None,
+            held=await held_by_each(kit, client) if client else (),
         )
     except (CannotTellError, KitError) as reason:
         return open_question(str(reason))

@@ -6,10 +6,12 @@ Every finding answers the question the kit exists for: which node, from when, af
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from collections.abc import Sequence as Several
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from distro_conformance.diagrams.sequence import Sequence
 from distro_conformance.findings import Finding, Judgement, counts, headline
 from distro_conformance.verdict import Verdict
 from distro_conformance.version import origin
@@ -55,6 +57,8 @@ class Failure:
     """The trace of it, where it was run on nodes."""
     shrunk: str = ""
     """How many steps it had when it was found, and how many are left."""
+    diagram: Sequence | None = None
+    """Of the run in the model, or of what was done, where nothing was recorded. Not in the JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class Report:
         return tuple(finding for finding in self.findings if finding.judgement is Judgement.NOT_JUDGED)
 
     @property
-    def open_questions(self) -> Mapping[str, Sequence[Finding]]:
+    def open_questions(self) -> Mapping[str, Several[Finding]]:
         """What was not judged, by the reason: a search that was stopped leaves many open for the same one."""
         by_reason: dict[str, list[Finding]] = {}
         for finding in self.not_judged:
@@ -179,12 +183,16 @@ class Report:
             "requirements": [finding.to_json() for finding in self.requirements],
             "invariants": [asdict(row) for row in self.invariants],
             "findings": [finding.to_json() for finding in self.findings],
-            "failures": [asdict(failure) for failure in self.failures],
+            "failures": [_without_diagram(failure) for failure in self.failures],
             "convergence": dict(self.convergence),
             "changes": [dict(change) for change in self.changes],
             "coverage": {name: dict(counts) for name, counts in self.coverage.items()},
             "traces": self.traces,
         }
+
+
+def _without_diagram(failure: Failure) -> dict[str, Any]:
+    return {name: value for name, value in asdict(replace(failure, diagram=None)).items() if name != "diagram"}
 
 
 WORST_FIRST = (

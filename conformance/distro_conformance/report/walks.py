@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+from distro_conformance.diagrams.transitions import sequence_of_actions
 from distro_conformance.findings import Finding, Judged, headline
+from distro_conformance.language.recording import record
+from distro_conformance.language.text import Scenario
+from distro_conformance.release import STRICT
 from distro_conformance.report.document import Failure, Report, Stage
+from distro_conformance.verdict import KitError
+from distro_conformance.walks.finding import Walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt
+from distro_model.actions import Action
+from distro_traces import ndjson
 
 
-def failure_of(about: str, found: FoundFailure, scenario: Path, pytest: Path, recording: str = "") -> Failure:
+def failure_of(about: str, walks: Walks, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
+    """With a picture: of the run once more, recorded beside the scenario; where that cannot be, of what was done."""
+    is_recorded = isinstance(walks, Hunt) and not walks.options.is_elsewhere and not found.scenario.played
+    actions = [step for step in found.scenario.steps if isinstance(step, Action)]
+    shrunk = (
+        f"Found after {found.steps_until_found} steps; of the run that failed {found.steps} are left after shrinking"
+    )
     return Failure(
         about,
         "The nodes left the model",
         found.scenario.render(),
         f"distrocheck replay {scenario}",
         f"python -m pytest {pytest}",
-        recording,
-        f"Found after {found.steps_until_found} steps; of the run that failed {found.steps} are left after shrinking",
+        recorded(found.scenario, scenario) if is_recorded else "",
+        "" if isinstance(walks, Hunt) and walks.options.is_elsewhere else shrunk,
+        sequence_of_actions(found.scenario.nodes, actions),
     )
+
+
+def recorded(scenario: Scenario, saved: Path) -> str:
+    """The failing run once more, recorded for its picture; the path of the recording."""
+    path = saved.with_suffix(ndjson.SUFFIX)
+    path.unlink(missing_ok=True)
+    with suppress(KitError):  # what broke may break again: then the picture is of what was done
+        record(scenario, target="embedded", profile=scenario.profile or STRICT, directory=path.parent, run=path.stem)
+    return str(path) if path.exists() else ""
 
 
 def report_of_hunt(hunt: Hunt, finding: Finding, failure: Failure | None) -> Report:
@@ -31,7 +56,7 @@ def report_of_hunt(hunt: Hunt, finding: Finding, failure: Failure | None) -> Rep
         profile=options.profile,
         mutant=options.mutant,
         seed=options.seed,
-        scope=f"{among}, {beside or 'beside the model'}",
+        scope=f"{among}, {beside or 'beside the model'}; no requirements, no search of the model, no check of traces",
         verdict=hunt.verdict,
         seconds=hunt.seconds,
         stages=(Stage(options.name, hunt.verdict, hunt.seconds, summary),),
@@ -46,7 +71,7 @@ def report_of_requirements(judged: Judged, mutant: str | None) -> Report:
         target=judged.target,
         profile=judged.profile or "",
         mutant=mutant,
-        scope="one node against the requirements, with played members and clients",
+        scope="one node against the requirements, with played members and clients; no walks, no search of the model",
         verdict=judged.verdict,
         seconds=judged.seconds,
         stages=(Stage("node", judged.verdict, judged.seconds, headline(judged.findings), judged.figures),),

@@ -11,14 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from distro_conformance.findings import Finding, Judgement, verdict_of
+from distro_conformance.diagrams.sequence import Fault, Sequence
+from distro_conformance.diagrams.transitions import sequence_of
+from distro_conformance.findings import Finding, Held, Judgement, verdict_of
 from distro_conformance.findings.breaks import known_breaks, repaired
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
+from distro_model.bounded.view import Situation
 from distro_model.explorer import Counterexample, Engine, Exploration, Result, explore
+from distro_model.messages import text_of
 from distro_model.mutants import with_mutant
+from distro_model.node import Client
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_model.properties import PROPERTIES, property_named
 from distro_model.repeating import as_timed
@@ -197,14 +202,49 @@ def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> 
     if found is None:
         message = "never reached: the model proves nothing about it"
         return replace(finding, judgement=Judgement.VIOLATES, message=message)
+    client, held = _held_in(found.last)
     return replace(
         finding,
         judgement=Judgement.VIOLATES,
+        client=client,
+        held=held,
         message=f"after {len(found.steps)} transitions: {found.found}",
         after=str(found.steps[-1].transition) if found.steps else None,
         evidence=tuple(str(found).splitlines()),
         details={**finding.details, "steps": len(found.steps)},
     )
+
+
+def _held_in(last: Situation) -> tuple[str | None, tuple[Held, ...]]:
+    """The first client that a node has otherwise than its owner, or that nobody owns any more, side by side."""
+    for client in last.lives:
+        copies = {name: None if node is None else node.client(client) for name, node in last.nodes.items()}
+        owner = next((copy for copy in copies.values() if copy is not None and copy.native), None)
+        rows = tuple(
+            Held(node, copy is not None and copy.native, _told(copy), _differ(owner, copy))
+            for node, copy in copies.items()
+        )
+        if any(row.differs for row in rows):
+            return client, rows
+    return None, ()
+
+
+def _told(copy: Client | None) -> str:
+    return "nothing" if copy is None else f"revision {copy.revision}: {text_of(copy.content)}"
+
+
+def _differ(owner: Client | None, copy: Client | None) -> bool:
+    """A revision of 0 is none: before 2.1.2 it does not travel."""
+    if owner is None or copy is None:
+        return owner is not copy
+    return copy.content != owner.content or (copy.revision not in (0, owner.revision) and bool(owner.revision))
+
+
+def diagram_of(found: Counterexample) -> Sequence:
+    """The run, the event that should not have been last."""
+    labels = [step.transition for step in found.steps]
+    drawn = sequence_of(found.bounds.node_names, labels, last_is_bad=True)
+    return replace(drawn, items=(*drawn.items, Fault(found.found, bad=True)))
 
 
 def _command(profile: str, mutant: str | None, bounds: Bounds, property_id: str) -> str:

@@ -1,0 +1,81 @@
+"""What the node under test and the members that are played have of one client, side by side.
+
+The node is asked as any member may ask it. A played member keeps no copies: of a client of its own it has what it said
+last, of any other what it was told last and acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+
+import grpc.aio
+
+from distro_conformance.diagrams.evidence import CLIENT_ID
+from distro_conformance.findings import Held
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.peer import PlayedPeer
+from distro_conformance.verdict import KitError
+from distro_traces.content import Replica, replica_from_sync
+
+_ASKED_FOR_S = 10.0
+_TOLD = re.compile(rf"(?:CHANGE|DELETE|VERIFY) of ({CLIENT_ID.pattern})")
+_SILENT = "does not say"
+_NEVER, _GONE = "never told of it", "told that it is gone"
+_Has = tuple[Replica | None, str]
+"""The content, and how it is told."""
+
+
+def client_of(message: str, evidence: Iterable[str]) -> str | None:
+    """The one that a finding names; else of which a request told last, or the only one that its check noted."""
+    if named := CLIENT_ID.search(message):
+        return named[0]
+    lines = list(evidence)
+    told = [found[1] for line in lines if (found := _TOLD.search(line))]
+    noted = {client for line in lines for client in CLIENT_ID.findall(line)}
+    return told[-1] if told else noted.pop() if len(noted) == 1 else None
+
+
+async def held_by_each(kit: Kit, client: str) -> tuple[Held, ...]:
+    """The node first. Of a client that a played member speaks for, the others know nothing and are left out."""
+    teller = next((peer for peer in kit.played if client in peer.told), None)
+    heard = kit.played if kit.target.limits.counts_members else ()
+    members = {peer.address: _of_member(kit, peer, client) for peer in ([teller] if teller else heard)}
+    rows = {kit.target.address: await _asked(kit, client), **members}
+    owner = teller.address if teller else kit.target.address
+    is_known = rows[kit.target.address][1] != _SILENT
+    return tuple(
+        Held(address, address == owner, told, is_known and address != owner and _differ(rows[owner][0], copy))
+        for address, (copy, told) in rows.items()
+    )
+
+
+async def _asked(kit: Kit, client: str) -> _Has:
+    try:
+        async with asyncio.timeout(_ASKED_FOR_S):
+            copy = await kit.peer.query(client)
+    except (KitError, ValueError, TimeoutError, grpc.aio.AioRpcError):
+        return None, _SILENT
+    return copy, "holds nothing" if copy is None else f"holds {copy}"
+
+
+def _of_member(kit: Kit, peer: PlayedPeer, client: str) -> _Has:
+    if client in peer.told:
+        said = peer.told[client]
+        own = None if said is None else replica_from_sync(said)
+        return own, "said that it is gone" if own is None else f"said {own}"
+    heard = [each for each in kit.arrivals(client, peer) if each.answered]
+    told = [each.call for each in heard if each.call and each.call.operation in ("CHANGE", "DELETE")]
+    if not told:
+        return None, _NEVER
+    copy = told[-1].replica
+    return copy, _GONE if copy is None else f"told {copy}"
+
+
+def _differ(owner: Replica | None, copy: Replica | None) -> bool:
+    """Releases before 2.1.2 tell no revision: 0 is none."""
+    if owner is None or copy is None:
+        return owner is not copy
+    is_older = bool(copy.revision and owner.revision) and copy.revision != owner.revision
+    return is_older or copy.digest != owner.digest
