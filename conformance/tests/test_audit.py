@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from distro_conformance.audit import member as member_module
-from distro_conformance.audit.compare import Audit, Audited
-from distro_conformance.audit.member import Credentials, Member
+from distro_conformance.audit.compare import Audit, Audited, Diverged, Held
+from distro_conformance.audit.member import Credentials, Member, Reading
 from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
@@ -186,5 +189,46 @@ def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None
         assert await eventually(has_looked, RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 3
+
+    plays(scene)
+
+
+def test_the_live_table_fits_its_screen_with_what_differs_longest_first() -> None:
+    def held(member: str) -> Held:
+        return Held(member, None, is_stuck=True)
+
+    members = ("127.0.0.1:8848", "127.0.0.1:8858")
+    readings = tuple(Reading(member, "snapshot", {}) for member in members)
+    diverged = tuple(Diverged(f"c{age}", THEN, age, (held(members[0]), held(members[1]))) for age in range(40))
+    console = Console(width=80, height=24, record=True, file=io.StringIO())
+    console.print(auditing._table(Audited(readings, 40, diverged, 2), "every 12 s", 24))
+    lines = console.export_text().splitlines()
+    assert len(lines) < 24
+    assert lines[0].startswith("reading 2: 40 clients, members differ about 40")
+    assert [line.split()[0] for line in lines if re.match(r" *c\d", line)][:2] == ["c39", "c38"]
+    assert any(line.strip().startswith("… ") and "more" in line for line in lines)
+
+
+def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(lab: Audited3) -> None:
+        looked = lab.audit.look
+        calls = 0
+
+        async def look() -> Audited:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                raise TargetError("fewer than two members can be read")
+            return await looked()
+
+        monkeypatch.setattr(lab.audit, "look", look)
+        following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
+
+        async def has_looked() -> bool | None:
+            return calls >= 4 or None
+
+        assert await eventually(has_looked, RealClock(), within_ms=5_000)
+        following.cancel()
+        assert (await following).rounds >= 2
 
     plays(scene)

@@ -12,7 +12,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import Told, print_json, progress, say, summary
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import TargetError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -77,30 +77,57 @@ async def _audit(members: Sequence[str], credentials: Credentials, interval_s: f
 
 
 async def _follow(looking: Audit, interval_s: float) -> Audited:
-    """Until interrupted; returns what was seen last."""
+    """Until interrupted; returns what was seen last. A reading that fails is told, and tried again."""
     from rich.live import Live
 
-    from distro_conformance.cli.console import errors
+    from distro_conformance.cli.console import PipedConsole
 
-    audited = await looking.look()
-    with Live(_table(audited), console=errors, auto_refresh=False) as live, contextlib.suppress(asyncio.CancelledError):
+    screen = PipedConsole(stderr=True, highlight=False)  # the others wrap nothing
+    audited, trouble = await looking.look(), ""
+    shown = Live(
+        get_renderable=lambda: _table(audited, trouble or f"every {interval_s:g} s until Ctrl-C", screen.size.height),
+        console=screen,
+        auto_refresh=False,
+        transient=True,  # the summary says it once more
+    )
+    with contextlib.suppress(asyncio.CancelledError), shown:
         while True:
             await asyncio.sleep(interval_s)
-            audited = await looking.look()
-            live.update(_table(audited), refresh=True)
+            try:
+                audited, trouble = await looking.look(), ""
+            except TargetError as error:
+                trouble = str(error)
+            shown.refresh()
     return audited
 
 
-def _table(audited: Audited) -> Table:
+AROUND = 7
+"""Lines of the live table that are no client: title, two of head, what is left out, what is next."""
+
+
+def _table(audited: Audited, next_: str, height: int) -> Table:
+    """As many clients as fit, those that differ longest first."""
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=f"{audited.clients} clients, reading {audited.rounds}", box=None, header_style="bold")
-    for name in ("client", "differs for", *(reading.member for reading in audited.readings)):
-        table.add_column(escape(name))
-    for client in audited.diverged:
+    differing = sorted(audited.diverged, key=lambda client: -client.seen_for_s)
+    agreed = f"members differ about {len(differing)}" if differing else "no two members differ"
+    agreed = agreed if audited.rounds > 1 else "the second reading tells"
+    title = f"reading {audited.rounds}: {audited.clients} clients, {agreed}"
+    table = Table(title=title, caption=escape(next_), title_justify="left", caption_justify="left", box=None)
+    for name in ("client", "differs for"):
+        table.add_column(name, overflow="fold")
+    for reading in audited.readings:
+        count = f"{len(reading.clients)} clients" if reading.error is None else "cannot be read"
+        table.add_column(f"{escape(reading.member)}\n{count}", overflow="fold")
+    room, used = max(1, height - AROUND), 0
+    for number, client in enumerate(differing):
         held = {each.member: each for each in client.members}
         cells = [_cell(held.get(reading.member)) for reading in audited.readings]
+        used += max(cell.count(",") + 1 for cell in cells) + 1
+        if used > room and number:
+            table.add_row(f"… {len(differing) - number} more")
+            break
         table.add_row(escape(client.client), f"{client.seen_for_s:.0f} s", *map(escape, cells))
     return table
 
@@ -109,8 +136,9 @@ def _cell(held: Held | None) -> str:
     if held is None:
         return "?"
     if held.holding is None:
-        return "-"
-    return ", ".join(held.holding.published) or "nothing published"
+        return "not there"
+    published = (each.removeprefix("DEFAULT_GROUP@@") for each in held.holding.published)
+    return ", ".join(published) or "nothing published"
 
 
 def _document(audited: Audited) -> dict[str, Any]:
