@@ -20,7 +20,7 @@ from distro_conformance.diagrams.svg import svg
 from distro_conformance.language.text import parse
 from distro_conformance.ui.app import COOKIE, Explorer, setting_of
 from distro_conformance.ui.recorded import FAULTS, opened, played
-from distro_conformance.ui.stories import MEANINGS, STORIES, begin, meaning
+from distro_conformance.ui.stories import MEANINGS, STORIES, begin, meaning, next_story
 from distro_conformance.ui.walk import Setting, Standing, Walk
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
@@ -79,6 +79,9 @@ class TestStories:
         assert all(meaning(told.move(step)) for step in range(1, len(told.path) + 1))
         standing, _ = told.move(len(told.path)).standings()[STORIES[name].property_id]
         assert standing is (Standing.REACHED if name == "healthy-change" else Standing.BROKEN)
+
+    def test_the_stories_follow_each_other(self) -> None:
+        assert [next_story(name) for name in STORIES] == ["lost-change", "swallowed-delete", None]
 
     def test_there_is_a_meaning_for_every_kind_of_step_within_the_default_bounds(self) -> None:
         assert {chain.kind for chain in Walk.begin(Setting()).system.chains} <= MEANINGS.keys()
@@ -242,6 +245,7 @@ class TestPage:
             page.get_by_role("button", name="go on").click()
             expect(page.get_by_text(f"{taken} of 7 transitions")).to_be_visible()
         expect(page.get_by_text("the wrong copy stays for ever")).to_be_visible()
+        expect(page.get_by_role("button", name="next story: swallowed delete")).to_be_visible()
         page.get_by_role("button", name="run", exact=True).click()
         expect(page.get_by_text("the scenario on embedded, profile nacos-2.0.4: violates")).to_be_visible(
             timeout=60_000
@@ -250,6 +254,16 @@ class TestPage:
         expect(page.get_by_text("row 1 of")).to_be_visible()
         page.get_by_role("button", name="back to the model").click()
         expect(page.get_by_text("7 of 7 transitions")).to_be_visible()
+
+    def test_who_leaves_a_story_is_told_it_no_more(self, page: Page) -> None:
+        page.get_by_role("button", name="lost change").click()
+        told = page.get_by_role("region", name="The story")
+        expect(told).to_be_visible(timeout=60_000)
+        page.get_by_role("button", name="go on").click()
+        page.get_by_text("Choose yourself").click()
+        page.get_by_role("button", name="disconnect c1").click()
+        expect(told).not_to_be_visible()
+        expect(page.get_by_text("2 of 2 transitions")).to_be_visible()
 
     def test_a_recorded_run_is_opened_by_its_path(self, page: Page) -> None:
         page.get_by_placeholder("path of a file").fill(str(RECORDED))

@@ -22,7 +22,7 @@ from distro_conformance.diagrams.svg import svg
 from distro_conformance.errors import exit_code_of
 from distro_conformance.extras import missing_extra
 from distro_conformance.ui.recorded import Recorded, opened, played
-from distro_conformance.ui.stories import STORIES, begin, meaning
+from distro_conformance.ui.stories import STORIES, Story, begin, meaning, next_story
 from distro_conformance.ui.walk import Setting, Walk, grouped
 from distro_conformance.verdict import KitError, UsageError
 from distro_model import MUTANTS, PROFILES
@@ -196,14 +196,20 @@ class Explorer:
             return self._answer("part.html.j2")
         raise web.HTTPSeeOther("/")
 
+    def _story(self) -> Story | None:
+        """As long as its path is the one that is walked."""
+        story, sought = STORIES.get(self.story), self.walk.sought
+        return story if story and sought and sought.property_id == story.property_id else None
+
     def _answer(self, template: str) -> web.Response:
-        walk, story = self.walk, STORIES.get(self.story)
+        walk, story = self.walk, self._story()
         diagram = walk.diagram() if self.recorded is None else self.recorded.diagram()
         hidden = max(0, len(diagram.items) - ITEMS_SHOWN)
         html = self._pages.get_template(template).render(
             walk=walk,
             recorded=self.recorded,
             story=story,
+            next_story=next_story(self.story) if story else None,
             stories=STORIES,
             meaning=meaning(walk),
             groups=grouped(walk.choices()),

@@ -92,6 +92,12 @@ def begin(name: str) -> Walk:
     return Walk.begin(Setting(story.profile)).find(story.property_id)
 
 
+def next_story(name: str) -> str | None:
+    """They are told in one order: each needs what the one before showed."""
+    names = list(STORIES)
+    return names[names.index(name) + 1] if name != names[-1] else None
+
+
 def meaning(walk: Walk) -> str:
     """Of the step that was taken last."""
     return MEANINGS.get(walk.taken[-1].chain.kind, "") if walk.at else ""
