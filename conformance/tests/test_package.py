@@ -158,6 +158,11 @@ class TestInstalled:
         missing = [name for name in tracked.stdout.split() if not (programs / name).is_file()]
         assert missing == []
 
+    def test_an_sdk_that_is_not_there_is_missing_and_no_fault_of_a_node(self, run: Run) -> None:
+        done = run("test", "sdks", "--sdk", "python", "--scenario", "register")
+        assert done.returncode == 3, done.stdout
+        assert "pip install 'nacos-sdk-python" in done.stdout.replace("\n", " ")
+
     def test_types_come_along(self, installed: Path) -> None:
         packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
         assert [name for name in packages if not list(installed.rglob(f"{name}/py.typed"))] == []

@@ -13,6 +13,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from distro_conformance.sdks.registry import Sdk
@@ -34,6 +35,8 @@ class SdkMissingError(KitError):
 
 async def built(sdk: Sdk, on_progress: OnProgress) -> Path:
     """The directory with the runnable program. Raises SdkMissingError in one line."""
+    if sdk.here is not None and find_spec(sdk.here[0]) is None:
+        raise SdkMissingError(f"the SDK {sdk.name} is not installed; install it with: pip install '{sdk.here[1]}'")
     if not sdk.command[0].startswith("{built}"):
         _tool(sdk, sdk.command[0])
     directory = cache_directory() / "sdks" / f"{sdk.name}-{_fingerprint(sdk)}"

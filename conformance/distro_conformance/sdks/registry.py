@@ -37,6 +37,8 @@ class Sdk:
     command: tuple[str, ...]
     build: tuple[tuple[str, ...], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    here: tuple[str, str] | None = None
+    """A module that has to be in the Python that runs this, and what pip installs for it."""
 
     @property
     def sources(self) -> Path:
@@ -62,7 +64,14 @@ SDKS: dict[str, Sdk] = {
     sdk.name: sdk
     for sdk in (
         # The one of the test extra, so it is there wherever the tests run.
-        Sdk("python", "python", Transport.GRPC, True, command=(sys.executable, "{built}/client.py")),
+        Sdk(
+            "python",
+            "python",
+            Transport.GRPC,
+            True,
+            command=(sys.executable, "{built}/client.py"),
+            here=("v2", "nacos-sdk-python>=3.2,<3.3"),
+        ),
         Sdk(
             "python-2.0",
             "python",
