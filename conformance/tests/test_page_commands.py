@@ -2,7 +2,8 @@
 
 Blocks fenced as `console` are executed and their output compared (docs/conftest.py). What needs real servers, a Spark
 cluster, a browser or no end is fenced as `sh`: of it each `distrocheck` line is read by the command line itself, and
-each HTTP request of docs/node.md is answered by nodes. No block with commands has another fence.
+each HTTP request of docs/node.md is answered by nodes. No block with commands has another fence. Every block that
+is not executed stands in a table of docs/tests.md with its reason.
 """
 
 from __future__ import annotations
@@ -47,6 +48,26 @@ def commands(text: str) -> Iterator[list[str]]:
                 yield words
 
 
+ROW = re.compile(r"^\| `([^`]+\.md)` \| `([^`]+)` \| (.+) \|$", re.MULTILINE)
+CHINESE = {"README.zh-CN.md": "README.md", "docs/tutorial.zh-CN.md": "docs/tutorial.md"}
+
+
+def unexecuted(page: Path) -> list[str]:
+    """How each of its blocks begins that nobody executes; includes of files are executed or read where these are."""
+    others = [text for language, text in blocks(page) if language != "console" and not text.startswith("--8<--")]
+    return [" ".join(text.split())[:80] for text in others]
+
+
+def excused() -> list[tuple[str, str]]:
+    """(page, how its block begins), of the table in docs/tests.md."""
+    return [(page, begins) for page, begins, _ in ROW.findall((ROOT / "docs" / "tests.md").read_text("utf-8"))]
+
+
+def without_reason(name: str, beginnings: list[str], table: list[tuple[str, str]]) -> list[str]:
+    listed = tuple(begins for page, begins in table if page == CHINESE.get(name, name))
+    return [begins for begins in beginnings if not begins.startswith(listed)]
+
+
 def read(words: list[str]) -> None:
     """As the command line reads it, without doing it. Raises its exceptions for mistakes, and LookupError."""
     command, rest = typer.main.get_command(app), words[1:]
@@ -72,6 +93,34 @@ def test_what_a_page_says_to_type_is_understood(page: Path) -> None:
             assert language in ("console", "sh"), f"a block with `{shlex.join(words)}` is fenced as '{language}'"
             if words[0] == COMMAND:
                 read(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_block_is_executed_or_it_is_said_why_not(page: Path) -> None:
+    assert without_reason(named(page), unexecuted(page), excused()) == []
+
+
+def test_a_reason_goes_with_its_block() -> None:
+    shown = {named(page): unexecuted(page) for page in PAGES}
+    assert [row for row in excused() if not any(text.startswith(row[1]) for text in shown.get(row[0], []))] == []
+
+
+def test_a_block_without_a_reason_is_noticed() -> None:
+    table = [("a page", "distrocheck ui")]
+    beginnings = ["distrocheck ui", "distrocheck serve"]
+    assert without_reason("a page", beginnings, table) == ["distrocheck serve"]
+    assert without_reason("another page", beginnings, table) == beginnings
+
+
+@pytest.mark.parametrize(("chinese", "english"), CHINESE.items())
+def test_a_translation_has_the_same_blocks(chinese: str, english: str) -> None:
+    """Comments apart, which are translated."""
+
+    def told(name: str) -> list[tuple[str, list[str]]]:
+        lines = ((language, text.splitlines()) for language, text in blocks(ROOT / name))
+        return [(language, [re.sub(r" {2,}#.*", "", line).rstrip() for line in of]) for language, of in lines]
+
+    assert told(chinese) == told(english)
 
 
 @pytest.mark.parametrize("mistake", ["distrocheck gat", "distrocheck gate --bugdet quick", "distrocheck test nodes"])
