@@ -246,6 +246,7 @@ def test_a_search_that_was_cut_short_is_inconclusive(document: Document) -> None
 
 
 @pytest.mark.wire
+@pytest.mark.slow
 def test_test_node_lists_every_requirement(document: Document) -> None:
     code, found = document("test", "node", "--profile", "nacos-2.2.4")
     assert code == 0
@@ -294,6 +295,7 @@ def test_a_schema_lets_a_new_field_pass_and_no_missing_one() -> None:
 
 
 @pytest.mark.wire
+@pytest.mark.slow
 def test_documents_about_traces_hold_to_their_schemas(document: Document, tmp_path: Path) -> None:
     traces = tmp_path / "traces"
     assert document("simulate", "--duration-s", "60", "--clients", "2", "--out", str(traces))[0] == 0
@@ -337,6 +339,7 @@ def free_port() -> int:
 
 
 @pytest.mark.wire
+@pytest.mark.slow
 def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(document: Document, tmp_path: Path) -> None:
     (port,) = free_main_ports(1)
     served = (*COMMAND, "serve", "--nodes", "2", "--port", str(port), "--log-dir", str(tmp_path / "logs"))
@@ -456,6 +459,7 @@ def jvms(session: int) -> list[int]:
 
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the JVM in /proc")
+@pytest.mark.slow
 def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path: Path) -> None:
     with Recorder(tmp_path, "run", profile="strict", target="embedded"):
         pass
@@ -501,10 +505,15 @@ def test_check_tells_a_healthy_recording_from_a_damaged_path(call: Call, documen
     assert "99" in newer.stderr
 
 
-def test_a_shell_completes_verbs_and_loads_none_of_them() -> None:
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_verbs_and_loads_none_of_them(shell: str) -> None:
+    """zsh is told `"VERB":"what it does"` in its own words, fish a line with a tab, bash the verb."""
+
     def completed(words: str) -> list[str]:
-        asked = {"_DISTROCHECK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        return run(env=asked).stdout.split()
+        line = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_TYPER_COMPLETE_ARGS": words}
+        asked = {"_DISTROCHECK_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args", **line}
+        found = re.findall(r'^(?:_arguments .*\(\()?"?([a-z]+)(?="|\t|$)', run(env=asked).stdout, re.MULTILINE)
+        return list(map(str, found))
 
     assert completed("distrocheck exp") == ["explore", "export", "explain"]
     assert completed("distrocheck test no") == ["node"]

@@ -157,6 +157,7 @@ async def _run(line: str) -> Replay:
 
 
 @pytest.mark.usefixtures("in_real_time")
+@pytest.mark.slow
 def test_a_life_in_real_time_is_recorded_with_its_checkpoints(tmp_path: Path) -> None:
     played = record(scenario_named(RECORDED_LIFE), target="real", profile="nacos-2.2.4", directory=tmp_path, run="run")
     assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []

@@ -44,6 +44,7 @@ def test_a_release_breaks_exactly_what_is_listed(profile):
 
 @pytest.mark.quality
 @pytest.mark.parametrize("profile", each(["nacos-2.0.4", "nacos-2.2.4", "nacos-3.0.3"]))
+@pytest.mark.slow
 def test_nothing_hides_behind_what_is_listed(profile):
     judged = against_the_list(searched(profile))
     known = {finding.about for finding in judged.findings if finding.judgement is Judgement.KNOWN}

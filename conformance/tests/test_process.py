@@ -84,6 +84,7 @@ def test_our_own_node_conforms_as_a_process_too() -> None:
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
+@pytest.mark.slow
 def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> None:
     """A real server took a registration of one that it did not know yet, and said that it succeeded."""
     described = _served_with(NAMING_HEARS_LATE, tmp_path)
@@ -97,6 +98,7 @@ def test_a_client_waits_until_naming_knows_its_connection(tmp_path: Path) -> Non
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("_installed")
+@pytest.mark.slow
 def test_what_could_not_be_judged_is_asked_once_more(tmp_path: Path) -> None:
     report = run_node_conformance(
         f"process:{_served_with(FORGETS_THE_FIRST_REGISTRATION, tmp_path)}", requirement_ids=["DISTRO-SYNC-002"]

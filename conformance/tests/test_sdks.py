@@ -54,6 +54,7 @@ def test_an_official_sdk_cannot_tell_reference_nodes_from_nacos(cells: tuple[Fin
     assert len(of_sdk) == (len(SCENARIOS) if name in GRPC_SDKS else len(FOR_HTTP))
 
 
+@pytest.mark.slow
 def test_nodes_that_push_late_fail_with_what_the_sdk_was_told() -> None:
     late = ["nacos.naming.push.pushTaskDelay=60000"]
     report = asyncio.run(run_sdks("embedded", "nacos-2.2.4", ["python"], ["subscribe"], quiet, settings=late))

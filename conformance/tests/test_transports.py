@@ -59,6 +59,7 @@ def recorded(directory: Path, hash_seed: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.quality
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_run_byte_for_byte_in_another_process_and_on_a_busy_machine(tmp_path: Path) -> None:
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:

@@ -60,6 +60,7 @@ def test_renaming_and_then_moving_is_moving_and_then_renaming(bounds, size, prof
 @pytest.mark.parametrize(
     "bounds", [Bounds(nodes=3, changes=1, drops=0, swallows=0), Bounds(clients=2, changes=0, drops=0)], ids=str
 )
+@pytest.mark.slow
 def test_the_reduced_search_counts_the_orbits_of_the_full_one(bounds):
     system = bounded_cluster(bounds, STRICT, symmetric=True)
     full = some_rows(system, 10**6)

@@ -30,6 +30,7 @@ def same(found, expected):
     assert lengths(found) == lengths(expected)
 
 
+@pytest.mark.slow
 def test_a_search_that_was_stopped_goes_on_and_counts_what_the_readable_search_does(spark, tmp_path):
     """Stopped after level 3, with a level 4 that was cut short on disk and that the saved state does not count."""
     checkpoint = tmp_path / "checkpoint"
