@@ -8,7 +8,11 @@ from __future__ import annotations
 import pytest
 
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.breaks import CAUSES
 from distro_conformance.findings.known import KNOWN_FAILURES, against_the_list, known_failure
+from distro_conformance.findings.upstream import UPSTREAM
+from distro_conformance.requirements import all_requirements
+from distro_spark.known import KNOWN as KNOWN_OF_TRACES
 
 PROFILE = "nacos-2.2.4"
 
@@ -104,10 +108,16 @@ def test_a_violation_of_which_nothing_is_known_to_have_been_seen_is_news() -> No
         assert against_the_list(violation(entry.requirement, {}), PROFILE, "nacos").violates, entry.requirement
 
 
-def test_every_entry_has_a_link_a_symptom_and_a_near_miss() -> None:
+def test_every_entry_has_a_symptom_and_a_near_miss() -> None:
     entries = {entry.requirement for entry in KNOWN_FAILURES}
     assert entries == set(SYMPTOMS) == {requirement for requirement, _, _ in NEAR_MISSES}
-    assert all(entry.link.startswith("https://") for entry in KNOWN_FAILURES)
+
+
+def test_of_every_bug_that_is_named_it_is_known_where_to_read() -> None:
+    """By a requirement, by a listed failure on nodes, in the model or of a trace."""
+    named = {each.bug for each in (*all_requirements(), *KNOWN_FAILURES, *CAUSES, *KNOWN_OF_TRACES)} - {None}
+    assert named == UPSTREAM.keys()
+    assert all(link.startswith("https://github.com/alibaba/nacos/") for link in UPSTREAM.values())
 
 
 @pytest.mark.parametrize(("target", "judgement"), [("nacos", Judgement.CONFORMS), ("embedded", Judgement.VIOLATES)])

@@ -10,6 +10,7 @@ import pytest
 
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
+from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.node import run as conformance_run
 from distro_conformance.node.beside import members_beside
 from distro_conformance.node.peer import PlayedPeer
@@ -57,6 +58,7 @@ def test_a_finding_says_what_node_and_members_have_of_its_client(
     (found,) = run_node_conformance("embedded", None, [requirement], mutant=mutant).findings
     assert found.client
     assert [each.differs for each in found.held] == differing
+    assert found.link == upstream_of(mutant)
     assert all(each.content.startswith(text) for each, text in zip(found.held, told, strict=True)), found.held
     assert [each.owned for each in found.held].count(True) == 1
 
@@ -79,7 +81,7 @@ def test_played_members_show_the_identity_that_a_release_asks_for() -> None:
 
 
 def test_a_listed_failure_that_passes_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago", "", lambda _: True)
+    stale = KnownFailure("DISTRO-SYNC-001", Span("2.0.0"), "B99", "it was repaired long ago", lambda _: True)
     monkeypatch.setattr("distro_conformance.findings.known.KNOWN_FAILURES", (stale,))
 
     report = run_node_conformance("embedded", requirement_ids=["DISTRO-SYNC-001"])

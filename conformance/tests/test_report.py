@@ -191,6 +191,7 @@ def test_what_a_section_cannot_have_it_says(tmp_path: Path) -> None:
         "No states side by side",
         "No scenario",
         "Nothing was made smaller",
+        "No upstream link",
         "No command for the",
     ):
         assert f"{what}: " in text or f"{what} model: " in text
@@ -201,7 +202,8 @@ def test_the_failing_run_of_a_search_is_on_its_page(call: Call, tmp_path: Path) 
     out = ("--html", str(html), "--out", str(tmp_path))
     assert call("test", "cluster", "--mutant", "B02", "--seed", "1", "--jobs", "1", *out).returncode == 1
     section = html.read_text().partition('<section class="finding"')[2].partition("</section>")[0]
-    for part in ("<svg", "differs from the owner", "left after shrinking", "The run as a scenario", "--target model"):
+    shown = ("<svg", "differs from the owner", "left after shrinking", "The run as a scenario", "--target model")
+    for part in (*shown, 'href="https://github.com/alibaba/nacos/issues/9210"'):
         assert part in section
     assert "No picture" not in section
     assert section.count('class="bad"') == 2, "the answer that should not have been, and what is wrong with it"

@@ -254,7 +254,7 @@ def _tell(
         }
         shown = failure_of(done.name.upper(), result, result.failure, scenario, pytest)
     again = shown.replay if shown else ""
-    finding = finding_of_walks(result, again, done.name.upper())
+    finding = finding_of_walks(result, again, done.name.upper(), mutant=mutant)
     if html and isinstance(result, Hunt):
         from distro_conformance.report import write_page
 

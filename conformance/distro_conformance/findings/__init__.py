@@ -6,6 +6,7 @@ verdict, exit code, headline, `--json`, the page, JUnit, SARIF, the summary of a
 
 `finding` is the value and how many of them make one verdict, `judged` what a run of one kind of test came to; `known`
 the failures that a release is known for, each with its symptom; `breaks` the same for properties of the model;
+`upstream` says where each bug can be read;
 `traces` makes findings of a check on Spark.
 """
 

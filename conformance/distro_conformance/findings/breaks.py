@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from distro_conformance.findings.upstream import UPSTREAM
 from distro_conformance.release import Span
 from distro_model.profile import Profile
 from distro_model.rules import load, receive, sync, verify
 from distro_model.rules.rule import Function
-
-_ISSUE = "https://github.com/alibaba/nacos/issues"
-_SOURCE = "https://github.com/alibaba/nacos/blob/2.2.4/naming/src/main/java/com/alibaba/nacos/naming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +24,14 @@ class Cause:
 
     bug: str
     releases: Span
-    link: str
     breaks: Mapping[str, str]
     """Property to why the defect breaks it within the gate's bounds."""
     repair: tuple[Function, ...]
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def link(self) -> str:
+        return UPSTREAM[self.bug]
 
 
 _EVERY_RELEASE = Span(None, "3.0.3")
@@ -39,7 +40,6 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "B02",
         Span(None, "2.1.1"),
-        f"{_ISSUE}/9210",
         {
             "INV-CONV": "verify tests existence only, so a lost CHANGE stays lost",
             "EVENTUALLY-CONV": "and for good",
@@ -51,7 +51,6 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "B10",
         Span("2.1.2", "2.2.4"),
-        f"{_ISSUE}/10056",
         {
             "INV-CONV": "a late snapshot changes the content of a copy, not its revision",
             "EVENTUALLY-CONV": "and for good",
@@ -64,7 +63,6 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "B24",
         _EVERY_RELEASE,
-        f"{_ISSUE}/10809",
         {
             "INV-DELETE": "the retry of a CHANGE replaces the queued DELETE",
             "EVENTUALLY-DELETE": "and the copy is left to its lease",
@@ -74,7 +72,6 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "B27",
         _EVERY_RELEASE,
-        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
         {
             "INV-DELETE": "a snapshot that was asked for before the DELETE brings the client back",
             "EVENTUALLY-DELETE": "and the copy is left to its lease",
@@ -84,7 +81,6 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "B01",
         _EVERY_RELEASE,
-        f"{_ISSUE}/15857",
         {
             "INV-NATIVE": "a stale snapshot overwrites a client that is connected here",
             "INV-CLIENTACK": "a stale snapshot takes back what a client was told to have",
@@ -94,14 +90,12 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "B01",
         Span(None, "2.1.1"),
-        f"{_ISSUE}/15857",
         {"INV-REV": "a stale snapshot overwrites a client that is connected here"},
         (receive.is_not_native_here,),
     ),
     Cause(
         "B32",
         Span(None, "2.2.0"),
-        f"{_ISSUE}/9837",
         {
             "INV-LOAD": "no peer is known when the first load begins, so it fails and waits for its retry",
             "INV-SOURCE": "the load that comes late brings a client back that has left, and its task sends the copy",

@@ -1,9 +1,9 @@
-"""Requirements that a release is known to fail: which symptom is excused, which bug is to blame, where to read of it.
+"""Requirements that a release is known to fail: which symptom is excused, which bug is to blame.
 
 A listed failure does not fail a run, and one that starts to pass does: then the entry is wrong, or the check no longer
 sees the bug. What is excused is one symptom, a predicate on the finding, and never "this requirement fails": whatever
 else goes wrong there is news. Each entry has a near miss in the tests that it does not excuse. Bugs are those of
-docs/reference/mutants.md.
+docs/reference/mutants.md; where each can be read is in `upstream`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.findings.upstream import UPSTREAM
 from distro_conformance.release import Span
 
 Observed = Mapping[str, object]
-_SOURCE = "https://github.com/alibaba/nacos/blob/2.2.4/naming/src/main/java/com/alibaba/nacos/naming"
-_ISSUE = "https://github.com/alibaba/nacos/issues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,14 @@ class KnownFailure:
     releases: Span
     bug: str
     reason: str
-    link: str
     symptom: Callable[[Observed], bool]
     targets: tuple[str, ...] = ("embedded", "nacos", "attach")
     needs_a_race: bool = False
     """In real time it shows when two things meet, or an answer is quick: there a pass says nothing about the entry."""
+
+    @property
+    def link(self) -> str:
+        return UPSTREAM[self.bug]
 
 
 def _shows(**expected: object) -> Callable[[Observed], bool]:
@@ -78,7 +80,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.1.2", "2.2.4"),
         "B10",
         "a plain CHANGE sets the revision of a replica only when it creates the replica",
-        f"{_ISSUE}/10056",
         _shows(round="2", verified_as=[1]),  # the content of the second CHANGE, the revision of the first
     ),
     KnownFailure(
@@ -86,7 +87,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.1.2", "2.2.4"),
         "B18",
         "a batch registration leaves the revision as it is",
-        f"{_SOURCE}/core/v2/service/impl/EphemeralClientOperationServiceImpl.java",
         _revision_stands_still,
     ),
     KnownFailure(
@@ -94,7 +94,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.1.1", "2.3.0"),
         "B19",
         "the stored single instance is cast to a batch",
-        f"{_SOURCE}/core/v2/client/AbstractClient.java",
         _shows(ports=[79], error_code=500),
     ),
     *(
@@ -103,7 +102,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
             Span("2.2.0", "2.2.4"),
             "B03",
             "the ejector detects nothing",
-            f"{_ISSUE}/10509",
             _shows(held=True, detections=0),
         )
         for requirement in ("DISTRO-CONNECTION-001", "DISTRO-CONNECTION-003", "DISTRO-CONNECTION-004")
@@ -113,7 +111,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span(until="2.5.0"),
         "B16",
         "a handler's exception shows in errorCode only",
-        f"{_ISSUE}/12991",
         _shows(result_code=200, error_code=500, held=False),
     ),
     KnownFailure(
@@ -121,7 +118,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "D4",
         "instances are compared without their cluster",
-        "https://github.com/alibaba/nacos/pull/14754",
         _shows(acknowledged=True, clusters=["DEFAULT"]),
     ),
     KnownFailure(
@@ -129,7 +125,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.1.2", "3.0.3"),
         "revision-zero-wildcard",
         "a VERIFY of revision 0 matches whatever is held",
-        f"{_SOURCE}/core/v2/client/manager/impl/ConnectionBasedClientManager.java",
         _shows(zero=True, right=True),  # the copy is there, with what it was given
     ),
     KnownFailure(
@@ -137,7 +132,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.1.2", "3.0.3"),
         "B06",
         "the checker of beats changes the content and not the hash of it",
-        f"{_SOURCE}/healthcheck/heartbeat/UnhealthyInstanceChecker.java",
         _health_leaves_the_revision,
     ),
     KnownFailure(
@@ -145,7 +139,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.2.0", "3.0.3"),
         "D7",
         "only /v1/ns requests are passed on to the owner",
-        f"{_ISSUE}/14992",
         _shows(shown=True),  # at the node that was asked, and at no other
     ),
     KnownFailure(
@@ -153,7 +146,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B17",
         "only a VERIFY that succeeds renews a copy",
-        f"{_ISSUE}/12299",
         _busy_copy_ends,
     ),
     KnownFailure(
@@ -161,7 +153,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B01",
         "a snapshot is applied to whatever client has that id",
-        f"{_ISSUE}/15857",
         _copy_replaces,
         needs_a_race=True,
     ),
@@ -170,7 +161,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B27",
         "nobody remembers a DELETE that came before the snapshot",
-        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
         _copy_creates,
     ),
     KnownFailure(
@@ -178,7 +168,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B33",
         "a SNAPSHOT is answered whether or not the node has loaded",
-        f"{_ISSUE}/12160",
         _snapshot_is_given,
     ),
     KnownFailure(
@@ -186,7 +175,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span("2.0.3", "2.3.1"),
         "B12",
         "a registration of an unknown client returns silently, and success is answered",
-        f"{_ISSUE}/11895",
         _shows(acknowledged=True, shown=0),
     ),
     KnownFailure(
@@ -194,7 +182,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B42",
         "an exception leaves the callback, so that the sync is neither finished nor retried",
-        "https://github.com/alibaba/nacos/blob/2.2.4/common/src/main/java/com/alibaba/nacos/common/remote/client/grpc/GrpcConnection.java",
         _shows(changes=1, verified=True),  # the member is asked to confirm the client all the same
         targets=("nacos", "attach"),
         needs_a_race=True,  # an answer that comes after the sender's patience is over is not read at all
@@ -204,7 +191,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B24",
         "the retry of the CHANGE replaces the DELETE, and then finds no client to send",
-        f"{_ISSUE}/10809",
         _shows(here=["CHANGE"], other=True),  # the other member was told of the end
         needs_a_race=True,
     ),
@@ -213,7 +199,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B26",
         "a CHANGE of an unknown client creates it, deleted or not",
-        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
         _copy_creates,
     ),
     KnownFailure(
@@ -221,7 +206,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B01",
         "a CHANGE is applied to whatever client has that id",
-        f"{_ISSUE}/15857",
         _copy_replaces,
     ),
     KnownFailure(
@@ -229,7 +213,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         EVERY_RELEASE,
         "B41",
         "a DELETE removes whatever client has that id",
-        f"{_SOURCE}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
         _shows(published=None, acknowledged=True),
     ),
     KnownFailure(
@@ -237,16 +220,14 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         Span(until="2.5.0"),
         "B16",
         "a handler's exception shows in errorCode only",
-        f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
         _shows(result_code=200, error_code=500, held=False),
     ),
     *(
         KnownFailure(
             requirement,
             EVERY_RELEASE,
-            "B16",
+            "B16-unhandled",
             "a sync that nobody handles is acknowledged",
-            f"{_SOURCE}/remote/rpc/handler/DistroDataRequestHandler.java",
             _shows(result_code=200, error_code=500, held=False),
         )
         for requirement in ("DISTRO-REFUSAL-002", "DISTRO-REFUSAL-003")

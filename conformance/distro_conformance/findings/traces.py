@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distro_conformance.findings.finding import Finding, Judgement
+from distro_conformance.findings.upstream import upstream_of
 from distro_spark.known import KNOWN
 from distro_spark.result import CheckResult, EventReference, InvariantResult, Rejected, Violation
 from distro_traces.event import Kind
@@ -89,7 +90,7 @@ def _of_violation(violation: Violation, judged: InvariantResult, again: str) -> 
         until=str(last),
         after=violation.after or last.message,
         known=violation.known,
-        link=entry.source if entry else None,
+        link=upstream_of(entry.bug) if entry else None,
         again=again,
     )
 

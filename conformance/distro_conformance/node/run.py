@@ -18,6 +18,7 @@ import grpc.aio
 
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
+from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.node.beside import PLAYED, members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
@@ -145,6 +146,7 @@ def _unjudged(requirement: Requirement, target: Target) -> Finding:
         text=requirement.text,
         level=requirement.level,
         node=target.address,
+        link=upstream_of(requirement.bug),
         details={"source": requirement.source, "releases": str(requirement.releases)},
         again=f"distrocheck test node {_named(target)} --profile {target.profile} --requirement {requirement.id}",
     )

@@ -74,6 +74,8 @@ def _missing(section: Section) -> Iterator[str]:
         yield f"No scenario: {_WITHOUT_SCENARIO.get(by, 'what is left of it is the command above')}."
     if section.failure is None or not section.failure.shrunk:
         yield f"Nothing was made smaller: {_NOT_SHRUNK.get(by, 'there is no run')}."
+    if not finding.link:
+        yield "No upstream link: nothing is listed as failing it in a release."
     if by == "node":
         yield "No command for the model: what one node answers is judged, and the model is no server."
 

@@ -19,7 +19,7 @@ async def undecodable_content_is_refused(kit: Kit) -> None:
     await _require_failure(kit, body, "a CHANGE with the content '{'")
 
 
-@requirement("DISTRO-REFUSAL-002", MUST, "#distro-unknown, #defect-d6", bug="B16")
+@requirement("DISTRO-REFUSAL-002", MUST, "#distro-unknown, #defect-d6", bug="B16-unhandled")
 async def unknown_resource_type_is_refused(kit: Kit) -> None:
     """A CHANGE of an unknown resource type is answered with failure."""
     body = _change(kit, kit.foreign_client())
@@ -27,7 +27,7 @@ async def unknown_resource_type_is_refused(kit: Kit) -> None:
     await _require_failure(kit, body, "a CHANGE of the resource type Nacos:Naming:v9:Unknown")
 
 
-@requirement("DISTRO-REFUSAL-003", MUST, "#distro-unknown, #defect-d6", bug="B16")
+@requirement("DISTRO-REFUSAL-003", MUST, "#distro-unknown, #defect-d6", bug="B16-unhandled")
 async def unknown_operation_is_refused(kit: Kit) -> None:
     """A sync whose data names an operation that is no sync is answered with failure."""
     body = _change(kit, kit.foreign_client())

@@ -34,6 +34,8 @@ class Requirement:
     check: Check
     own_node: bool = False
     """The check starts the node, `kit.start_node()`, or does what others beside it could not stand."""
+    bug: str | None = None
+    """Of releases, which fails it."""
 
 
 _REGISTRY: dict[str, Requirement] = {}
@@ -60,7 +62,7 @@ def requirement(
         if not text:
             raise ValueError(f"the check of {id} has no docstring; its first paragraph is the sentence that it checks")
         source = f"docs/protocol {statements}" + (f", docs/reference/mutants.md {bug}" if bug else "")
-        _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check, own_node)
+        _REGISTRY[id] = Requirement(id, level, text, source, Span(since, until), check, own_node, bug)
         return check
 
     return register

@@ -15,6 +15,7 @@ from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
 from distro_conformance.findings import Finding, Held, Judgement, verdict_of
 from distro_conformance.findings.breaks import known_breaks, repaired
+from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import Verdict
@@ -203,11 +204,13 @@ def _judge(result: Result, profile: str, mutant: str | None, bounds: Bounds) -> 
         message = "never reached: the model proves nothing about it"
         return replace(finding, judgement=Judgement.VIOLATES, message=message)
     client, held = _held_in(found.last)
+    causes = () if mutant else known_breaks(result.name, profile)
     return replace(
         finding,
         judgement=Judgement.VIOLATES,
         client=client,
         held=held,
+        link=causes[0].link if causes else upstream_of(mutant),
         message=f"after {len(found.steps)} transitions: {found.found}",
         after=str(found.steps[-1].transition) if found.steps else None,
         evidence=tuple(str(found).splitlines()),

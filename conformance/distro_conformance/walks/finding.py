@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from distro_conformance.findings import Finding, Judgement
+from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import FoundFailure, Hunt
 from distro_model.outside import Unexplained
@@ -34,16 +35,17 @@ def finding_of_hunt(hunt: Hunt) -> Finding:
     options = hunt.options
     mutant = f" --mutant {options.mutant}" if options.mutant else ""
     again = f"distrocheck test cluster --profile {options.profile}{mutant} --seed {options.seed}"
-    return finding_of_walks(hunt, again)
+    return finding_of_walks(hunt, again, mutant=options.mutant)
 
 
-def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP) -> Finding:
+def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP, *, mutant: str | None = None) -> Finding:
     finding = Finding(
         about=about,
         by="machine" if about == MACHINE else "lockstep",
         judgement=Judgement.CONFORMS,
         text=_MACHINE_TEXT if about == MACHINE else _LOCKSTEP_TEXT,
         message=f"{walks.steps} steps",
+        link=upstream_of(mutant),
         again=again,
         seconds=walks.seconds,
         details={"steps": walks.steps},
