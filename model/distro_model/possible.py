@@ -2,7 +2,6 @@
 
 An action turns each possible state into all its outcomes; what was observed afterwards keeps those that agree. When
 none is left, the observation is rejected, and the rejection says what the nearest outcome would have had instead.
-
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
 from distro_model.clock.board import Ended, Traffic, seen_calls
-from distro_model.clock.cluster import ClusterState, Outcome, View, apply_to, enabled, observe
+from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply_to, enabled, observe
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
 
@@ -99,8 +98,13 @@ class PossibleStates:
         IllegalActionError when the action is forbidden in every state.
         """
         states = tuple(self._different())
-        before = tuple(state for state in states if enabled(state, action) is None)
-        return PossibleStates(apply_to(before or states, action, ended), action, before, ended)
+        try:  # nearly always all of them allow it
+            return PossibleStates(apply_to(states, action, ended), action, states, ended)
+        except IllegalActionError:
+            allowing = tuple(state for state in states if enabled(state, action) is None)
+            if not allowing:
+                raise
+            return PossibleStates(apply_to(allowing, action, ended), action, allowing, ended)
 
     def _different(self) -> Iterable[ClusterState]:
         """The states, in order; most often there is one, which need not be hashed."""

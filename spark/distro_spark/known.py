@@ -212,43 +212,30 @@ KNOWN: tuple[KnownFailure, ...] = (
         "A batch leaves the revision as it was: one revision stands for two contents.",
         "alibaba/nacos #11192; repaired in 2.3.0 by #11232; docs/protocol #revision-connection",
     ),
-    KnownFailure(
-        "B19",
-        "2.1.1",
-        "2.3.0",
-        "INV-ACK",
-        symptoms.batch_not_put_over,
-        "A batch over a single instance raises, is acknowledged and not applied.",
-        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    *(
+        KnownFailure(
+            "B19",
+            "2.1.1",
+            "2.3.0",
+            invariant,
+            symptoms.batch_not_put_over,
+            "A batch over a single instance raises, is acknowledged and not applied.",
+            "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+        )
+        for invariant in ("INV-ACK", "INV-CONV")
     ),
-    KnownFailure(
-        "B19",
-        "2.1.1",
-        "2.3.0",
-        "INV-CONV",
-        symptoms.batch_not_put_over,
-        "A batch over a single instance raises, is acknowledged and not applied.",
-        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
-    ),
-    KnownFailure(
-        "B19",
-        "2.1.2",
-        "2.2.4",
-        "INV-ACK",
-        symptoms.uncounted_not_put_over,
-        "A batch over a single instance raises, is acknowledged and not applied. (Where a recording does not say what "
-        "carries a batch; in 2.1.1 and 2.3.0 nothing else tells one.)",
-        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
-    ),
-    KnownFailure(
-        "B19",
-        "2.1.2",
-        "2.2.4",
-        "INV-CONV",
-        symptoms.uncounted_not_put_over,
-        "A batch over a single instance raises, is acknowledged and not applied. (Where a recording does not say what "
-        "carries a batch; in 2.1.1 and 2.3.0 nothing else tells one.)",
-        "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+    *(
+        KnownFailure(
+            "B19",
+            "2.1.2",
+            "2.2.4",
+            invariant,
+            symptoms.uncounted_not_put_over,
+            "A batch over a single instance raises, is acknowledged and not applied. (Where a recording does not say "
+            "what carries a batch; in 2.1.1 and 2.3.0 nothing else tells one.)",
+            "alibaba/nacos #11701; repaired in 2.3.1; docs/protocol #receive-batch-over-single",
+        )
+        for invariant in ("INV-ACK", "INV-CONV")
     ),
     KnownFailure(
         "B19",

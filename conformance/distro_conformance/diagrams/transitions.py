@@ -65,14 +65,8 @@ def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) ->
         case OnLink(source, target, request):
             reply = "" if transition.outcome is None else f"{source} hears {transition.outcome}"
             return Message(source, target, str(request), _fate(transition), reply)
-        case ClientActs(Connect(client, node)):
-            homes[client] = node
-            return Message(client, node, "connect")
-        case ClientActs(action):
-            client, text = action.client, str(action)
-            return Message(client, homes[client], text.replace(f" {client}", "", 1)) if client in homes else Fault(text)
-        case NodeFails(action):
-            return Fault(str(action))
+        case ClientActs(action) | NodeFails(action):
+            return _done(action, homes, nodes)
         case HttpAsks(node, _, request):
             homes.setdefault(request.client, node)
             return Message(request.client, node, str(request.action), reply=str(transition.answer.result))

@@ -8,8 +8,8 @@ from itertools import permutations
 
 from distro_conformance.drivers.cluster import CannotError, Ends
 from distro_conformance.drivers.service_lists import projection
-from distro_model.actions import Action, Advance, Move, RegisterBatch, Restart, beyond_the_model
-from distro_model.clock import IllegalActionError, observe, prologue, start
+from distro_model.actions import Action, Advance, Move, Restart, beyond_the_model
+from distro_model.clock import IllegalActionError, observe, prologue, start, unknown_to
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates
@@ -46,9 +46,8 @@ class ModelCluster:
         self._givers: dict[str, set[str]] = {}
 
     def cannot(self, action: Action) -> str | None:
-        if isinstance(action, RegisterBatch) and self._profile and not self._profile.batches:
-            return f"nodes of {self._profile.name} know no batches"
-        return beyond_the_model(action)
+        unknown = None if self._profile is None else unknown_to(self._profile, action)
+        return unknown or beyond_the_model(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         chosen = beside_nodes(profile_named(profile))

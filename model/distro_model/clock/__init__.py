@@ -20,6 +20,7 @@ from distro_model.clock.cluster import (
     prologue,
     start,
 )
+from distro_model.clock.environment import unknown_to
 
 __all__ = [
     "ClusterState",
@@ -36,4 +37,5 @@ __all__ = [
     "observe",
     "prologue",
     "start",
+    "unknown_to",
 ]

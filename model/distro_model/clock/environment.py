@@ -48,6 +48,7 @@ from distro_model.cluster import calls, clients, connections, crashes, http_clie
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived
 from distro_model.messages import Operation
+from distro_model.profile import Profile
 
 OF_SEARCHES: Mapping[str, str] = {
     "SetupStarted": "between the halves of a set-up nothing outside the node can decide",
@@ -64,6 +65,13 @@ OF_SEARCHES: Mapping[str, str] = {
 """Events that no action and no timer brings about, each with the reason."""
 
 
+def unknown_to(profile: Profile, action: Action) -> str | None:
+    """Why nodes of a release cannot be asked for it, whatever their state, or None."""
+    if isinstance(action, RegisterBatch) and not profile.batches:
+        return f"nodes of {profile.name} know no batches"
+    return None
+
+
 def guard_of(board: Board, action: Action) -> str | None:
     """None when the action is legal as things are, else the guard that forbids it."""
     match action:
@@ -71,8 +79,8 @@ def guard_of(board: Board, action: Action) -> str | None:
             if board.life(client) is not None:
                 return f"{client} has been connected before, and a connection id is never used twice"
             return _unless_awake(board, node)
-        case RegisterBatch() if not board.plan.profile.batches:
-            return f"nodes of {board.plan.profile.name} know no batches"
+        case RegisterBatch() if (unknown := unknown_to(board.plan.profile, action)) is not None:
+            return unknown
         case Register(client) | RegisterBatch(client) | Disconnect(client) | FallSilent(client):
             return _unless_active(board, client)
         case AnswerAgain(client):
