@@ -195,11 +195,13 @@ def spent(session: SparkSession) -> Spent:
     stages = context.sc().statusStore().stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), nothing)
     every = [stages.apply(i) for i in range(stages.size())]
     written = [stage.shuffleWriteBytes() for stage in every]
-    workers = [each for each in psutil.Process().children(recursive=True) if "python" in each.name()]
-    times = [each.cpu_times() for each in workers]
+    here = psutil.Process()
+    below = here.children(recursive=True)
+    alive = [each.cpu_times() for each in below if "python" in each.name()]
+    ended = [each.cpu_times() for each in (here, *below)]  # whoever waited for a process has its times
     return Spent(
         jvm_cpu_s=sum(stage.executorCpuTime() for stage in every) / 1e9,
-        python_cpu_s=sum(t.user + t.system + t.children_user + t.children_system for t in times),
+        python_cpu_s=sum(t.user + t.system for t in alive) + sum(t.children_user + t.children_system for t in ended),
         shuffles=sum(size > 0 for size in written),
         shuffle_bytes=sum(written),
     )
