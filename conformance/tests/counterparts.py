@@ -12,6 +12,7 @@ SWITCHES: Mapping[str, str] = {
     "announce-an-upgrade": "owner_hands_over",
     "answer-an-exception": "exception_visible",
     "answer-an-unknown-client": "missing_client",
+    "answer-what-is-unknown": "unhandled_visible",
     "change-an-ip-port-client": "owner_hands_over",
     "check-connections": "detection_timeout_ms",
     "checks_in_time": "pause_is_forgiven",
@@ -86,7 +87,6 @@ _ENTRY = "what a request of a client may look like; the model begins with what w
 
 NODE_ALONE: Mapping[str, str] = {
     "verify_tests_revision": "in the model a part of revision_matches, whose counterpart is zero_is_a_revision",
-    "unhandled_visible": "members of the model send nothing that a node does not handle",
     "equality_sees_cluster": "an instance is one text in the model, and whatever differs in it is a difference",
     **dict.fromkeys(("http_report_answers_member", "waits_for_upgraded_members", "member_shows_grpc_report"), _REPORTS),
     **dict.fromkeys(("version", "gray_model_told", "ability_negotiation"), _REPORTS),

@@ -76,6 +76,7 @@ steps = st.one_of(
             actions.Swallow,
             actions.LoseReply,
             actions.Garble,
+            actions.Mistype,
             actions.Duplicate,
             actions.Reorder,
         )

@@ -262,6 +262,12 @@ class Garble(Fault):
     verb = "garble"
 
 
+class Mistype(Fault):
+    """A CHANGE or DELETE arrives as data of a type that its target does not know, as from a member that knows more."""
+
+    verb = "mistype"
+
+
 class Duplicate(Fault):
     """It arrives twice, and its sender hears the second answer. Of one that is held a copy arrives; it waits on."""
 
@@ -352,7 +358,7 @@ class Move:
 
 SAID = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT", "QUERY", "REPORT")
 """What a played member says to the node."""
-MALFORMED = ("NO-KEY", "NO-CONTENT", "NO-BASE64", "NO-JSON", "NO-TYPE")
+MALFORMED = ("NO-KEY", "NO-CONTENT", "NO-BASE64", "NO-JSON", "NO-TYPE", "UNKNOWN-TYPE")
 """Requests that no member would send, by what is wrong with them."""
 RESULTS = ("fail", "error", "unreadable", "unheard")
 """How a played member may answer besides success."""
@@ -392,7 +398,7 @@ class Answers:
         return " ".join(word for word in words if word is not None)
 
 
-RequestAction = Drop | Swallow | LoseReply | Garble | Duplicate | Reorder | Deliver | AnswerLate | Reply
+RequestAction = Drop | Swallow | LoseReply | Garble | Mistype | Duplicate | Reorder | Deliver | AnswerLate | Reply
 Shape = Blackhole | Delay | Throttle
 """What a link does to all that travels on it."""
 LinkAction = Cut | Heal | Refuse | Hold | Release | Shape | RequestAction

@@ -28,6 +28,7 @@ from distro_model.transitions import (
     LoadRuns,
     Loses,
     LosesReply,
+    Mistypes,
     NodeFails,
     OnLink,
     Overtakes,
@@ -56,6 +57,7 @@ DECISIONS: Mapping[type[OnLink], type[actions.RequestAction]] = {
     LosesReply: actions.LoseReply,
     Swallows: actions.Swallow,
     Garbles: actions.Garble,
+    Mistypes: actions.Mistype,
 }
 """What becomes of a call that a link holds."""
 

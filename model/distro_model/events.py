@@ -185,6 +185,19 @@ class HandlingRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownReceived:
+    """A peer's request arrived as something that nothing here handles; ends with one `Reply`."""
+
+    at_ms: int
+    source: str
+    request: Request
+
+
+Arrived = RequestReceived | HandlingRaised | UnknownReceived
+"""However a peer's request arrives."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadInterrupted:
     """An exception left the loop over the members that are asked for a snapshot."""
 
@@ -316,6 +329,7 @@ Event = (
     | MetadataDeleted
     | LocalEventDue
     | HandlingRaised
+    | UnknownReceived
     | LoadInterrupted
     | ApplyDue
     | ReadDue

@@ -44,6 +44,7 @@ from distro_model.events import (
     SetupFinished,
     SetupStarted,
     TaskDue,
+    UnknownReceived,
     VerifyDue,
 )
 from distro_model.messages import Change, Delete, OwnedList, Report, Request, Snapshot, Verify
@@ -126,6 +127,7 @@ EVENTS: Mapping[type[Event], Callable[[NodeState, Any, Profile], Step]] = {
     MetadataDeleted: metadata.on_metadata_deleted,
     LocalEventDue: notify.on_local_event_due,
     HandlingRaised: receive.on_handling_raised,
+    UnknownReceived: receive.on_unknown,
     ApplyDue: torn.on_apply_due,
     ReadDue: torn.on_read_due,
     HttpReceived: ip_clients.on_http,

@@ -297,6 +297,10 @@ class Raises(OnLink):
     fate = "arrives, and an exception leaves its handler"
 
 
+class Mistypes(OnLink):
+    fate = "arrives as data of a type that nobody there knows"
+
+
 class BeginsToApply(OnLink):
     fate = "arrives and begins to be applied"
 

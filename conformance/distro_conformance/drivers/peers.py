@@ -82,6 +82,7 @@ from distro_model.events import (
     InstanceDeregistered,
     InstanceRegistered,
     RequestReceived,
+    UnknownReceived,
 )
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Unexplained
@@ -417,7 +418,8 @@ class PeersCluster(WiredCluster):
                 raise Unexplained("raise", action.client, f"it answers {action} with {answer.result}", UNPARSED)
             return
         if action.operation in MALFORMED:
-            event = HandlingRaised(0, action.peer, request)
+            arrives = UnknownReceived if action.operation == "UNKNOWN-TYPE" else HandlingRaised
+            event = arrives(0, action.peer, request)
         if isinstance(request, Snapshot):
             await ask()  # what is shown is looked at after each action
             return

@@ -15,6 +15,7 @@ from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     DISTRO_RESPONSE,
     UNHEARD_TYPE,
+    UNKNOWN_RESOURCE_TYPE,
     distro_request,
     pack,
     read_snapshot,
@@ -137,4 +138,6 @@ def malformed(kind: str, client: str) -> Json:
             data["content"] = pack(1)[:2] + "=="
         case "NO-TYPE":
             data["type"] = None
+        case "UNKNOWN-TYPE":
+            data["distroKey"] = {**data["distroKey"], "resourceType": UNKNOWN_RESOURCE_TYPE}
     return {**body, "distroData": data}

@@ -125,7 +125,15 @@ def _verb(kind: type[Action | Look], *parts: str) -> Verb:
     return Verb(" ".join(parts), kind, lambda words: kind(*(value for take in read for value in take(words))))
 
 
-_FAULTS = (actions.Drop, actions.Swallow, actions.LoseReply, actions.Garble, actions.Duplicate, actions.Reorder)
+_FAULTS = (
+    actions.Drop,
+    actions.Swallow,
+    actions.LoseReply,
+    actions.Garble,
+    actions.Mistype,
+    actions.Duplicate,
+    actions.Reorder,
+)
 
 VERBS: Mapping[str, Verb] = {
     "connect": _verb(actions.Connect, "CLIENT", "NODE"),

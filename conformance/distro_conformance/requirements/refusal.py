@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.wire.messages import distro_request, sync_data
+from distro_conformance.wire.messages import UNKNOWN_RESOURCE_TYPE, distro_request, sync_data
 from distro_protos import Json
 
 
@@ -23,8 +23,8 @@ async def undecodable_content_is_refused(kit: Kit) -> None:
 async def unknown_resource_type_is_refused(kit: Kit) -> None:
     """A CHANGE of an unknown resource type is answered with failure."""
     body = _change(kit, kit.foreign_client())
-    body["distroData"]["distroKey"]["resourceType"] = "Nacos:Naming:v9:Unknown"
-    await _require_failure(kit, body, "a CHANGE of the resource type Nacos:Naming:v9:Unknown")
+    body["distroData"]["distroKey"]["resourceType"] = UNKNOWN_RESOURCE_TYPE
+    await _require_failure(kit, body, f"a CHANGE of the resource type {UNKNOWN_RESOURCE_TYPE}")
 
 
 @requirement("DISTRO-REFUSAL-003", MUST, "#distro-unknown, #defect-d6", bug="B16-unhandled")

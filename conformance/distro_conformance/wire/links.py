@@ -24,6 +24,7 @@ from distro_conformance.wire.messages import (
     REFUSED,
     UNHEARD_TYPE,
     DistroCall,
+    mistyped,
     outcome_of,
     read_request,
 )
@@ -70,13 +71,14 @@ class Fate(StrEnum):
     SWALLOW = "swallow"
     LOSE_REPLY = "lose-reply"
     GARBLE = "garble"
+    MISTYPE = "mistype"
     DUPLICATE = "duplicate"
     REORDER = "reorder"
     ANSWER_LATE = "answer-late"
 
 
 _SYNCS = frozenset({"CHANGE", "ADD", "DELETE"})
-_MEETS = {Fate.SWALLOW: _SYNCS | {"VERIFY"}, Fate.GARBLE: _SYNCS}
+_MEETS = {Fate.SWALLOW: _SYNCS | {"VERIFY"}, **dict.fromkeys((Fate.GARBLE, Fate.MISTYPE), _SYNCS)}
 """Operations whose reply says nothing but that they arrived, so that somebody else can answer; the model garbles the
 answers of syncs only."""
 
@@ -302,6 +304,8 @@ class Link(PeerLink):
         if fate is Fate.REORDER:
             self._next_turn()
             await self._wait(carried.call, _Stage.NEXT)
+        if fate is Fate.MISTYPE:
+            request = mistyped(request)
         answer = await self._deliver(carried, request, forward)
         for overtaken in [kept for kept in self._kept if kept.stage is _Stage.NEXT]:
             self._decide(overtaken, None)

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distro_protos import Json, Message
+from distro_protos import Json, Message, Payload, decode, encode
 from distro_traces.content import Replica, replica_from_sync
 from distro_traces.event import Outcome
 
 RESOURCE_TYPE = "Nacos:Naming:v2:ClientData"
 DISTRO_REQUEST, DISTRO_RESPONSE = "DistroDataRequest", "DistroDataResponse"
+UNKNOWN_RESOURCE_TYPE = "Nacos:Naming:v9:Unknown"
 UNHEARD_TYPE = "NobodyKnowsThisResponse"
 ACKNOWLEDGED: Json = {"resultCode": 200, "errorCode": 0, "success": True}
 REFUSED: Json = {"resultCode": 500, "errorCode": 500, "message": "refused", "success": False}
@@ -56,6 +57,15 @@ def read_request(message: Message) -> DistroCall | None:
         has_batch = bool((content.get("batchInstanceData") or {}).get("serviceNames"))
         return DistroCall(operation, client, replica.revision, replica, has_batch)
     return DistroCall(operation, client)
+
+
+def mistyped(request: Payload) -> Payload:
+    """The same Distro request, about data of a type that nobody knows."""
+    message = decode(request)
+    data = message.body["distroData"]
+    key = {**data["distroKey"], "resourceType": UNKNOWN_RESOURCE_TYPE}
+    body = {**message.body, "distroData": {**data, "distroKey": key}}
+    return encode(message.type, body, headers=message.headers, client_ip=request.metadata.client_ip)
 
 
 def read_snapshot(reply: Message) -> tuple[Replica, ...]:

@@ -37,7 +37,8 @@ class Bounds:
     garbles: int = 0
     """Requests that take effect and are answered with something of an unknown type (B42)."""
     raises: int = 0
-    """Exceptions: while a sync is handled, or while a node loads (B16, load-exception-no-retry)."""
+    """Syncs that arrive and are not handled, since an exception leaves their handler or nobody knows their type, and
+    exceptions while a node loads (B16, D6, load-exception-no-retry)."""
     strays: int = 0
     """Requests about a client that its owner never sent: ids collide (B41)."""
     periods: int = 0

@@ -116,7 +116,7 @@ def _of_links(layout: Layout) -> Placed:
             yield from ((each, here) for each in (calls.REPLY_LATE, calls.REPLY_ARRIVES))
         if bounds.delays:
             yield from ((each, here) for each in (calls.ABANDON, calls.ARRIVE))
-        for fault in (calls.GARBLE, calls.RAISE):
+        for fault in (calls.GARBLE, calls.RAISE, calls.MISTYPE):
             if getattr(bounds, fault.cost or ""):
                 yield fault, here
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from distro_model.actions import Drop, Duplicate, Fault, Garble, LoseReply, Swallow
+from distro_model.actions import Drop, Duplicate, Fault, Garble, LoseReply, Mistype, Swallow
 from distro_model.clock.compiled import compiled
 from distro_model.cluster import calls, torn
 from distro_model.cluster.statement import Transition
@@ -165,7 +165,7 @@ Lists = tuple[tuple[int, tuple[str, ...]], ...]
 NOT_MET = {
     Swallow: (Operation.REPORT, Operation.SNAPSHOT),
     Duplicate: (Operation.REPORT, Operation.SNAPSHOT),
-    Garble: (Operation.REPORT, Operation.SNAPSHOT, Operation.VERIFY),
+    **dict.fromkeys((Garble, Mistype), (Operation.REPORT, Operation.SNAPSHOT, Operation.VERIFY)),
 }
 """A SNAPSHOT cannot be swallowed: there is no content to acknowledge it with."""
 
@@ -415,8 +415,8 @@ class Board(Named):
             elif not (isinstance(fault, Duplicate) and fault.held):
                 self.deliver(source, target, call)
             return
-        if isinstance(fault, Garble):
-            self.end(calls.GARBLE, source, target, call)
+        if isinstance(fault, Garble | Mistype):
+            self.end(calls.GARBLE if isinstance(fault, Garble) else calls.MISTYPE, source, target, call)
             return
         self.take(FATES[type(fault)], source=source, target=target, call=call)
         if isinstance(fault, Duplicate) and not fault.held:

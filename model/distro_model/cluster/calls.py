@@ -14,7 +14,7 @@ from distro_model.cluster import alarms
 from distro_model.cluster.registers import Before, IpLived, Lived, Meant, OneLink, Taken
 from distro_model.cluster.statement import Function, Step, Transition, chooses, records, tells, watches, writes
 from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
-from distro_model.events import CallEnded, HandlingRaised, RequestReceived
+from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.node import NodeState
 from distro_model.search.system import NO_GUARD, Fairness
@@ -27,6 +27,7 @@ from distro_model.transitions import (
     Garbles,
     Loses,
     LosesReply,
+    Mistypes,
     OnLink,
     Overtakes,
     Raises,
@@ -168,6 +169,10 @@ def refusal(call: Call, target_name: str, now: int) -> CallEnded:
 
 def raised(call: Call, source_name: str, now: int) -> HandlingRaised:
     return HandlingRaised(now, source_name, call.request)
+
+
+def mistyped(call: Call, source_name: str, now: int) -> UnknownReceived:
+    return UnknownReceived(now, source_name, call.request)
 
 
 def end_by_itself(call: Call, target_name: str, now: int) -> CallEnded:
@@ -331,3 +336,11 @@ RAISE = Transition(
     cost="raises",
 )
 """The request arrives, and an exception leaves its handler."""
+
+MISTYPE = replace(
+    RAISE,
+    kind="mistype",
+    steps=(*taking(is_sync), tells("target", mistyped), *RAISE.steps[-1:]),
+    says=_ends(Mistypes),
+)
+"""The request arrives as data of a type that nobody there knows (D6)."""

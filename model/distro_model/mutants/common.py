@@ -86,7 +86,7 @@ _NOTICED = {
     " revision-beyond-int32",
     "batches": "B18 B19",
     "parts": "B05 B05-sender",
-    "network": "B16 B26 B41 B42 m-query-creates native-connect-onto-synced revision-zero-wildcard",
+    "network": "B16 B16-unhandled B26 B41 B42 m-query-creates native-connect-onto-synced revision-zero-wildcard",
     "restarts": "B11 B27 B32 B33 load-exception-no-retry",
     "leases": "B10 B17 B23 B31 m-cleaner-drops-native",
     "inside": "B08 B12 B13 B14 B25 B28 B40 B44",

@@ -69,6 +69,13 @@ MUTANTS = (
         unseen=NOTHING_RAISES,
     ),
     Mutant(
+        "B16-unhandled",
+        "A sync of a type that nobody knows is answered with SUCCESS.",
+        rules=(receive.unknown_unseen,),
+        breaks=("INV-ACK", "INV-DELETE"),
+        bounds=Bounds(changes=1, drops=0, swallows=0, raises=1),
+    ),
+    Mutant(
         "B17",
         "Only a verify renews a lease: the copy of a client that changes before each one expires.",
         rules=(receive.keeps_lease,),

@@ -53,6 +53,7 @@ _ALWAYS = replace(
         receive.keeps_lease,
         receive.natives_are_unprotected,
         receive.is_forgotten_at_once,
+        receive.unknown_unseen,
         receive.gives_unloaded,
         load.refusals_fail,
         load.missing_nobody,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distro_model.events import (
+    Arrived,
     CallEnded,
     Event,
-    HandlingRaised,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
@@ -70,7 +70,7 @@ def _is_refused(answer: Answer | None) -> bool:
 
 
 def _renewed(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    if not isinstance(event, RequestReceived | HandlingRaised) or not _is_refused(answer):
+    if not isinstance(event, Arrived) or not _is_refused(answer):
         return None
     for client in before.clients:
         held = after.client(client.name)
@@ -88,7 +88,7 @@ def _unknown_delete(before: NodeState, event: Event, answer: Answer | None) -> F
 
 
 def _touched_native(before: NodeState, event: Event, after: NodeState) -> Finding | None:
-    if not isinstance(event, RequestReceived | HandlingRaised | CallEnded):
+    if not isinstance(event, Arrived | CallEnded):
         return None
     for client in before.clients:
         held = after.client(client.name)
@@ -99,7 +99,7 @@ def _touched_native(before: NodeState, event: Event, after: NodeState) -> Findin
 
 
 def _unapplied(event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    if not isinstance(event, RequestReceived | HandlingRaised):
+    if not isinstance(event, Arrived):
         return None
     if answer is None or answer.result is not CallResult.SUCCESS:
         return None

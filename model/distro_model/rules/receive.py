@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distro_model.events import HandlingRaised, Reply, RequestReceived
+from distro_model.events import HandlingRaised, Reply, RequestReceived, UnknownReceived
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, Snapshot, is_batch
 from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
@@ -102,6 +102,18 @@ def raised(node: NodeState, _: Profile) -> Step:
 @instead_of(raised)
 def raised_unseen(node: NodeState, _: Profile) -> Step:
     """A request whose handling raises is answered with SUCCESS, and an error code that nobody reads (B16)."""
+    return Step(node, (Reply(SUCCESS),))
+
+
+@rule("answer-what-is-unknown", source="distro-unknown, defect-d6; DistroDataRequestHandler")
+def on_unknown(node: NodeState, _event: UnknownReceived, _: Profile) -> Step:
+    """Data of a type that nothing here handles is refused."""
+    return Step(node, (Reply(FAIL),))
+
+
+@instead_of(on_unknown)
+def unknown_unseen(node: NodeState, _event: UnknownReceived, _: Profile) -> Step:
+    """Data of a type that nothing here handles is answered with SUCCESS, and an error code that nobody reads (D6)."""
     return Step(node, (Reply(SUCCESS),))
 
 
