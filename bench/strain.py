@@ -3,9 +3,11 @@
     python bench/strain.py --json [--quick | --clients N …] [--nacos VERSION]
 
 The clients have no connections of their own (`bench/node.py` measures those); everything between the members is real.
-The owner is a reference node. So are the other two, or they are real servers, and then the owner is of their release. A
-window begins when the other two hold every client. In it nothing may fail: where there are more clients than can be
-verified in a period, rounds are late instead, and are counted as such.
+The owner is a reference node. So are the other two, or they are real servers, and then the owner is of their release.
+A window begins when the other two hold every client and the owner has sent it to both: a member that starts takes the
+clients with its snapshot, while its owner still has it as DOWN and counts each that it may not send as a failure. In
+the window nothing may fail: where there are more clients than can be verified in a period, rounds are late instead,
+and are counted as such.
 """
 
 from __future__ import annotations
@@ -94,7 +96,9 @@ async def scraped(port: int) -> Samples:
 
 async def measure(clients: int, window_s: float, nacos: str | None) -> dict[str, float]:
     async with members(clients, nacos) as run:
-        await asyncio.gather(*(until_held(port, clients) for port in run.peers))
+        async with asyncio.timeout(HELD_WITHIN_S):
+            await asyncio.gather(*(until_held(port, clients) for port in run.peers))
+            await until_synced(run.owner, PEERS * clients)
         before, began_s = await scraped(run.owner), time.monotonic()
         owner, peers = run.pids[:1], run.pids[1:]
         owner_s, peers_s = cpu_s(owner), cpu_s(peers)
@@ -118,14 +122,22 @@ async def measure(clients: int, window_s: float, nacos: str | None) -> dict[str,
 
 
 async def until_held(port: int, clients: int) -> None:
-    """However they came there: as a CHANGE, or with a snapshot. Raises TimeoutError."""
+    """However they came there: as a CHANGE, or with a snapshot."""
     url = f"http://127.0.0.1:{port}/nacos/v1/ns/operator/metrics?onlyStatus=false"
-    async with asyncio.timeout(HELD_WITHIN_S), aiohttp.ClientSession() as session:
+    async with aiohttp.ClientSession() as session:
         held = 0
         while held < clients:
             async with session.get(url) as reply:
                 held = (await reply.json(content_type=None))["clientCount"]
             await asyncio.sleep(1.0)
+
+
+async def until_synced(owner: int, changes: int) -> None:
+    """Nothing waits to be tried again: what a failed sync leaves behind ends with a success, and only so."""
+    synced = 0.0
+    while synced < changes:
+        synced = (await scraped(owner)).get("distrocheck_distro_syncs_total success", 0.0)
+        await asyncio.sleep(1.0)
 
 
 async def run(numbers: list[int], window_s: float, nacos: str | None) -> dict[str, float]:
