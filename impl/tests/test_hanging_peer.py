@@ -2,75 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from impl_lab import Lab
+from swallower import a_peer_behind_a_swallower, until
 
-from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
-from distro_impl.config import CLUSTER_PORT_OFFSET
 from distro_impl.membership.members import MemberState
 from distro_impl.remote import cluster_client
-from distro_impl.remote.cluster_client import ClusterClient
 from distro_impl.remote.peer_connection import PeerUnreachableError
-from distro_impl.transport.grpc_transport import GrpcTransport
-from distro_impl.transport.transport import PeerLink
 
 pytestmark = pytest.mark.wire
 
 HEALTH_CHECK: dict[str, Any] = {"module": "internal"}
-
-
-class Swallower:
-    """A forwarder on a real socket. While it swallows it reads everything and passes nothing on, in either way."""
-
-    def __init__(self, target_port: int) -> None:
-        self.swallows = False
-        self.accepted = 0
-        self._target_port = target_port
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.accepted += 1
-        from_server, to_server = await asyncio.open_connection("127.0.0.1", self._target_port)
-        for source, sink in ((reader, to_server), (from_server, writer)):
-            task = asyncio.create_task(self._pump(source, sink))
-            self._tasks.add(task)
-
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await source.read(65_536):
-                if not self.swallows:
-                    sink.write(data)
-                    await sink.drain()
-            if not self.swallows:
-                sink.close()
-
-    def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-
-@contextlib.asynccontextmanager
-async def a_peer_behind_a_swallower() -> AsyncIterator[tuple[Swallower, ClusterClient]]:
-    near, far = free_main_ports(2)
-    clock = SystemClock()
-    peer = Node(NodeConfig(port=far), clock=clock)
-    await peer.start()
-    swallower = Swallower(far + CLUSTER_PORT_OFFSET)
-    listening = await asyncio.start_server(swallower.relay, "127.0.0.1", near + CLUSTER_PORT_OFFSET)
-    own = NodeConfig(port=1, members=("127.0.0.1:1", f"127.0.0.1:{near}"))
-    client = ClusterClient(own, f"127.0.0.1:{near}", clock, GrpcTransport(), PeerLink())
-    try:
-        yield swallower, client
-    finally:
-        await client.close()
-        listening.close()
-        swallower.stop()
-        await peer.stop()
 
 
 @pytest.fixture
@@ -79,12 +23,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_client, "KEEP_ALIVE_MS", 100)
     monkeypatch.setattr(cluster_client, "HEALTH_TIMEOUT_MS", 100)
     monkeypatch.setattr(cluster_client, "CONNECT_TIMEOUT_MS", 300)
-
-
-async def until(holds: Any) -> None:
-    async with asyncio.timeout(20):
-        while not holds():  # noqa: ASYNC110 - nobody tells when it does
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.usefixtures("_impatient")

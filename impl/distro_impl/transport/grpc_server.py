@@ -49,11 +49,20 @@ def _channel_arguments(options: GrpcServerOptions) -> tuple[tuple[str, int], ...
         ("grpc.max_send_message_length", -1),
         ("grpc.server.max_pending_requests", MAX_PENDING_REQUESTS),
         ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_REQUESTS),
-        ("grpc.keepalive_time_ms", options.keep_alive_ms),
-        ("grpc.keepalive_timeout_ms", options.keep_alive_timeout_ms),
+        *keep_alive_arguments(options.keep_alive_ms, options.keep_alive_timeout_ms),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.server_handshake_timeout_ms", 20_000),  # a socket that says nothing
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", options.permit_keep_alive_ms),
+        ("grpc.http2.min_ping_interval_without_data_ms", options.permit_keep_alive_ms),
+    )
+
+
+def keep_alive_arguments(ping_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
+    """Of a channel or a server that pings after so long without data. gRPC takes a time-out for these pings and never
+    acts on it (its pull request 39239); what does end the connection is that of pings of any kind, a minute else."""
+    return (
+        ("grpc.keepalive_time_ms", ping_ms),
+        ("grpc.keepalive_timeout_ms", timeout_ms),
+        ("grpc.http2.ping_timeout_ms", timeout_ms),
     )
 
 

@@ -21,7 +21,7 @@ from distro_impl.clocks.clock import Clock
 from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.transport.counted_stream import CountedStream
-from distro_impl.transport.grpc_server import add_port, grpc_server
+from distro_impl.transport.grpc_server import add_port, grpc_server, keep_alive_arguments
 from distro_impl.transport.health import Health
 from distro_impl.transport.http import serve_on_tcp, tcp_connector
 from distro_impl.transport.tls import channel_credentials
@@ -33,8 +33,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", 360_000),  # as Java's (docs/protocol #wire-limits)
-    ("grpc.keepalive_timeout_ms", 20_000),
+    *keep_alive_arguments(360_000, 20_000),  # as Java's (docs/protocol #wire-limits)
 )
 STREAM_NAME = "distrocheck-stream"
 """The metadata key of a stream that is counted."""
