@@ -33,7 +33,6 @@ WITHOUT_RULE: Mapping[str, str] = {
     **dict.fromkeys(("connection-id", "connection-handshake", "connection-stream", "connection-internal"), _BELOW),
     **dict.fromkeys(("http-v1", "http-admin", "http-auth", "naming-names", "naming-requests"), _API),
     **dict.fromkeys(("http-udp", "log-lines", "settings-keys", "client-deregister-sdk"), _OUTSIDE),
-    **dict.fromkeys(("defect-d4", "receive-equal"), "an instance is one text in the model: parts of it do not differ"),
     **dict.fromkeys(("defect-d7", "defect-d10", "defect-d12", "defect-d15", "defect-d16", "defect-d18"), _TWICE),
     **dict.fromkeys(("releases-matrix", "releases-connection", "releases-timeline"), "the profiles are the history"),
     "defect-d9": _BELOW,

@@ -192,7 +192,8 @@ _SCENARIOS_HEAD = (
     f"The language of scenarios, version {VERSION}: one text that is played on every driver,",
     "`distrocheck replay FILE --target …`. A line is one step; a word that begins with `#` begins a comment. "
     "`NODE->NODE` is the directed link",
-    "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`. What a driver cannot do it says in a",
+    "from the first to the second, `INSTANCE` is `10.0.0.1:80 key=value …`, `cluster=…` for the name of its cluster.",
+    "What a driver cannot do it says in a",
     "sentence, and the run is inconclusive. Texts of version 1 are read as they are.",
 )
 _EXPECT_HEAD = (

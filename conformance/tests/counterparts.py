@@ -17,6 +17,7 @@ SWITCHES: Mapping[str, str] = {
     "check-connections": "detection_timeout_ms",
     "checks_in_time": "pause_is_forgiven",
     "counts_as_beat": "owner_judges_by_beats",
+    "differs": "equality_sees_cluster",
     "find-the-lease-of-an-ip-port-copy-over": "ip_port_lease",
     "hand-over-to-new-members": "owner_hands_over",
     "has_v2": "http_v2_api",
@@ -87,7 +88,6 @@ _ENTRY = "what a request of a client may look like; the model begins with what w
 
 NODE_ALONE: Mapping[str, str] = {
     "verify_tests_revision": "in the model a part of revision_matches, whose counterpart is zero_is_a_revision",
-    "equality_sees_cluster": "an instance is one text in the model, and whatever differs in it is a difference",
     **dict.fromkeys(("http_report_answers_member", "waits_for_upgraded_members", "member_shows_grpc_report"), _REPORTS),
     **dict.fromkeys(("version", "gray_model_told", "ability_negotiation"), _REPORTS),
     "member_starts_down": "the model's timed runs begin when all members have heard of each other",

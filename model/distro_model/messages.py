@@ -12,12 +12,13 @@ from enum import StrEnum
 from typing import ClassVar
 
 Content = tuple[tuple[str, str], ...]
-"""What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`,
-except that it begins with its address. A batch is published as one text (`batch_of`), since it is one entry of its
-client as a single instance is (docs/protocol #naming-requests)."""
+"""What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`, except that
+it begins with its address, and that a word `cluster=…` in it names its cluster. A batch is published as one text
+(`batch_of`), since it is one entry of its client as a single instance is (docs/protocol #naming-requests)."""
 
 BATCH = "batch of "
 AND = " and "
+CLUSTER = "cluster="
 
 
 class Operation(StrEnum):
@@ -130,6 +131,11 @@ def is_batch(published: str) -> bool:
 def instances_of(published: str) -> list[str]:
     """What `batch_of` joined; one instance where it is no batch."""
     return published.removeprefix(BATCH).split(AND)
+
+
+def without_clusters(published: str) -> str:
+    """The same, with nothing said of the cluster of an instance."""
+    return " ".join(word for word in published.split(" ") if not word.startswith(CLUSTER))
 
 
 def addresses_of(content: Content) -> frozenset[str]:

@@ -101,6 +101,7 @@ RUNS = {
         Register("c1", "web", ONE),
         Advance(9000),
     ),
+    "another cluster": (*PUBLISHED, Register("c1", "web", f"{ONE} cluster=blue"), Advance(2000)),
     "a deletion of a type that nobody knows": (
         *PUBLISHED,
         Mistype("a", "b", "DELETE", "c1"),

@@ -149,7 +149,7 @@ def _about_one(kind: str, service: str, instance: str, namespace: str) -> tuple[
 
 
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:
-    """`ip:port key=value …` as ip, port and metadata."""
+    """`ip:port key=value …` as ip, port and metadata, its cluster among them."""
     address, *words = text.split()
     ip, _, port = address.rpartition(":")
     return ip, int(port), dict(word.split("=", 1) for word in words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from distro_conformance.node.player import read_hosts
+from distro_conformance.node.player import CLUSTER, read_hosts
 from distro_model.clock import View
 from distro_model.messages import Content, batch_of, instances_of
 from distro_model.possible import Observation
@@ -42,7 +42,11 @@ def same_lists(held: Held, other: Held) -> bool:
 
 def read_list(message: Message) -> tuple[str, ...]:
     """The list in a query's reply or in a push."""
-    return tuple(sorted(instance_text(host.ip, host.port, json.dumps(host.metadata)) for host in read_hosts(message)))
+    return tuple(
+        sorted(
+            instance_text(host.ip, host.port, json.dumps(host.metadata), host.cluster) for host in read_hosts(message)
+        )
+    )
 
 
 def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str | None:
@@ -55,9 +59,11 @@ def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str 
     return None
 
 
-def instance_text(ip: str, port: int, attributes: str) -> str:
+def instance_text(ip: str, port: int, attributes: str, cluster: str) -> str:
     """`ip:port key=value …`, as a scenario writes it; keys that the server itself adds are left out."""
     metadata = {} if attributes == "{}" else json.loads(attributes)
+    if cluster != CLUSTER:
+        metadata["cluster"] = cluster
     words = [f"{key}={metadata[key]}" for key in sorted(metadata) if key not in _RESERVED_METADATA]
     return " ".join([f"{ip}:{port}", *words])
 
@@ -66,7 +72,7 @@ def published_of(replica: Replica) -> Content:
     """What it publishes in the words of the model, where several instances of one service are a batch."""
     services: dict[str, list[str]] = {}
     for each in replica.published:
-        text = instance_text(each.ip, each.port, each.attributes)
+        text = instance_text(each.ip, each.port, each.attributes, each.cluster)
         services.setdefault(each.service, []).append(text if each.healthy else text + UNHEALTHY)
     return tuple(
         (service, texts[0] if len(texts) == 1 else batch_of(texts)) for service, texts in sorted(services.items())

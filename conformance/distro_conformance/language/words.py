@@ -66,7 +66,10 @@ class Words:
         return tuple(sorted(named))
 
     def instance(self, until: str | None = None) -> str:
-        """`ip:port key=value …` up to a word or the end; the keys in order, so that equal instances are equal texts."""
+        """`ip:port key=value …` up to a word or the end; the keys in order, so that equal instances are equal texts.
+
+        `cluster=…` names its cluster, which is DEFAULT otherwise.
+        """
         address = self.word("instance")
         if not re.fullmatch(r"\d+(\.\d+){3}:\d+", address):
             raise ValueError(f"'{address}' is no instance such as 10.0.0.1:80")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from distro_conformance.node.player import CLUSTER, without_cluster
 from distro_conformance.verdict import TargetError
 from distro_model.rules.owners import place
 
@@ -45,7 +46,10 @@ class PlayedHttpClient:
         return f"{self.ip}:{self.port}#true"
 
     async def register(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
-        more = {"metadata": json.dumps(dict(metadata))} if metadata else {}
+        """`cluster` among the metadata is the name of its cluster."""
+        more = {"clusterName": metadata["cluster"]} if metadata and "cluster" in metadata else {}
+        if metadata and (rest := without_cluster(metadata)):
+            more["metadata"] = json.dumps(rest)
         return await self._ask("POST", "", service, None, **more)
 
     async def deregister(self, service: str) -> HttpReply:
@@ -53,8 +57,9 @@ class PlayedHttpClient:
 
     async def beat(self, service: str, metadata: Mapping[str, str] | None = None) -> HttpReply:
         """The whole beat, so that a node that has forgotten the instance registers it again."""
-        info = {"ip": self.ip, "port": self.port, "serviceName": service, "metadata": dict(metadata or {})}
-        return await self._ask("PUT", "/beat", service, beat=json.dumps(info))
+        known = metadata or {}
+        info = {"ip": self.ip, "port": self.port, "serviceName": service, "cluster": known.get("cluster", CLUSTER)}
+        return await self._ask("PUT", "/beat", service, beat=json.dumps({**info, "metadata": without_cluster(known)}))
 
     async def light_beat(self, service: str) -> HttpReply:
         """Only where, not what: of no use to a node that does not know the instance."""

@@ -129,7 +129,7 @@ def batch_request(
 
 
 def instance_of(service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
-    """One instance as an SDK writes it."""
+    """One instance as an SDK writes it; `cluster` among the metadata is the name of its cluster."""
     return {
         "ip": ip,
         "port": port,
@@ -137,10 +137,14 @@ def instance_of(service: str, ip: str, port: int, metadata: Mapping[str, str]) -
         "healthy": True,
         "enabled": True,
         "ephemeral": True,
-        "clusterName": CLUSTER,
+        "clusterName": metadata.get("cluster", CLUSTER),
         "serviceName": service,
-        "metadata": dict(metadata),
+        "metadata": without_cluster(metadata),
     }
+
+
+def without_cluster(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in metadata.items() if key != "cluster"}
 
 
 def read_hosts(message: Message) -> tuple[Host, ...]:

@@ -49,6 +49,8 @@ class Bounds:
     """Times that a node sleeps for longer than a lease, while the others go on. Needs periods."""
     batches: int = 0
     """Registrations of a batch of instances, on top of `changes`."""
+    cluster_changes: int = 0
+    """Changes of nothing but the cluster of an instance (D4)."""
     silences: int = 0
     """Clients that fall silent for good while their connection stays open."""
     idle_spells: int = 0

@@ -48,6 +48,7 @@ OF_CONNECTIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         **_once("strays batches silences idle_spells half_open operator_changes torn index event_queue"),
         **_once("slow_requests slow_setups"),
+        "cluster_changes": {"cluster_changes": 1, "changes": 2},
         "lost_events": _EVENTS,
         "clients": {"clients": 2, "in_flight": 2},
     }

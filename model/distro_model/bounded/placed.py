@@ -53,6 +53,8 @@ def _of_clients(layout: Layout) -> Placed:
         yield from ((each, here) for each in (clients.CONNECT, clients.CHANGE, clients.DISCONNECT))
         if layout.bounds.batches:
             yield clients.REGISTER_BATCH, here
+        if layout.bounds.cluster_changes:
+            yield clients.CHANGE_CLUSTER, here
 
 
 def _inside(layout: Layout) -> Placed:

@@ -36,6 +36,7 @@ class Budget:
     lapses: int = 0
     races: int = 0
     v2_requests: int = 0
+    cluster_changes: int = 0
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""

@@ -17,7 +17,7 @@ from distro_model.events import (
     InstanceRegistered,
     InstanceRequest,
 )
-from distro_model.messages import Answer, CallResult, Content, batch_of
+from distro_model.messages import CLUSTER, Answer, CallResult, Content, batch_of, is_batch, without_clusters
 from distro_model.transitions import ClientActs
 
 SERVICES = ("web", "db", "cache")
@@ -107,6 +107,17 @@ def ask(life: Life, services: int) -> list[Asked]:
     return asked
 
 
+def ask_other_cluster(life: Life) -> Asked | None:
+    """What it publishes, in another cluster and otherwise as it is."""
+    published = dict(life.contents[-1]).get(SERVICE)
+    if not life.acts or not life.changes_left or published is None or is_batch(published):
+        return None
+    there = without_clusters(published)
+    address, *rest = there.split(" ")
+    moved = there if there != published else " ".join((address, f"{CLUSTER}blue", *rest))
+    return Asked(Register(life.client, SERVICE, moved))
+
+
 def ask_batch(life: Life) -> Asked | None:
     """Two instances at once, which differ from all before them."""
     if not life.acts:
@@ -137,4 +148,10 @@ REGISTER_BATCH = replace(
     kind="register a batch",
     steps=(chooses(ask_batch, "{client} is not connected"), *CHANGE.steps[1:]),
     cost="batches",
+)
+CHANGE_CLUSTER = replace(
+    CHANGE,
+    kind="change cluster",
+    steps=(chooses(ask_other_cluster, "{client} publishes no instance"), *CHANGE.steps[1:]),
+    cost="cluster_changes",
 )

@@ -118,6 +118,13 @@ MUTANTS = (
         bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
     ),
     Mutant(
+        "D4",
+        "A change of nothing but the cluster of an instance is not applied.",
+        rules=(receive.differs_but_for_cluster,),
+        breaks=("INV-ACK", "INV-CONV", "INV-REV"),
+        bounds=Bounds(drops=0, swallows=0, cluster_changes=1),
+    ),
+    Mutant(
         "m-unknown-delete-fails",
         "A DELETE of an unknown client fails, and is retried for ever.",
         rules=(is_known,),

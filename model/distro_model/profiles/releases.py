@@ -54,6 +54,7 @@ _ALWAYS = replace(
         receive.natives_are_unprotected,
         receive.is_forgotten_at_once,
         receive.unknown_unseen,
+        receive.differs_but_for_cluster,
         receive.gives_unloaded,
         load.refusals_fail,
         load.missing_nobody,
@@ -170,13 +171,14 @@ RELEASES = (
         span="2.3.0",
         rules=(
             receive.taken_revision,
+            receive.differs,  # compared as ever, but by now each instance has an id that names its cluster
             clients.revision_of_batch,
             connections.on_connection_check_due,
             notify.removed,
             notify.handled_removal,
         ),
         parameters={"reports_to_members_not_up": True, "detection_ms": 5000},
-        fixed=("B03", "B10", "B13", "B18"),
+        fixed=("B03", "B10", "B13", "B18", "D4"),
     ),
     Release(name="nacos-2.3.1", span="2.3.1", rules=(receive.is_applicable,), fixed=("B19",)),
     Release(name="nacos-2.3.2", span="2.3.2 to 2.5.0", rules=(clients.answer_to_unknown,), fixed=("B12",)),

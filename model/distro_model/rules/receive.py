@@ -12,7 +12,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distro_model.events import HandlingRaised, Reply, RequestReceived, UnknownReceived
-from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Delete, Snapshot, is_batch
+from distro_model.messages import (
+    FAIL,
+    SUCCESS,
+    Answer,
+    CallResult,
+    Change,
+    Content,
+    Delete,
+    Snapshot,
+    is_batch,
+    without_clusters,
+)
 from distro_model.node import Client, NodeState, Step
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import is_not_superseded, turn_of
@@ -180,13 +191,42 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     else:
         renewed_ms = at_ms if renews_lease(held, profile) else held.renewed_ms
         client = replace(
-            held, revision=taken_revision(held, copy, profile), content=copy.content, renewed_ms=renewed_ms
+            held,
+            revision=taken_revision(held, copy, profile),
+            content=taken_content(held, copy.content, profile),
+            renewed_ms=renewed_ms,
         )
     if is_ip_client(client.name):
         renews = not is_responsible(node, client, profile) and renews_lease(client, profile)
         client = replace(client, beats=_beats(held, client, at_ms, renews=renews))
     before = () if held is None else held.content
     return upgraded(node.with_client(client), client, before, at_ms, profile)
+
+
+def taken_content(held: Client, sent: Content, profile: Profile) -> Content:
+    """What is held after this was sent; of what does not differ the copy keeps its own."""
+    if sent == held.content:
+        return sent
+    before = dict(held.content)
+    return tuple(
+        (service, instance if differs(held.name, before.get(service), instance, profile) else before[service])
+        for service, instance in sent
+    )
+
+
+@guard(source="receive-equal, defect-d4; InstancePublishInfo.equals")
+def differs(_client: str, held: str | None, sent: str, _: Profile) -> bool:
+    """What is sent of a service is not what is held of it."""
+    return held != sent
+
+
+@instead_of(differs)
+def differs_but_for_cluster(client: str, held: str | None, sent: str, _: Profile) -> bool:
+    """Instances are compared without their cluster: a change of nothing else is not applied (D4).
+
+    One that was registered over HTTP has an id that names its cluster, and so differs.
+    """
+    return held is None or (held != sent if is_ip_client(client) else without_clusters(held) != without_clusters(sent))
 
 
 @rule("create-a-copy", source="receive-change; ConnectionBasedClientManager.syncClientConnected")

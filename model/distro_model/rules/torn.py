@@ -23,6 +23,7 @@ from distro_model.rules.receive import (
     may_take,
     raised,
     renews_lease,
+    taken_content,
     taken_revision,
 )
 from distro_model.rules.rule import instead_of, rule
@@ -58,19 +59,19 @@ def on_apply_due(node: NodeState, event: ApplyDue, profile: Profile) -> Step:
         after = (
             _revised(held, apply, event.at_ms, profile)
             if is_last
-            else replace(held, content=_content_after(held.content, apply))
+            else replace(held, content=_content_after(held, apply, profile))
         )
         node = upgraded(node.with_client(after), after, held.content, event.at_ms, profile)
     return Step(node, (Reply(SUCCESS),)) if is_last else Step(_with_apply(node, replace(apply, done=apply.done + 1)))
 
 
-def _content_after(content: Content, apply: Apply) -> Content:
+def _content_after(held: Client, apply: Apply, profile: Profile) -> Content:
     """Put the next service of the CHANGE; after the last of them, remove those that it does not mention."""
     if apply.done < len(apply.content):
-        service, instance = apply.content[apply.done]
-        return tuple(sorted({**dict(content), service: instance}.items()))
+        put = taken_content(held, apply.content[apply.done : apply.done + 1], profile)
+        return tuple(sorted({**dict(held.content), **dict(put)}.items()))
     mentioned = dict(apply.content)
-    return tuple(pair for pair in content if pair[0] in mentioned)
+    return tuple(pair for pair in held.content if pair[0] in mentioned)
 
 
 def _revised(held: Client, apply: Apply, at_ms: int, profile: Profile) -> Client:
