@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from distro_conformance.node.http_player import address_owned_by
-from distro_conformance.node.peer import FAILURE, SUCCESS, Arrival, PlayedPeer, snapshot_reply
+from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.replies import FAILURE, SUCCESS, snapshot_reply
 from distro_conformance.targets.ports import CLUSTER_OFFSET, free_base_ports
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection

@@ -18,7 +18,6 @@ from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MOD
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.played import (
     ANSWERS,
-    REPORT_FAILURE,
     UNPARSED,
     PlayedServer,
     TargetServer,
@@ -33,6 +32,7 @@ from distro_conformance.node.peer import (
     PlayedPeer,
 )
 from distro_conformance.node.player import batch_request, instance_request
+from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError

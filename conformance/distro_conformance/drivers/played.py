@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_conformance.drivers.clients import read_instance
-from distro_conformance.node.peer import FAILURE, REPORT_RESPONSE, PlayedPeer, Reply
+from distro_conformance.node.peer import PlayedPeer
+from distro_conformance.node.replies import ERROR, FAILURE, UNREADABLE, Reply
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
-    DISTRO_RESPONSE,
     UNHEARD_TYPE,
     UNKNOWN_RESOURCE_TYPE,
     distro_request,
@@ -27,14 +27,12 @@ from distro_protos import Json, Message
 from distro_traces.content import Replica
 
 UNPARSED = "an ErrorResponse: the body cannot be read (docs/protocol #wire-checks)"
-_ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not here", "success": False})
 ANSWERS: Mapping[str, Reply] = {
     "fail": FAILURE,
-    "error": _ERROR,
-    "unreadable": Reply(DISTRO_RESPONSE, None),
+    "error": ERROR,
+    "unreadable": UNREADABLE,
     "unheard": Reply(UNHEARD_TYPE, ACKNOWLEDGED),
 }
-REPORT_FAILURE = Reply(REPORT_RESPONSE, FAILURE.body)
 
 
 @dataclass

@@ -18,8 +18,9 @@ import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.peer import Answer, AnswerRule, Arrival, OnArrival, PlayedPeer, Reply
+from distro_conformance.node.peer import Arrival, OnArrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
+from distro_conformance.node.replies import Answer, AnswerRule, Reply
 from distro_conformance.node.timings import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target

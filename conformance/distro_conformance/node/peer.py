@@ -11,31 +11,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
 import grpc.aio
 
 from distro_conformance.node.http_member import HttpMember
+from distro_conformance.node.replies import OK, REPORT_RESPONSE, SUCCESS, Answer, AnswerRule, Reply, snapshot_reply
 from distro_conformance.release import Span
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
-    DISTRO_RESPONSE,
-    RESOURCE_TYPE,
     DistroCall,
     batch_data,
     distro_request,
-    pack,
     read_query,
     read_request,
     read_snapshot,
     sync_data,
 )
-from distro_conformance.wire.silence import FOR_EVER_MS, answered_late
+from distro_conformance.wire.silence import answered_late
 from distro_impl.clocks.clock import Clock as NodesClock
 from distro_impl.options import GrpcServerOptions
 from distro_impl.transport.health import Health
@@ -54,59 +52,12 @@ from distro_protos import (
 )
 from distro_traces.content import Replica
 
-REPORT = "MemberReportRequest"
+REPORT_REQUEST = "MemberReportRequest"
 NodeContext = grpc.aio.ServicerContext[Payload, Payload]
 _KEEP_ALIVE_MS = 5_000
 _READING = ("SNAPSHOT", "QUERY")
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
-_OK: Json = {"resultCode": 200, "errorCode": 0, "success": True}
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What the peer answers: the type name of a response and its body; None is one that nobody can read."""
-
-    type: str
-    body: Json | None
-    after_ms: int = 0
-    """How long it keeps the node waiting."""
-
-    @property
-    def succeeds(self) -> bool:
-        return self.body is not None and self.body.get("resultCode") == 200
-
-    def encoded(self) -> Payload:
-        if self.body is not None:
-            return encode(self.type, self.body)
-        payload = encode(self.type, {})
-        payload.body.value = b"{"
-        return payload
-
-    def __str__(self) -> str:
-        wait = f" after {self.after_ms} ms" if self.after_ms else ""
-        codes = "unreadable" if self.body is None else f"{self.body.get('resultCode')}/{self.body.get('errorCode')}"
-        return f"{self.type} {codes}{wait}"
-
-
-REPORT_REQUEST, REPORT_RESPONSE = "MemberReportRequest", "MemberReportResponse"
-Answer = Reply | Callable[[DistroCall], Reply]
 OnArrival = Callable[["Arrival"], None]
-
-SUCCESS = Reply(DISTRO_RESPONSE, _OK)
-FAILURE = Reply(DISTRO_RESPONSE, {"resultCode": 500, "errorCode": 500, "message": "not so here", "success": False})
-"""The typed failure, the only one that a sender of VERIFY reacts to (docs/protocol #sync-result)."""
-
-
-NEVER = replace(SUCCESS, after_ms=FOR_EVER_MS)
-"""No answer at all: the node has to give up waiting."""
-
-
-def snapshot_reply(*clients: Json) -> Reply:
-    """A SNAPSHOT with these ClientSyncData objects."""
-    key = {"resourceKey": "SNAPSHOT", "resourceType": RESOURCE_TYPE}
-    return Reply(
-        DISTRO_RESPONSE, {**_OK, "distroData": {"distroKey": key, "content": pack({"clientSyncDataList": clients})}}
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +86,6 @@ class Arrival:
         if self.call.replica is not None:
             words.append(f"with {', '.join(p.service for p in self.call.replica.published) or 'nothing published'}")
         return " ".join(words) + f", answered with {'success' if self.answered else 'failure'}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnswerRule:
-    """How the member answers an operation, of one client or of all; `forget` takes it."""
-
-    operation: str
-    client: str | None
-    answer: Answer
-    once: bool = False
 
 
 @dataclass
@@ -338,7 +279,7 @@ class PlayedPeer:
             return _error(502, str(error)), 0
         if message.type == "ServerCheckRequest":
             connection_id = f"{time.time_ns() // 1_000_000}_{transport.removeprefix('ipv4:').replace(':', '_')}"
-            body = {**_OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
+            body = {**OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
             return encode("ServerCheckResponse", body), 0
         if transport not in self._registered:
             return _error(301, "Connection is unregistered."), 0
@@ -352,14 +293,14 @@ class PlayedPeer:
             self._arrived(Arrival(self.now_ms(), message.type, call, is_success, body=message.body))
             return reply.encoded(), reply.after_ms
         if message.type == REPORT_REQUEST:
-            reported = Reply(REPORT_RESPONSE, {**_OK, "node": self.as_member()})
+            reported = Reply(REPORT_RESPONSE, {**OK, "node": self.as_member()})
             reply = self._ruled(DistroCall("REPORT")) or reported
             typed = reply.type == REPORT_RESPONSE
             self._arrived(Arrival(self.now_ms(), message.type, None, typed and reply.succeeds, typed, message.body))
             return reply.encoded(), reply.after_ms
         self._arrived(Arrival(self.now_ms(), message.type, body=message.body))
         if message.type == "HealthCheckRequest":
-            return encode("HealthCheckResponse", _OK), 0
+            return encode("HealthCheckResponse", OK), 0
         return _error(302, f"RequestHandler Not Found for {message.type}"), 0
 
     async def _stream(self, payloads: AsyncIterator[Payload], context: NodeContext) -> AsyncIterator[Payload]:

@@ -6,15 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.peer import FAILURE, Arrival, PlayedPeer, Reply, snapshot_reply
+from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.replies import ERROR, FAILURE, Reply, snapshot_reply
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
 from distro_conformance.waiting import Look
 from distro_conformance.wire.messages import sync_data
 
-ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not now", "success": False})
-"""A failure like any other; a typed one means to `strict` that the member has not loaded itself."""
 _STARTED_MS = 10_000
 """Until a node that serves has asked for the first time; where nodes know their members it takes less than a second."""
 _NOT_UPGRADED_WITH_DATA = Span(until="2.0.4")

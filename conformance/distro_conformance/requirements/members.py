@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.peer import REPORT_REQUEST, AnswerRule, Arrival, PlayedPeer, Reply
+from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
+from distro_conformance.node.replies import REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
 from distro_conformance.wire.connection import CLUSTER_LABELS
@@ -15,7 +16,6 @@ from distro_protos import Json
 _ROUND_MS = 4_000
 """Reports go to one member every 2 s, and there are two."""
 _DOWN_MS = 6 * _ROUND_MS
-REFUSED = Reply("MemberReportResponse", {"resultCode": 500, "errorCode": 500, "message": "no", "success": False})
 
 
 @requirement("DISTRO-MEMBER-001", MUST, "#member-report", since="2.2.1")
@@ -128,13 +128,13 @@ async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:
     """The next `count` reports; the one after them is answered."""
     before = len(_reports(peer))
     for _ in range(count):
-        peer.answer("REPORT", REFUSED, once=True)
+        peer.answer("REPORT", REPORT_FAILURE, once=True)
     kit.note(f"{peer.address} refuses {count} member reports")
     await kit.arrange(_report(peer, before + count), within_ms=_DOWN_MS, what=f"{count} reports at {peer.address}")
 
 
 async def _goes_down(kit: Kit, peer: PlayedPeer) -> AnswerRule:
-    refusal = peer.answer("REPORT", REFUSED)
+    refusal = peer.answer("REPORT", REPORT_FAILURE)
     before = len(_reports(peer))
     kit.note(f"{peer.address} refuses member reports from now on")
     await kit.arrange(_report(peer, before + 4), within_ms=_DOWN_MS, what=f"four reports at {peer.address}")

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.peer import FAILURE, NEVER, SUCCESS, Arrival, Reply
+from distro_conformance.node.peer import Arrival
+from distro_conformance.node.replies import ERROR, FAILURE, NEVER, SUCCESS, Reply
 from distro_conformance.requirements.requirement import MUST, requirement
 
-_ERROR = Reply("ErrorResponse", {"resultCode": 500, "errorCode": 500, "message": "not now", "success": False})
 _STRANGE = Reply("NobodyKnowsThisResponse", {"resultCode": 200, "errorCode": 0, "success": True})
 _SPARE_MS = 500
 
@@ -32,7 +32,7 @@ async def failed_change_is_repeated(kit: Kit) -> None:
 async def change_after_an_error_is_repeated(kit: Kit) -> None:
     """A CHANGE that is answered with an ErrorResponse is sent again."""
     client, _ = await kit.publisher()
-    kit.answer("CHANGE", _ERROR, client=client.id)
+    kit.answer("CHANGE", ERROR, client=client.id)
     await kit.eventually_sent(
         "CHANGE",
         client.id,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.peer import FAILURE, Arrival, PlayedPeer
+from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import PlayedClient
+from distro_conformance.node.replies import FAILURE
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
 from distro_conformance.wire.messages import RESOURCE_TYPE, content_of

@@ -7,7 +7,7 @@ from typing import Any
 from distro_conformance.differential.scripts.bodies import published, query, register, subscribe, sync_data
 from distro_conformance.differential.scripts.registry import script
 from distro_conformance.differential.stage import Stage
-from distro_conformance.node.peer import FAILURE
+from distro_conformance.node.replies import FAILURE
 from distro_conformance.release import Span
 from distro_conformance.wire.messages import distro_request, pack
 
