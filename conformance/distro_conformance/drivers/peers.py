@@ -10,12 +10,14 @@ windows are as wide as a busy machine needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from distro_conformance.drivers.clients import read_instance
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, VirtualTime
-from distro_conformance.drivers.lockstep import DivergedError, Watch
+from distro_conformance.drivers.lockstep import Watch
+from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.played import (
     ANSWERS,
     UNPARSED,
@@ -24,7 +26,6 @@ from distro_conformance.drivers.played import (
     copies_in,
     said,
 )
-from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.peer import (
     REPORT_REQUEST,
@@ -33,17 +34,14 @@ from distro_conformance.node.peer import (
 )
 from distro_conformance.node.player import batch_request, instance_request
 from distro_conformance.node.replies import REPORT_FAILURE
-from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.connection import TRANSPORT
-from distro_conformance.wire.links import Carried, Link
+from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import (
-    UNHEARD_TYPE,
     outcome_of,
     read_query,
-    read_snapshot,
 )
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named, with_mutant
@@ -84,47 +82,16 @@ from distro_model.events import (
     RequestReceived,
     UnknownReceived,
 )
-from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
+from distro_model.messages import Answer, CallResult, Snapshot
 from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.profiles import beside_nodes
 from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.sync import calls_back
-from distro_protos import Message
-from distro_traces.content import Replica
-from distro_traces.event import Outcome
 
 IN_REAL_TIME = Slack(late_ms=2_500, skew_ms=300)
 """What a server on a busy machine may be late, and by how much later what it sent is observed."""
 
 JOINED_WITHIN_MS = 60_000
-
-
-class _Heard(TrafficLog):
-    """What travels from the node to its peers, told to the oracle as it happens."""
-
-    def __init__(self, cluster: PeersCluster) -> None:
-        super().__init__(cluster.clients.name_of, cluster.now_ms)
-        self._cluster = cluster
-        self._results: dict[str, tuple[CallResult, tuple[Change, ...]]] = {}
-
-    def sent(self, carried: Carried) -> None:
-        super().sent(carried)
-        self._cluster.heard(self._by_name(carried))
-
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
-        super().replied(carried, outcome, reply)
-        result = CallResult.UNHEARD if reply.type == UNHEARD_TYPE else CallResult(outcome.value)
-        copies: tuple[Change, ...] = ()
-        if carried.call.operation == "SNAPSHOT" and result is CallResult.SUCCESS:
-            copies = tuple(self._cluster.change_of(replica) for replica in read_snapshot(reply))
-        self._results[carried.id] = result, copies
-
-    def ended(self, carried: Carried, outcome: Outcome) -> None:
-        super().ended(carried, outcome)
-        said = self._results.pop(carried.id, None)
-        is_heard = said is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
-        result, copies = said if said is not None and is_heard else (CallResult(outcome.value), ())
-        self._cluster.hears(carried.id, result, copies)
 
 
 class PeersCluster(WiredCluster):
@@ -144,19 +111,16 @@ class PeersCluster(WiredCluster):
         super().__init__()
         self.kind = "peers" if target is None else f"peers of {target.spec}"
         self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
-        self.traffic = _Heard(self)
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._wire = wire
         self._transport = wire.transport(self.virtual) if target is None else TRANSPORT
         self.clients.transport = self.reader.transport = self._transport
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
-        self.outside: NodeOutside
-        self.failure: Unexplained | None = None
-        self.last_heard = ""
         self._away: set[str] = set()
-        self._keys = 0
         self.clock: Clock = VirtualTime(self.virtual, self.perform) if target is None else RealClock()
+        self.oracle = Oracle(self.clients, self.now_ms, ignores_strangers=not self._is_virtual)
+        self.traffic = Heard(self.oracle)
 
     @property
     def under_test(self) -> str:
@@ -185,7 +149,7 @@ class PeersCluster(WiredCluster):
             case Connect(client):
                 return f"{client} has been connected before" if client in self.clients.names.values() else None
             case Deregister(client, service) if client in self.clients.now:
-                held = self.outside.clients[client].views
+                held = self.oracle.outside.clients[client].views
                 is_there = any(view is not None and service in dict(view.content) for view in held)
                 return None if is_there else f"{client} does not publish {service}"
             case Register(client) | RegisterBatch(client) | Deregister(client) | Disconnect(client):
@@ -220,16 +184,16 @@ class PeersCluster(WiredCluster):
         }
         self.servers = {node: self._server(ports, profile)}
         self.servers |= {name: PlayedServer(peer) for name, peer in self.peers.items()}
-        self.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else IN_REAL_TIME)
+        self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else IN_REAL_TIME)
         await asyncio.gather(*map(self._start_peer, played))
         self.up = self.names
-        self.outside.start(self.clock.now_ms())
+        self.oracle.outside.start(self.clock.now_ms())
         await self.servers[node].start(until_loaded=False)
         await self._settle()
         await asyncio.gather(*(self._dial(peer) for peer in played))
         await self._until_joined()
-        self.outside.joined(self.clock.now_ms())
-        self._raise_found(None)
+        self.oracle.outside.joined(self.clock.now_ms())
+        self.oracle.raise_found(None)
 
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
@@ -238,71 +202,15 @@ class PeersCluster(WiredCluster):
                 await self.virtual.advance(action.ms)
             else:
                 await super().perform(action)
-            self._raise_found(action)
+            self.oracle.raise_found(action)
             await self._look()
         except (Unexplained, WorkFailedError) as found:
-            raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {self._explained(found)}") from found
-        self._raise_found(action)
-
-    def forgive(self) -> None:
-        """Look at the node from now on only: what was found so far has been told."""
-        self.failure = None
-        self.outside.forget()
+            raise self.oracle.diverged(action, found) from found
+        self.oracle.raise_found(action)
 
     @property
     def is_at_rest(self) -> bool:
         return True
-
-    # Between the node and the oracle
-
-    def heard(self, carried: Carried) -> None:
-        """The node has sent a Distro request."""
-        call = carried.call
-        if not self._is_virtual and call.client is not None and call.client not in self.clients.names.values():
-            return  # of a run that is over
-        self.last_heard = f"{call.operation} of {call.client} to {carried.target}" if call.client else call.operation
-        request = self._request(call.operation, call.client, call.revision or 0, carried)
-        self._note(lambda: self.outside.sent(carried.id, carried.target, request, self.clock.now_ms()))
-
-    def hears(self, call: str, result: CallResult, copies: Sequence[Change]) -> None:
-        """The node hears how it ended."""
-        self._note(lambda: self.outside.ended(call, result, copies, self.clock.now_ms()))
-
-    def change_of(self, replica: Replica) -> Change:
-        return Change(self.clients.name_of(replica.client) or "", replica.revision, published_of(replica))
-
-    def _by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        return {self.clients.names.get(r.client, r.client): View(r.revision, published_of(r)) for r in replicas}
-
-    def _request(self, operation: str, client: str | None, revision: int, carried: Carried) -> Request:
-        match operation:
-            case "VERIFY":
-                return Verify(client or "", revision)
-            case "DELETE":
-                return Delete(client or "")
-            case "SNAPSHOT":
-                return Snapshot()
-        replica = carried.call.replica
-        return Change(client or "", revision, () if replica is None else published_of(replica))
-
-    def _note(self, observe: Callable[[], None]) -> None:
-        """The first that nothing explains counts; it is raised to whoever acts."""
-        if self.failure is not None:
-            return
-        try:
-            observe()
-        except Unexplained as found:
-            self.failure = found
-
-    def _raise_found(self, action: Action | None) -> None:
-        if self.failure is not None:
-            found = self.failure
-            text = self._explained(found) if action is None else f"after `{action}` {self._explained(found)}"
-            raise DivergedError(action or Advance(0), self.clock.now_ms(), text) from found
-
-    def _explained(self, found: BaseException) -> str:
-        after = f"; the last it sent: {self.last_heard}" if self.last_heard else ""
-        return f"{self.under_test}: {found}{after}"
 
     async def _look(self) -> None:
         """What the node holds, and what was due."""
@@ -310,18 +218,18 @@ class PeersCluster(WiredCluster):
             self._note_connection(name, peer)
         asked_ms = self.clock.now_ms()
         held = await self.reader.held(self.under_test)
-        known = held.keys() if self._is_virtual else self.outside.clients.keys()
+        known = held.keys() if self._is_virtual else self.oracle.outside.clients.keys()
         held = {client: view for client, view in held.items() if client in known}
-        self.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
-        self.outside.check(self.clock.now_ms())
+        self.oracle.outside.shown(held, asked_ms, self.clock.now_ms(), "it shows")
+        self.oracle.outside.check(self.clock.now_ms())
 
     def _note_connection(self, name: str, peer: PlayedPeer) -> None:
         if not peer.is_connected or self.links[self.under_test, name].is_cut:
             self._away.add(name)
-            self.outside.peer_left(name, self.clock.now_ms())
+            self.oracle.outside.peer_left(name, self.clock.now_ms())
         elif name in self._away:
             self._away.discard(name)
-            self.outside.peer_back(name, self.clock.now_ms())
+            self.oracle.outside.peer_back(name, self.clock.now_ms())
 
     # What is done
 
@@ -339,11 +247,11 @@ class PeersCluster(WiredCluster):
                 await self._dial(node)
                 self.up = tuple(each for each in self.names if each in self.up or each == node)
             case Hold(_, target) | Release(_, target):
-                self.outside.peer_waits(target, self.clock.now_ms(), waits=isinstance(action, Hold))
+                self.oracle.outside.peer_waits(target, self.clock.now_ms(), waits=isinstance(action, Hold))
                 await super()._perform(action)
             case Cut(_, target):
                 self._away.add(target)
-                self.outside.peer_left(target, self.clock.now_ms())
+                self.oracle.outside.peer_left(target, self.clock.now_ms())
                 await super()._perform(action)
             case _:
                 await super()._perform(action)
@@ -351,10 +259,8 @@ class PeersCluster(WiredCluster):
     async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
         match action:
             case Connect(client, node):
-                key = self._key()
-                self.outside.begin(key, client, ClientConnected(0, client), self.clock.now_ms())
-                await self.clients.connect(client, node)
-                self.outside.finish(key, client, None, self.clock.now_ms(), f"it takes {client}")
+                connecting = partial(self.clients.connect, client, node)
+                await self.oracle.in_window(client, ClientConnected(0, client), connecting, f"it takes {client}")
             case Register(client, service, instance):
                 body = instance_request("registerInstance", service, *read_instance(instance), self.clients.namespace)
                 await self._acts(client, InstanceRegistered(0, client, service, instance), "InstanceRequest", body)
@@ -371,20 +277,16 @@ class PeersCluster(WiredCluster):
             await self._settle()
             return Answer(CallResult.SUCCESS if reply.succeeded else CallResult.FAIL)
 
-        await self._in_window(client, event, ask, f"it answers {type_name} of {client} with")
-
-    async def _in_window(self, client: str, event: Event, ask: Callable[[], Awaitable[Answer]], what: str) -> None:
-        key = self._key()
-        self.outside.begin(key, client, event, self.clock.now_ms())
-        answer = await ask()
-        self.outside.finish(key, client, answer, self.clock.now_ms(), f"{what} {answer.result}")
+        await self.oracle.in_window(client, event, ask, f"it answers {type_name} of {client} with")
 
     async def _disconnect(self, client: str) -> None:
-        key = self._key()
-        self.outside.begin(key, client, ClientDisconnected(0, client), self.clock.now_ms())
-        await super()._disconnect(client)
-        await self._settle()
-        self.outside.finish(key, client, None, self.clock.now_ms(), f"{client} leaves")
+        leave = super()._disconnect
+
+        async def leaves() -> None:
+            await leave(client)
+            await self._settle()
+
+        await self.oracle.in_window(client, ClientDisconnected(0, client), leaves, f"{client} leaves")
 
     async def _say(self, action: Says) -> None:
         peer = self.peers[action.peer]
@@ -392,7 +294,7 @@ class PeersCluster(WiredCluster):
         if action.operation == "REPORT":
             await peer.report()
             await self._settle()
-            self.outside.reported_to(action.peer, self.clock.now_ms())
+            self.oracle.outside.reported_to(action.peer, self.clock.now_ms())
             return
         body, request = said(action, client_id, self.servers[self.under_test].address)
         if request is None:
@@ -401,7 +303,7 @@ class PeersCluster(WiredCluster):
                 found = read_query(await peer.say(body))
             except ValueError as error:
                 raise TargetError(f"{self.under_test} cannot be asked for {action.client}: {error}") from error
-            held = {} if found is None else {action.client or "": self._by_name((found,))[action.client or ""]}
+            held = {} if found is None else {action.client or "": self.oracle.by_name((found,))[action.client or ""]}
             self._shown_one(action.client or "", held, asked_ms)
             return
 
@@ -409,7 +311,7 @@ class PeersCluster(WiredCluster):
             reply = await peer.say(body)
             await self._settle()
             if isinstance(request, Snapshot):
-                return Answer(CallResult(outcome_of(reply).value), tuple(map(self.change_of, copies_in(reply))))
+                return Answer(CallResult(outcome_of(reply).value), self.oracle.changes_of(copies_in(reply)))
             return Answer(CallResult(outcome_of(reply).value))
 
         event: Event = RequestReceived(0, action.peer, request)
@@ -423,10 +325,10 @@ class PeersCluster(WiredCluster):
         if isinstance(request, Snapshot):
             await ask()  # what is shown is looked at after each action
             return
-        await self._in_window(action.client or "", event, ask, f"it answers {action} with")
+        await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
 
     def _shown_one(self, client: str, held: Mapping[str, View], asked_ms: int) -> None:
-        watched = self.outside.clients.get(client)
+        watched = self.oracle.outside.clients.get(client)
         if watched is not None:
             watched.shown(held.get(client), asked_ms, self.clock.now_ms(), "it answers a QUERY of")
 
@@ -443,15 +345,11 @@ class PeersCluster(WiredCluster):
 
     async def _dies(self, node: str) -> None:
         self._away.add(node)
-        self.outside.peer_left(node, self.clock.now_ms())
+        self.oracle.outside.peer_left(node, self.clock.now_ms())
         self.up = tuple(each for each in self.up if each != node)
         await self.reader.leave(node)
         self.links[self.under_test, node].target_gone()
         await self.peers[node].stop()
-
-    def _key(self) -> str:
-        self._keys += 1
-        return f"k{self._keys}"
 
     # How it is started
 
@@ -493,7 +391,7 @@ class PeersCluster(WiredCluster):
         if arrival.type != REPORT_REQUEST:
             return
         result = CallResult.SUCCESS if arrival.answered else CallResult.FAIL if arrival.is_typed else None
-        self._note(lambda: self.outside.reported(name, result, self.clock.now_ms()))
+        self.oracle.note(lambda: self.oracle.outside.reported(name, result, self.clock.now_ms()))
 
     async def _until_joined(self) -> None:
         async def joined() -> bool | None:

@@ -139,7 +139,7 @@ class SideBySide:
         for lane in lanes:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
-        self.undecided = cluster.outside.undecided
+        self.undecided = cluster.oracle.outside.undecided
         if failed is None:
             return None
         found = Failed(*failed, self.steps, time.monotonic() - began_s)
@@ -192,11 +192,11 @@ class SideBySide:
             if link.is_cut:
                 link.heal()
         await cluster.forget_clients()
-        cluster.forgive()
+        cluster.oracle.forgive()
         for peer in sorted(set(PEERS) - set(cluster.up)):
             await cluster.perform(Restart(peer))
         await asyncio.sleep(WAIT_MAX_MS / 1000)
-        cluster.forgive()
+        cluster.oracle.forgive()
 
 
 def _lane_of(error: DivergedError) -> int | None:

@@ -1,0 +1,138 @@
+"""The oracle beside one node under test: the model of a node seen from outside hears of all that it does.
+
+Told here: each Distro request that the node sends, how the call ended, each change of a client that it is asked for.
+The first observation that nothing explains is kept, and raised to whoever acts next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from distro_conformance.drivers.clients import ConnectedClients
+from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.service_lists import published_of
+from distro_conformance.recording.traffic import TrafficLog
+from distro_conformance.wire.links import Carried
+from distro_conformance.wire.messages import UNHEARD_TYPE, read_snapshot
+from distro_model.actions import Action, Advance
+from distro_model.clock import View
+from distro_model.events import Event
+from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
+from distro_model.outside import NodeOutside, Unexplained
+from distro_protos import Message
+from distro_traces.content import Replica
+from distro_traces.event import Outcome
+
+Asks = Callable[[], Awaitable[Answer | None]]
+
+
+class Heard(TrafficLog):
+    """What travels from the node to its peers, told to the oracle as it happens."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        super().__init__(oracle.clients.name_of, oracle.now_ms)
+        self._oracle = oracle
+        self._results: dict[str, tuple[CallResult, tuple[Change, ...]]] = {}
+
+    def sent(self, carried: Carried) -> None:
+        super().sent(carried)
+        self._oracle.heard(self._by_name(carried))
+
+    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
+        super().replied(carried, outcome, reply)
+        result = CallResult.UNHEARD if reply.type == UNHEARD_TYPE else CallResult(outcome.value)
+        copies: tuple[Change, ...] = ()
+        if carried.call.operation == "SNAPSHOT" and result is CallResult.SUCCESS:
+            copies = self._oracle.changes_of(read_snapshot(reply))
+        self._results[carried.id] = result, copies
+
+    def ended(self, carried: Carried, outcome: Outcome) -> None:
+        super().ended(carried, outcome)
+        said = self._results.pop(carried.id, None)
+        is_heard = said is not None and outcome not in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
+        result, copies = said if said is not None and is_heard else (CallResult(outcome.value), ())
+        self._oracle.hears(carried.id, result, copies)
+
+
+class Oracle:
+    """`ignores_strangers`: requests about clients that nobody here has named are of a run that is over.
+
+    `outside` is there from the start of the cluster on.
+    """
+
+    outside: NodeOutside
+
+    def __init__(self, clients: ConnectedClients, now_ms: Callable[[], int], *, ignores_strangers: bool) -> None:
+        self.clients, self.now_ms, self._ignores_strangers = clients, now_ms, ignores_strangers
+        self._found: Unexplained | None = None
+        self._last_sent = ""
+        self._keys = 0
+
+    # What the node does
+
+    def heard(self, carried: Carried) -> None:
+        """It has sent a Distro request."""
+        call = carried.call
+        if self._ignores_strangers and call.client is not None and call.client not in self.clients.names.values():
+            return
+        self._last_sent = f"{call.operation} of {call.client} to {carried.target}" if call.client else call.operation
+        request = _request(carried)
+        self.note(lambda: self.outside.sent(carried.id, carried.target, request, self.now_ms()))
+
+    def hears(self, call: str, result: CallResult, copies: Sequence[Change]) -> None:
+        """It hears how it ended."""
+        self.note(lambda: self.outside.ended(call, result, copies, self.now_ms()))
+
+    async def in_window(
+        self, client: str, event: Event, ask: Callable[[], Awaitable[Answer | None]], what: str
+    ) -> None:
+        """Somewhere between question and answer it has handled the event. None: nothing is answered."""
+        self._keys += 1
+        key = f"k{self._keys}"
+        self.outside.begin(key, client, event, self.now_ms())
+        answer = await ask()
+        told = what if answer is None else f"{what} {answer.result}"
+        self.outside.finish(key, client, answer, self.now_ms(), told)
+
+    def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
+        return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
+
+    def by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
+        return {self.clients.names.get(r.client, r.client): View(r.revision, published_of(r)) for r in replicas}
+
+    # What nothing explains
+
+    def note(self, observe: Callable[[], None]) -> None:
+        """The first counts; it is raised to whoever acts."""
+        if self._found is not None:
+            return
+        try:
+            observe()
+        except Unexplained as found:
+            self._found = found
+
+    def raise_found(self, action: Action | None) -> None:
+        if self._found is not None:
+            raise self.diverged(action, self._found) from self._found
+
+    def diverged(self, action: Action | None, found: BaseException) -> DivergedError:
+        after = "" if action is None else f"after `{action}` "
+        last = f"; the last it sent: {self._last_sent}" if self._last_sent else ""
+        return DivergedError(action or Advance(0), self.now_ms(), f"{after}{self.outside.name}: {found}{last}")
+
+    def forgive(self) -> None:
+        """Look at the node from now on only: what was found so far has been told."""
+        self._found = None
+        self.outside.forget()
+
+
+def _request(carried: Carried) -> Request:
+    call = carried.call
+    match call.operation:
+        case "VERIFY":
+            return Verify(call.client or "", call.revision or 0)
+        case "DELETE":
+            return Delete(call.client or "")
+        case "SNAPSHOT":
+            return Snapshot()
+    return Change(call.client or "", call.revision or 0, () if call.replica is None else published_of(call.replica))
