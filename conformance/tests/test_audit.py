@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from distro_conformance.audit import member as member_module
 from distro_conformance.audit.compare import Audit, Audited, Diverged, Held
@@ -221,7 +222,14 @@ def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.Mon
                 raise TargetError("fewer than two members can be read")
             return await looked()
 
+        def table(audited: Audited, next_: str, height: int) -> Table:
+            told.append(next_)
+            return table_of(audited, next_, height)
+
+        told: list[str] = []
+        table_of = auditing._table
         monkeypatch.setattr(lab.audit, "look", look)
+        monkeypatch.setattr(auditing, "_table", table)
         following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
 
         async def has_looked() -> bool | None:
@@ -230,5 +238,6 @@ def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.Mon
         assert await eventually(has_looked, RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 2
+        assert "fewer than two members can be read" in told
 
     plays(scene)

@@ -11,10 +11,15 @@ import pytest
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
 from distro_conformance.language.replay import replay
+from distro_conformance.report.page import page_of
+from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import stage
+from distro_conformance.walks.finding import finding_of_hunt
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import Profile
+from distro_traces.event import Kind
+from distro_traces.reading import read_run
 
 pytestmark = pytest.mark.wire
 
@@ -36,16 +41,38 @@ def test_processes_agree_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None
     assert result.steps > 5
 
 
-def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     silent = Resolved(Silent(real_time=True), "strict")
     monkeypatch.setattr(stage, "resolve_cluster", lambda *_: silent)
     monkeypatch.setattr(stage, "AGREE_WITHIN_MS", 500)
     monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
-    found = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1)).failure
+    result = hunt(HuntOptions(target="silent", seconds=30, steps_per_run=10, seed=1, record_into=tmp_path))
+    found = result.failure
     assert found is not None
+    assert found.recording is not None
+    recorded = read_run(found.recording)
+    assert recorded.header.profile == "strict"
+    assert {Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CHECKPOINT} <= {event.kind for event in recorded.events}
+    assert recorded.events[-1].kind is Kind.CHECKPOINT, "that the clients leave is not of this run"
+    finding = finding_of_hunt(result)
+    failure = failure_of(finding.about, result, found, tmp_path / "x.scenario", tmp_path / "test_x.py")
+    (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
+    assert len(section.held) == 3
+    assert any(each.differs for each in section.held)
+    assert f"connect {section.finding.client}" in section.scenario
+    assert "<svg" in section.picture
     assert "the nodes differ: c" in found.message
     assert "expect within 15s: all agree" in found.scenario.render()
     assert replay(found.scenario, target="embedded").verdict is Verdict.CONFORMS, "other nodes do agree"
+
+
+def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sound = Resolved(EmbeddedCluster(real_time=True), "strict")
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: sound)
+    monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
+    result = hunt(HuntOptions(target="sound", steps_per_run=3, runs_max=1, seed=1, record_into=tmp_path))
+    assert result.verdict is Verdict.CONFORMS
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_there_is_nothing_to_walk_on_without_nodes() -> None:

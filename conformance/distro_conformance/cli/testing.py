@@ -143,7 +143,7 @@ def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, js
     told = {"headline": f"{options.target}: {result.steps} steps in {result.runs} runs"} if options.among_played else {}
     text = f", seed {options.seed}{_covered(result)}"
     done = _Done(options.name, result, result.runs, told, text, verb, options.target)
-    _tell(done, options.profile, options.mutant, result.options.seed, out, html, json=json)
+    _tell(done, result.options.profile, options.mutant, result.options.seed, out, html, json=json)
     raise typer.Exit(result.verdict.exit_code)
 
 
@@ -196,6 +196,7 @@ def cluster(
             steps_per_run=steps,
             transport=transport,
             http=http,
+            record_into=None if target == "embedded" else out / "failures",
         )
         _search(options, "test cluster", out, html, json=json, jobs=processes)
     from distro_conformance.walks.tours import TourOptions, tour

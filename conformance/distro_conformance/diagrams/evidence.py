@@ -43,8 +43,9 @@ def _item(line: str, node: str) -> Item | None:
         fate = Fate.ARRIVED if sent[4] == "success" else Fate.FAILED
         return Message(node, sent[2], sent[3], fate, f"{at}, answered with {sent[4]}")
     if said := _TO_NODE.fullmatch(text):
-        fate = Fate.ARRIVED if said[4] == "success" else Fate.FAILED
-        return Message(said[1], node, said[2], fate, f"{at}, answered with {said[3]}")
+        is_success = said[4] == "success"  # then the type of the answer says no more
+        fate = Fate.ARRIVED if is_success else Fate.FAILED
+        return Message(said[1], node, said[2], fate, f"{at}, answered with {said[4] if is_success else said[3]}")
     return Note(CLIENT, f"{text}, {at.replace(' ', NO_BREAK)}")
 
 

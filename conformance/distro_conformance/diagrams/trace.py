@@ -30,8 +30,10 @@ def sequence_of_client(
     bad: Reference | None = None,
     *,
     names: Mapping[str, str] | None = None,
+    before: int = BEFORE,
 ) -> Sequence:
-    """`client` None: of all clients. `bad` None: the last items. `names` shortens the addresses of nodes."""
+    """`client` None: of all clients. `bad` None: the last items, at most `before`. `names` shortens the addresses of
+    nodes."""
     rows = causal_order(event for event in events if event.client == client or _is_for_all(event, client))
     ends: dict[str | None, Event] = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED}
     arrived = {event.message for event in rows if event.kind is Kind.REQUEST_RECEIVED}
@@ -46,7 +48,7 @@ def sequence_of_client(
     clients = dict.fromkeys(item.source for item in items if isinstance(item, Message) and item.at_client)
     lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
     middle = len(items) if at_bad is None else at_bad
-    first = max(0, middle - BEFORE)
+    first = max(0, middle - before)
     whole = Sequence((*clients, *lifelines), tuple(items), f"What happened to {client or 'the clients'}")
     return whole.window(first, middle + AFTER - first)
 

@@ -70,20 +70,6 @@ class RealTimeCluster(WiredCluster):
         self._life = asyncio.create_task(self._give_signs_of_life())
         self.clock = RealClock()
 
-    async def record_anew(self, recorder: Recorder, profile: str) -> None:
-        """Another recording begins, of nodes that run already and links that work; its time is 0 now."""
-        self.record_no_more()
-        for link in self.links.values():
-            link.heal()
-        self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock()
-        self._records(TraceJournal(recorder, self.clock.now_ms, infer_state=True), profile)
-
-    def record_no_more(self) -> None:
-        """What happens from now on is in no recording."""
-        self.journal = self.traffic.recording = None
-        if self._recorder is not None:
-            self._recorder.close()
-
     async def _until_all_up(self) -> None:
         """A node of 2.0.x refuses clients until it has heard of all members, and up to 5 s longer."""
 

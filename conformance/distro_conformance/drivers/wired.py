@@ -183,6 +183,20 @@ class WiredCluster:
         await self.clients.forget()
         self.reader.forget()
 
+    async def record_anew(self, recorder: Recorder, profile: str) -> None:
+        """In real time: another recording begins, of nodes that run already and links that work; its time is 0 now."""
+        self.record_no_more()
+        for link in self.links.values():
+            link.heal()
+        self._recorder, self._checkpoints, self.clock = recorder, 0, RealClock()
+        self._records(TraceJournal(recorder, self.clock.now_ms, infer_state=True), profile)
+
+    def record_no_more(self) -> None:
+        """What happens from now on is in no recording."""
+        self.journal = self.traffic.recording = None
+        if self._recorder is not None:
+            self._recorder.close()
+
     # What lockstep looks at besides
 
     def node_of(self, client: str) -> str:

@@ -240,7 +240,8 @@ def _last_received(events: Sequence[Event], node: str, seq: int) -> str | None:
 
 
 def _of_failing_run(finding: Finding, failure: Failure) -> Section:
-    """The end of a small recording, all of its clients, up to what was found; else what was done, or a search took."""
+    """A small recording, all of its clients, up to what was found; of a long one the end, and its client alone.
+    Else what was done, or a search took."""
     recorded = _of_recording(finding, failure) if failure.recording else None
     if recorded is None and failure.diagram is not None:
         drawn = failure.diagram
@@ -257,12 +258,23 @@ def _of_recording(finding: Finding, failure: Failure) -> Section | None:
     try:
         with Windows(Path(failure.recording)) as run:
             events = _as_told(_until_it_failed(run.at(0, run.total), failure), failure)
-            rows = {node: _last_state(events, node, finding.client) for node in run.nodes}
+            client = finding.client or _named_in(finding.message, events)
+            finding = replace(finding, client=client)
+            rows = {node: _last_state(events, node, client) for node in run.nodes}
     except (OSError, TraceError):
         return None
-    drawn = sequence_of_client(events, None, _answered_at_last(events, finding))
+    last = _answered_at_last(events, finding)
+    drawn = sequence_of_client(events, None, last, before=ROWS_AROUND)
+    if drawn.before and client is not None:
+        drawn = sequence_of_client(events, client, last, before=ROWS_AROUND)
     whole = replace(drawn, items=(*drawn.items, Fault(finding.message, bad=True)))
-    return Section(replace(finding, held=_held(rows) if finding.client else ()), Markup(svg(whole)))
+    return Section(replace(finding, held=_held(rows) if client else ()), Markup(svg(whole)))
+
+
+def _named_in(message: str, events: Sequence[Event]) -> str | None:
+    """`c1` of "the nodes differ: c1: a shows …"."""
+    clients = {event.client for event in events if event.client is not None}
+    return next((word[:-1] for word in message.split() if word.endswith(":") and word[:-1] in clients), None)
 
 
 def _as_told(events: Sequence[Event], failure: Failure) -> list[Event]:

@@ -19,7 +19,8 @@ from distro_traces import ndjson
 
 
 def failure_of(about: str, walks: Walks, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
-    """With a picture: of the run once more, recorded beside the scenario; where that cannot be, of what was done."""
+    """With a picture: of the run once more, recorded beside the scenario; on a cluster in its own time, of the
+    recording that was made then; where there is none, of what was done."""
     is_recorded = isinstance(walks, Hunt) and not walks.options.is_elsewhere and not found.scenario.played
     actions = [step for step in found.scenario.steps if isinstance(step, Action)]
     shrunk = (
@@ -31,7 +32,7 @@ def failure_of(about: str, walks: Walks, found: FoundFailure, scenario: Path, py
         found.scenario.render(),
         f"distrocheck replay {scenario}",
         f"python -m pytest {pytest}",
-        recorded(found.scenario, scenario) if is_recorded else "",
+        recorded(found.scenario, scenario) if is_recorded else str(found.recording or ""),
         "" if isinstance(walks, Hunt) and walks.options.is_elsewhere else shrunk,
         sequence_of_actions(found.scenario.nodes, actions),
     )

@@ -15,6 +15,7 @@ from distro_model.rules.rule import RULES
 
 LOCKSTEP, MACHINE = "LOCKSTEP", "MACHINE"
 _LOCKSTEP_TEXT = "After every action the nodes hold and say what the model allows."
+_AGREE_TEXT = "At the end of each run, when its faults are healed, all nodes come to hold the same."
 _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and holds what the model allows."
 
 
@@ -39,11 +40,12 @@ def finding_of_hunt(hunt: Hunt) -> Finding:
 
 
 def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP, *, mutant: str | None = None) -> Finding:
+    is_elsewhere = isinstance(walks, Hunt) and walks.options.is_elsewhere
     finding = Finding(
         about=about,
         by="machine" if about == MACHINE else "lockstep",
         judgement=Judgement.CONFORMS,
-        text=_MACHINE_TEXT if about == MACHINE else _LOCKSTEP_TEXT,
+        text=_MACHINE_TEXT if about == MACHINE else _AGREE_TEXT if is_elsewhere else _LOCKSTEP_TEXT,
         message=f"{walks.steps} steps",
         link=upstream_of(mutant),
         again=again,
@@ -78,7 +80,7 @@ def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Findin
             node=first.node,
             client=first.client,
             since=f"{error.at_ms} ms",
-            after=f"`{error.action}`",
+            after=f"“{error.action}”",
         )
     judgement = Judgement.VIOLATES if verdict is Verdict.VIOLATES else Judgement.NOT_JUDGED
     return replace(

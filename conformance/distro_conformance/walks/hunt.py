@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -38,7 +38,8 @@ from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_o
 from distro_model.actions import Action, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
 from distro_model.rules.watching import Taken, counting
-from distro_traces.ndjson import Recorder
+from distro_traces.ndjson import SUFFIX, Recorder
+from distro_traces.observed import EVERYTHING, INFERRED
 
 RUNS_PER_ROUND = 10
 """Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
@@ -107,6 +108,8 @@ class FoundFailure:
     error: DivergedError | None = None
     is_flaky: bool = False
     """In real time: it did not fail each time it was done again."""
+    recording: Path | None = None
+    """Of the run on a cluster in its own time, which cannot be had again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,8 @@ class _Tally:
     taken: Taken = field(default_factory=Taken)
     first_failure: tuple[int, float] | None = None
     failing: tuple[list[Action], DivergedError] | None = None
+    recording: Path | None = None
+    """Of the run on a cluster in its own time; that of one that passed is of no use."""
     broken: BaseException | None = None
     """What ended a run and is no divergence: Hypothesis repeats such a run, and tells only that it went otherwise."""
 
@@ -166,6 +171,8 @@ class _Tally:
             self.failing = self.failing or (actions, failure)
         elif failure is not None:
             self.broken = failure
+        if self.recording is not None and self.failing is None:
+            self.recording.unlink()
         what = "they part" if self.failing else "nodes and model agree"
         self.on_progress(f"{self.name}: {self.runs} runs, {self.steps} steps, {what}")
 
@@ -202,9 +209,12 @@ def hunt(
             return None
         if options.among_played:
             return Among(options.nodes, options.profile, options.mutant, tally.wire, tally.watch)
+        recorder = _recorder(options, tally.runs) if elsewhere is None or elsewhere.is_recorded else None
         if elsewhere is not None:
+            if recorder is not None:
+                elsewhere.record_anew(recorder)
+                tally.recording = recorder.path
             return elsewhere
-        recorder = _recorder(options, tally.runs)
         return Lockstep(
             NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=tally.http
         )
@@ -213,6 +223,7 @@ def hunt(
         seconds = time.monotonic() - began_s
         return Hunt(options, kept.steps, 1, steps_over(tally.steps_over), seconds, kept)
     elsewhere = Elsewhere(options.target, None, NODES, on_progress) if options.is_elsewhere else None
+    options = replace(options, profile=elsewhere.profile) if elsewhere is not None else options
     beginnings = _beginnings(options)
     try:
         _rounds(options, tally, start, beginnings)
@@ -331,13 +342,16 @@ def _recorder(options: HuntOptions, run: int) -> Recorder | None:
     if options.record_into is None:
         return None
     name = f"lockstep-{options.seed}-{run + 1:04d}"
+    if options.is_elsewhere:  # runs of an earlier search with the same seed were others
+        options.record_into.joinpath(f"{name}{SUFFIX}").unlink(missing_ok=True)
     return Recorder(
         options.record_into,
         name,
         profile=options.profile,
-        target="embedded",
-        clock="virtual",
+        target=options.target,
+        clock="wall" if options.is_elsewhere else "virtual",
         nodes=NODES,
+        observed=INFERRED if options.is_elsewhere else EVERYTHING,
     )
 
 
@@ -349,7 +363,7 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         comment = f"Found on {options.target}, seed {options.seed}: {error}\nReplay it with --target {options.target}."
         steps: list[Step] = [*actions, Expect(AllAgree(), AGREE_WITHIN_MS)]
         scenario = build(steps, nodes=NODES, comment=comment)
-        return FoundFailure(scenario, str(error), len(actions), *tally.first_failure)
+        return FoundFailure(scenario, str(error), len(actions), *tally.first_failure, recording=tally.recording)
     run = Run(options.nodes, tuple(actions))
     stage = Among if options.among_played else partial(Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried, stage)

@@ -189,6 +189,15 @@ class Elsewhere(_OnCluster):
         self.cluster.only_own = True
         super().__init__(self.cluster, nodes, resolved.profile)
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its servers talk over links of ours, so that what they say can be recorded."""
+        return bool(self.cluster.links)
+
+    def record_anew(self, recorder: Recorder) -> None:
+        """A run begins that has a recording of its own."""
+        event_loop().run_until_complete(self.cluster.record_anew(recorder, self.profile))
+
     def suited(self, action: Action) -> Action | None:
         """Not what comes to its end when a server's own clock says so: nobody knows what holds until then."""
         if isinstance(action, FallSilent | AnswerAgain | ListMembers):
@@ -199,9 +208,11 @@ class Elsewhere(_OnCluster):
         """Raises DivergedError when the nodes do not agree in time."""
         within = Expect(AllAgree(), AGREE_WITHIN_MS)
         verdict, found = event_loop().run_until_complete(hold(self.cluster, within))
+        super().checkpoint()
         if verdict is not Verdict.CONFORMS:
             raise DivergedError(Advance(AGREE_WITHIN_MS), self.cluster.clock.now_ms(), f"the nodes differ: {found}")
 
     def close(self) -> None:
-        """Its clients leave."""
+        """Its clients leave, which is in no recording."""
+        self.cluster.record_no_more()
         event_loop().run_until_complete(self.cluster.forget_clients())
