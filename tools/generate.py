@@ -60,8 +60,9 @@ def pictures() -> Generated:
 
 def results() -> Generated:
     """docs: the tables of long jobs, from what docs/results has of them."""
-    nightly, matrix = importlib.import_module("nightly"), importlib.import_module("matrix")
-    for name, text in [("nightly.md", nightly.page(nightly.kept())), *matrix.pages()]:
+    nightly, matrix, repeats = map(importlib.import_module, ("nightly", "matrix", "repeats"))
+    pages = [("nightly.md", nightly.page(nightly.kept())), ("repeats.md", repeats.page()), *matrix.pages()]
+    for name, text in pages:
         yield ROOT / "docs" / name, text
 
 

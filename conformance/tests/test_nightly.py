@@ -11,6 +11,7 @@ import matrix
 import nightly
 import pytest
 import recordings
+import repeats
 import results
 import soak
 import track_record
@@ -176,3 +177,40 @@ def test_an_answer_of_a_real_server_is_held_against_the_list(
     by: str, release: str, answer: str, is_surprising: bool
 ) -> None:
     assert track_record.surprise(by, release, answer) is is_surprising
+
+
+def a_run(target: str, seed: int, load: float, code: int = 0) -> dict[str, object]:
+    dated = {"commit": "abc", "date": f"2026-11-{seed:02}", "seconds": 200, "headline": f"{target}: it says"}
+    return {"target": target, "seed": seed, "load_per_core": load, "code": code, **dated}
+
+
+def test_half_of_the_repeated_runs_are_on_a_busy_machine_and_each_target_gets_its_first_first() -> None:
+    rows = [a_run("nacos:2.2.4", 1, 0.4), a_run("nacos:2.2.4", 2, 2.5), a_run("nacos:2.2.4", 3, 3.0)]
+    assert repeats.left(rows, {"nacos:2.2.4": 4, "nacos:2.0.4": 2}) == [
+        ("nacos:2.0.4", False),
+        ("nacos:2.0.4", True),
+        ("nacos:2.2.4", False),
+    ]
+
+
+def test_the_table_of_repeated_runs_tells_of_each_that_does_not_conform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "PLACE", tmp_path)
+    for row in (a_run("nacos:2.2.4", 1, 0.4), a_run("nacos:2.2.4", 2, 2.5, code=1), a_run("nacos:2.2.4", 3, 0.1)):
+        results.keep(repeats.TABLE, f"{row['target']} {row['seed']}", row)
+    page = repeats.page()
+    assert "| nacos:2.2.4 | 2 of 2 | 0 of 1 | 2026-11-01 to 2026-11-03 |" in page
+    assert "* nacos:2.2.4, seed 2, 2026-11-02 on abc: nacos:2.2.4: it says" in page
+
+
+@pytest.mark.parametrize(("code", "left", "expected"), [(1, 0, 1), (0, 2, 3), (0, 0, 0)])
+def test_a_run_that_does_not_conform_fails_the_job(code: int, left: int, expected: int) -> None:
+    assert repeats.told([a_run("nacos:2.2.4", 1, 0.4, code)], left, as_json=True) == expected
+
+
+def test_one_run_is_kept_with_what_the_machine_had_to_do() -> None:
+    row = repeats.once("no-such-target", "quick")
+    assert (row["target"], row["code"]) == ("no-such-target", 2)
+    assert "no-such-target" in row["headline"]
+    assert row["load_per_core"] > 0

@@ -1,0 +1,172 @@
+"""The gate again and again, each time with a fresh seed: how often a verdict is wrong. A job of `make nightly`.
+
+A conforming server must conform every time, also where other programs want the cores: whatever else a run says is a
+false alarm, or it is news. Each run is kept in docs/results as soon as it is there, with its seed, its commit and how
+much the machine had to do, and not made again; docs/repeats.md is the table. Exit codes as everywhere: 1 a run does not
+conform, 3 runs are left, 0 neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import results
+
+from distro_conformance.doctor import usable_cores
+
+TABLE = "repeats"
+Row = Mapping[str, Any]
+WANTED: Mapping[str, int] = {
+    "nacos:2.2.4": 20,
+    **dict.fromkeys(("nacos:2.0.4", "nacos:2.1.1", "nacos:2.2.3", "nacos:2.3.2"), 6),
+}
+"""Runs of each target, half of them on a busy machine."""
+
+BUSY_LOAD = 2.0
+"""A machine is busy when so many programs want each of its cores."""
+
+
+def left(rows: Sequence[Row], wanted: Mapping[str, int]) -> list[tuple[str, bool]]:
+    """What is still to be run: the target, and whether on a busy machine. One run of each target comes first."""
+    found = []
+    for target, runs in wanted.items():
+        for busy, of_these in ((False, runs // 2), (True, runs - runs // 2)):
+            there = sum(row["target"] == target and is_busy(row) == busy for row in rows)
+            found += [(number, target, busy) for number in range(there, of_these)]
+    return [(target, busy) for _, target, busy in sorted(found, key=lambda each: each[0])]
+
+
+def is_busy(row: Row) -> bool:
+    return bool(row["load_per_core"] >= BUSY_LOAD)
+
+
+def once(target: str, budget: str) -> dict[str, Any]:
+    """One gate, as somebody runs it."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="repeats-") as out, loads() as measured:
+        gate = [str(Path(sys.executable).with_name("distrocheck")), "gate", "--target", target, "--budget", budget]
+        done = subprocess.run([*gate, "--out", out, "--json"], check=False, capture_output=True, text=True)
+    document = json.loads(done.stdout)
+    return {
+        "target": target,
+        "seed": document.get("seed"),
+        "code": done.returncode,
+        "headline": document.get("headline") or document.get("error"),
+        "seconds": round(time.monotonic() - began),
+        "load_per_core": round(sum(measured) / len(measured) / usable_cores(), 1),
+        "commit": results.commit(),
+        "date": results.today(),
+    }
+
+
+@contextmanager
+def loads() -> Iterator[list[float]]:
+    """How many programs wanted to run, looked at every 5 s by the kernel's own average of a minute."""
+    measured = [os.getloadavg()[0]]
+    with ThreadPoolExecutor(1) as watching:
+        is_over = Event()
+
+        def watch() -> None:
+            while not is_over.wait(5):
+                measured.append(os.getloadavg()[0])
+
+        watching.submit(watch)
+        try:
+            yield measured
+        finally:
+            is_over.set()
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+@contextmanager
+def others(count: int) -> Iterator[None]:
+    """So many programs that want a core each."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            busy = multiprocessing.get_context("spawn").Process(target=spin, daemon=True)
+            busy.start()
+            stack.callback(busy.kill)
+        yield
+
+
+def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) -> Iterator[Row]:
+    """Yields each run as it ends; begins none after `seconds`."""
+    began = time.monotonic()
+    for target, busy in todo:
+        if seconds is not None and time.monotonic() - began > seconds:
+            return
+        with others(2 * usable_cores() if busy else 0):
+            row = once(target, budget)
+        results.keep(TABLE, f"{row['target']} {row['seed']}", row)
+        yield row
+
+
+def page() -> str:
+    """The table: of each target how many runs conform at leisure and on a busy machine, and every run that does not."""
+    rows = list(results.kept(TABLE).values())
+    lines = list(_HEAD)
+    for target in sorted({row["target"] for row in rows}):
+        cells = [target]
+        for busy in (False, True):
+            these = [row for row in rows if row["target"] == target and is_busy(row) == busy]
+            cells.append(f"{sum(row['code'] == 0 for row in these)} of {len(these)}")
+        dates = [row["date"] for row in rows if row["target"] == target]
+        lines.append(f"| {' | '.join([*cells, f'{min(dates)} to {max(dates)}'])} |")
+    for row in sorted((row for row in rows if row["code"]), key=lambda row: (row["date"], row["target"])):
+        lines += ["", f"* {row['target']}, seed {row['seed']}, {row['date']} on {row['commit']}: {row['headline']}"]
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = (
+    "# Again and again",
+    "",
+    "The gate on real servers, each time with a fresh seed (`python tools/repeats.py`): a server that conforms has to",
+    "conform every time. Busy is a machine on which at least two programs want each core while the gate runs. What a",
+    "run found that did not conform is written below the table.",
+    "",
+    "| target | at leisure | busy | when |",
+    "|---|---|---|---|",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", action="append", choices=sorted(WANTED), help="may be given several times")
+    parser.add_argument("--budget", default="quick")
+    parser.add_argument("--seconds", type=float, help="begin no further run after so long; the next time goes on")
+    parser.add_argument("--json", action="store_true", help="one document on stdout")
+    options = parser.parse_args(arguments)
+    wanted = {target: WANTED[target] for target in options.target or WANTED}
+    rows: list[Row] = list(results.kept(TABLE).values())
+    for row in run(left(rows, wanted), options.budget, options.seconds):
+        print(f"{row['headline']} ({row['seconds']} s, load {row['load_per_core']})", file=sys.stderr, flush=True)
+        rows.append(row)
+    return told([row for row in rows if row["target"] in wanted], len(left(rows, wanted)), as_json=options.json)
+
+
+def told(rows: Sequence[Row], runs_left: int, *, as_json: bool) -> int:
+    wrong = [row for row in rows if row["code"]]
+    headline = f"{len(rows) - len(wrong)} of {len(rows)} runs conform; {runs_left} left"
+    print(json.dumps({"headline": headline, "wrong": [row["headline"] for row in wrong]}) if as_json else headline)
+    return 1 if wrong else 3 if runs_left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
