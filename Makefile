@@ -52,8 +52,8 @@ RELEASE := distrocheck-out/release
 release: $(READY)
 	@rm -rf $(RELEASE)
 	@$(BIN)/python -m build --outdir $(RELEASE) .
-	@$(PYTHON) -m venv $(RELEASE)/environment
-	@$(RELEASE)/environment/bin/pip install --quiet --disable-pip-version-check $(RELEASE)/*.whl
+	@$(PYTHON) -m venv --without-pip $(RELEASE)/environment
+	@$(BIN)/python -m pip --python $(RELEASE)/environment/bin/python install --quiet --disable-pip-version-check $(RELEASE)/*.whl
 	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	  --output-file $(RELEASE)/sbom.json $(RELEASE)/environment/bin/python
 	@rm -rf $(RELEASE)/environment
