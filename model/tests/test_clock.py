@@ -26,6 +26,7 @@ from distro_model.actions import (
     HttpRegister,
     ListMembers,
     LoseReply,
+    Mistype,
     Move,
     Pause,
     Register,
@@ -285,7 +286,8 @@ def test_every_other_event_happens_on_a_clock(monkeypatch):
     )
     assert cluster.shown("c1", "b") == {None}  # its lease has ended
     assert cluster.state.node("a").member("b").state is MemberState.DOWN
-    cluster.do(Heal("a", "b"), Deregister("c1", "web"), Disconnect("c1"))
+    mistyped = (Mistype("a", "b", "DELETE", "c1"), Disconnect("c1"), Advance(2000))
+    cluster.do(Heal("a", "b"), Deregister("c1", "web"), Advance(20_000), *mistyped)
     assert {each.__name__ for each in typing.get_args(Event)} - told == set(OF_SEARCHES)
 
 
