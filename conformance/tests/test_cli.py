@@ -199,6 +199,18 @@ def test_replay_tells_line_by_line_and_exits_with_the_verdict(document: Document
     assert (code, found["verdict"], found["reproduced"]) == (0, "conforms", False)
 
 
+def test_a_test_is_written_of_what_is_violated_and_otherwise_it_is_said_that_none_is(
+    call: Call, tmp_path: Path
+) -> None:
+    test = tmp_path / "test_lost.py"
+    passed = call("replay", str(B02), "--profile", "strict", "--target", "model", "--pytest", str(test))
+    assert not test.exists()
+    assert f"no violation, so {test} is not written" in passed.stderr
+    failed = call("replay", str(B02), "--target", "model", "--pytest", str(test))
+    assert test.exists()
+    assert "not written" not in failed.stderr
+
+
 def test_a_scenario_may_come_from_standard_input() -> None:
     assert run("replay", "-", "--target", "model", stdin=B02.read_text()).returncode == 1
     wrong = run("replay", "-", stdin="conect c1 a")

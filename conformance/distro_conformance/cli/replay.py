@@ -11,7 +11,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.options import AllowDisruptionOption, JsonOption, MutantOption, OptionalProfileOption
-from distro_conformance.cli.output import print_json, progress, row, say
+from distro_conformance.cli.output import print_json, progress, row, say, say_aside
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.drivers.registry import FORMS
 from distro_conformance.language.finding import findings_of_replay
@@ -50,6 +50,8 @@ def replay(
     if pytest is not None and result.reproduced:
         kept = dataclasses.replace(scenario, profile=result.profile, mutant=result.mutant)
         pytest.write_text(pytest_file(kept, pytest.stem.removeprefix("test_"), target), encoding="utf-8")
+    elif pytest is not None:
+        say_aside(f"no violation, so {pytest} is not written")
     steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
     if json:
         findings = [finding.to_json() for finding in findings_of_replay(result, str(file))]
