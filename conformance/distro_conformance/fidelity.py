@@ -43,7 +43,6 @@ WITHOUT_RULE: Mapping[str, str] = {
     "member-client": "a link of the model is one connection that is there or not",
     "member-alive": "two tests in rules/owners.py and rules/sync.py, told with those rules",
     "member-auth": "the model knows no strangers but `strays`, who send what they like",
-    "sync-workers": "each task that is due is executed at once: one hung peer delays nobody in the model",
     "verify-pure-subscriber": "follows from the verify round; no rule of its own",
 }
 

@@ -153,6 +153,8 @@ class NodeState:
     """CHANGEs that are being applied in steps, ascending; only where a profile does not apply them at once (B05)."""
     reads: tuple[Read, ...] = ()
     """CHANGEs of which only the content was read so far; only where a profile does not read at once (B05)."""
+    under_way: tuple[tuple[str, str], ...] = ()
+    """(client, target), ascending, of syncs whose end a worker waits for; only where a profile has workers wait."""
     superseded: tuple[Superseded, ...] = ()
     unannounced: tuple[str, ...] = ()  # changed ip:port clients whose event is not handled yet
     entered: tuple[HttpReceived, ...] = ()  # requests that have looked for their client and not created it yet

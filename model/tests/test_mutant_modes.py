@@ -225,6 +225,7 @@ RUNS = {
 OF_THREE = {
     "a failed verify": RUNS["a swallowed change"],
     "a hand-over": RUNS["a hand-over"],
+    "one that hangs": (*PUBLISHED, Hold("a", "b"), Register("c1", "web", OTHER), Advance(1500), Release("a", "b")),
     "two of three": (*PUBLISHED, Register("c1", "web", OTHER), ListMembers("a", ("a", "c")), Advance(5000)),
     "who is down": (
         Crash("c"),

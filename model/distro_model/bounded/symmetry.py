@@ -118,6 +118,7 @@ def _in_order(value: Value) -> Value:
                 gone=tuple(sorted(value.gone)),
                 applies=tuple(sorted(value.applies)),
                 reads=tuple(sorted(value.reads)),
+                under_way=tuple(sorted(value.under_way)),
             )
         case Answer():
             return replace(value, copies=tuple(sorted(value.copies, key=lambda each: each.client)))

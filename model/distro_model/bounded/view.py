@@ -106,5 +106,7 @@ def node_lines(node: NodeState) -> Iterable[str]:
     yield from (f"last push: {service} of {client}, {instance}" for service, client, instance in local.pushed)
     for apply in node.applies:
         yield f"applying {apply.client} revision {apply.revision}, {apply.done} steps done"
+    for name, target in node.under_way:
+        yield f"a worker waits for the end of the sync of {name} to {target}"
     for read in node.reads:
         yield f"has read {read.client} for {read.target}: {text_of(read.content)}"

@@ -26,6 +26,7 @@ from distro_model.node import Member, MemberState, NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.members import reported_member
 from distro_model.rules.owners import is_ip_client
+from distro_model.rules.sync import has_free_worker
 
 TICK, ROUND, LEASES, BEATS = nodes.RUN_TASK, nodes.VERIFY_ROUND, nodes.LEASE_CHECK, nodes.BEAT_CHECK
 PERIODIC = (TICK, ROUND, LEASES, BEATS, nodes.LOAD)
@@ -288,7 +289,8 @@ def run(board: Board, timer: Timer, way: Way) -> None:
         board.take(transition, at=position, event=way)
     elif transition is TICK:
         for task in node.tasks:
-            if task.due_ms <= now_ms and not nodes.is_being_read(node, task):
+            held = board.nodes[position]
+            if task.due_ms <= now_ms and held and has_free_worker(held, task.client, task.target, board.plan.profile):
                 board.take(TICK, at=position, task=task)
     elif transition is LATE:
         _end_late_calls(board, position)

@@ -20,6 +20,7 @@ from distro_model.profiles import Profile
 from distro_model.rules.index import corrections
 from distro_model.rules.notify import audited
 from distro_model.rules.owners import UNHEALTHY, is_ip_client, is_responsible
+from distro_model.rules.sync import has_free_worker
 from distro_model.rules.verify import is_expired, lists_sent
 from distro_model.search.system import Fairness, Finding
 from distro_model.step import step
@@ -38,14 +39,11 @@ class Queued(NamedTuple):
     task: Task
 
 
-def queued(node: NodeState | None) -> list[Queued]:
-    tasks = () if node is None else node.tasks
-    return [Queued(task) for task in tasks if node is not None and not is_being_read(node, task)]
-
-
-def is_being_read(node: NodeState, task: Task) -> bool:
-    """Tasks of one client and target are executed one after the other (`rules/torn.py` has one with a pause in it)."""
-    return any((read.client, read.target) == (task.client, task.target) for read in node.reads)
+def queued(node: NodeState | None, profile: Profile) -> list[Queued]:
+    """Those that a worker is free for."""
+    if node is None:
+        return []
+    return [Queued(task) for task in node.tasks if has_free_worker(node, task.client, task.target, profile)]
 
 
 def execution(task: Task, now: int) -> TaskDue:
@@ -61,7 +59,7 @@ def next_tick(node: NodeState, after_ms: int, profile: Profile) -> int | None:
 
 RUN_TASK = Transition(
     "task",
-    (chooses(queued, "no task is queued"), tells("node", execution)),
+    (chooses(queued, "no task is queued that a worker is free for"), tells("node", execution)),
     lambda node_name, task: TaskRuns(node_name, task.target, task.client, task.action),
     fair=Fairness.STRONG,
     due=next_tick,

@@ -23,6 +23,18 @@ def waits_for_retry(pending: Task | None, profile: Profile) -> int:
     return profile.sync_delay_ms if pending is None else max(pending.delay_ms, profile.sync_delay_ms)
 
 
+@instead_of(sync.worker_of)
+def one_worker(_client: str, _target: str, _: Profile) -> str:
+    """All tasks have one worker."""
+    return "the only one"
+
+
+@instead_of(sync.is_free_when_sent)
+def waits_for_the_end(_: Profile) -> bool:
+    """A worker waits for the end of each call."""
+    return False
+
+
 MUTANTS = (
     Mutant(
         "B24",
@@ -66,5 +78,12 @@ MUTANTS = (
         rules=(waits_for_retry,),
         breaks=("INV-DELAY",),
         bounds=Bounds(swallows=0, retry_waits=1),
+    ),
+    Mutant(
+        "m-one-worker",
+        "Syncs to all members share one worker that waits for each answer.",
+        rules=(one_worker, waits_for_the_end),
+        breaks=("INV-ISOLATE",),
+        bounds=Bounds(nodes=3, changes=1, drops=0, swallows=0, in_flight=1),
     ),
 )

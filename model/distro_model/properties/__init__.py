@@ -26,6 +26,7 @@ from distro_model.properties.checks import (
     of_loads,
     of_revisions,
     of_settled,
+    of_workers,
     restless,
     undeleted,
 )
@@ -246,6 +247,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.ALWAYS,
                 "The end of a sync, verify or report to one member queues nothing for another.",
                 applies=lambda bounds: bounds.nodes > 2 and _synchronises(bounds),
+            ),
+            Property(
+                "INV-ISOLATE",
+                Kind.ALWAYS,
+                "No task waits for the end of a call to another member.",
+                of_workers,
+                lambda bounds: bounds.nodes > 2 and _synchronises(bounds),
             ),
             Property(
                 "INV-GONE",

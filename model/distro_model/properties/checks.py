@@ -26,6 +26,8 @@ from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
 from distro_model.node import MemberState, NodeState, fresh_node
+from distro_model.profiles import Profile
+from distro_model.rules.sync import has_free_worker
 from distro_model.search.system import Alternative, Finding, Lookup
 
 ROUNDS_UNTIL_RESTLESS = 20
@@ -293,6 +295,29 @@ def restless(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     for source, target in layout.links:
         reads = (node_column(source), link_column(source, target))
         yield (Lookup("it is quiet", has_syncs(target), reads, ("found",)),)
+
+
+def of_workers(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
+    """INV-ISOLATE: each node by itself."""
+    for node in layout.nodes:
+        yield (Lookup("workers are free", held_up(layout.profile), (node_column(node),), ("found",)),)
+
+
+@cache
+def held_up(profile: Profile) -> Function:
+    def found(node: NodeState | None) -> Sequence[Alternative]:
+        if node is None or not node.under_way:
+            return ()
+        for task in node.tasks:
+            elsewhere = tuple(each for each in node.under_way if each[1] != task.target)
+            but_for_it = node.changed(under_way=elsewhere, reads=())
+            if not has_free_worker(but_for_it, task.client, task.target, profile):
+                waits = f"{node.name} has no worker for the {task.action} of {task.client} to {task.target}"
+                whom = " and ".join(sorted({target for _, target in elsewhere}))
+                return ((Finding("INV-ISOLATE", f"{waits} before {whom} has answered"),),)
+        return ()
+
+    return found
 
 
 def of_loads(layout: Layout) -> Iterator[tuple[Lookup, ...]]:

@@ -1,8 +1,9 @@
 """Sending a change: delay task, merge, execution, call, and the retry of what failed.
 
 There is one pending task for each (client, target). The merge rule and the retry are where DELETEs get lost (B24), so
-they are spelled out here one guard at a time. Worker queues cross clients in a real server (several clients share
-one worker); the model executes every due task at once and therefore has no head-of-line blocking.
+they are spelled out here one guard at a time. Tasks are executed by workers, and in a real server several clients share
+one. A worker does not wait for what it has sent, so whom it serves besides is no difference, and each (client, target)
+has one to itself here.
 """
 
 from __future__ import annotations
@@ -55,7 +56,31 @@ def executed(node: NodeState, event: TaskDue, profile: Profile) -> Step:
         return Step(node)  # "null data to sync, skip": no call, no callback, no retry
     if not is_reachable(node, event.target, profile):
         return Step(retried(node, request, event.target, event.at_ms, profile))
-    return Step(node, (Send(event.target, request),))
+    return sent(node, event.target, request, profile)
+
+
+def sent(node: NodeState, target: str, request: Change | Delete, profile: Profile) -> Step:
+    if not is_free_when_sent(profile):
+        node = node.changed(under_way=tuple(sorted((*node.under_way, (request.client, target)))))
+    return Step(node, (Send(target, request),))
+
+
+def has_free_worker(node: NodeState, client: str, target: str, profile: Profile) -> bool:
+    """The worker of such a task is not in the middle of another one."""
+    begun = (*((read.client, read.target) for read in node.reads), *node.under_way)
+    return not begun or worker_of(client, target, profile) not in {worker_of(*each, profile) for each in begun}
+
+
+@rule("choose-a-worker", source="sync-workers; NacosExecuteTaskExecuteEngine")
+def worker_of(client: str, target: str, _: Profile) -> str:
+    """Tasks of one client and target have one worker, and are executed one after the other."""
+    return f"{client} {target}"
+
+
+@guard(source="sync-workers; TaskExecuteWorker, GrpcConnection.asyncRequest")
+def is_free_when_sent(_: Profile) -> bool:
+    """A worker is free for the next task as soon as a request is sent, whenever that is answered."""
+    return True
 
 
 @guard(source="sync-execute")
@@ -121,6 +146,9 @@ def reaches_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
 @rule("end-a-sync", source="sync-result, sync-retry; DistroClientTaskFailedHandler")
 def on_sync_ended(node: NodeState, event: CallEnded, request: Change | Delete, profile: Profile) -> Step:
     """Everything but resultCode 200 is a failure, and every failure is retried."""
+    if node.under_way:
+        ended = (request.client, event.target)
+        node = node.changed(under_way=tuple(each for each in node.under_way if each != ended))
     if event.answer.result is CallResult.SUCCESS:
         return Step(_heard(node, event.target, request) if node.superseded else node)
     if not calls_back(event.answer.result, profile):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distro_model.events import ApplyDue, ReadDue, Reply, RequestReceived, Send, TaskDue
+from distro_model.events import ApplyDue, ReadDue, Reply, RequestReceived, TaskDue
 from distro_model.messages import FAIL, SUCCESS, Change, Content
 from distro_model.node import Action, Client, NodeState, Step
 from distro_model.profile import Profile
@@ -27,7 +27,7 @@ from distro_model.rules.receive import (
     taken_revision,
 )
 from distro_model.rules.rule import instead_of, rule
-from distro_model.rules.sync import executed, has_member, is_reachable, retried
+from distro_model.rules.sync import executed, has_member, is_reachable, retried, sent
 from distro_model.work import Apply, Read
 
 
@@ -102,7 +102,7 @@ def on_read_due(node: NodeState, event: ReadDue, profile: Profile) -> Step:
     change = Change(read.client, revision if profile.revisions_travel else 0, read.content)
     if not is_reachable(node, read.target, profile):
         return Step(retried(node, change, read.target, event.at_ms, profile))
-    return Step(node, (Send(read.target, change),))
+    return sent(node, read.target, change, profile)
 
 
 def _with_apply(node: NodeState, apply: Apply) -> NodeState:
