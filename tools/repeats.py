@@ -1,9 +1,9 @@
 """The gate again and again, each time with a fresh seed: how often a verdict is wrong. A job of `make nightly`.
 
 A conforming server must conform every time, also where other programs want the cores: whatever else a run says is a
-false alarm, or it is news. Each run is kept in docs/results as soon as it is there, with its seed, its commit and how
-much the machine had to do, and not made again; docs/repeats.md is the table. Exit codes as everywhere: 1 a run does not
-conform, 3 runs are left, 0 neither.
+false alarm, or it is news. A run that stays open is neither, and does not count. Each run is kept in docs/results as
+soon as it is there, with its seed, its commit and how much the machine had to do, and not made again; docs/repeats.md
+is the table. Exit codes as everywhere: 1 a run violates, 3 runs are left, 0 neither.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ WANTED: Mapping[str, int] = {
 }
 """Runs of each target, half of them on a busy machine."""
 
+CONFORMS, OPEN = 0, 3
 BUSY_LOAD = 2.0
 """A machine is busy when so many programs want each of its cores."""
 
@@ -44,7 +45,8 @@ def left(rows: Sequence[Row], wanted: Mapping[str, int]) -> list[tuple[str, bool
     found = []
     for target, runs in wanted.items():
         for busy, of_these in ((False, runs // 2), (True, runs - runs // 2)):
-            there = sum(row["target"] == target and is_busy(row) == busy for row in rows)
+            done = [row for row in rows if row["target"] == target and row["code"] != OPEN]
+            there = sum(is_busy(row) == busy for row in done)
             found += [(number, target, busy) for number in range(there, of_these)]
     return [(target, busy) for _, target, busy in sorted(found, key=lambda each: each[0])]
 
@@ -65,11 +67,17 @@ def once(target: str, budget: str) -> dict[str, Any]:
         "seed": document.get("seed"),
         "code": done.returncode,
         "headline": document.get("headline") or document.get("error"),
+        "why": [f"{each['name']} {each['verdict']}: {each['summary']}" for each in _stages(document)],
         "seconds": round(time.monotonic() - began),
         "load_per_core": round(sum(measured) / len(measured) / usable_cores(), 1),
         "commit": results.commit(),
         "date": results.today(),
     }
+
+
+def _stages(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those that do not conform."""
+    return [each for each in document.get("stages", ()) if each["verdict"] != "conforms"]
 
 
 @contextmanager
@@ -126,11 +134,13 @@ def page() -> str:
         cells = [target]
         for busy in (False, True):
             these = [row for row in rows if row["target"] == target and is_busy(row) == busy]
-            cells.append(f"{sum(row['code'] == 0 for row in these)} of {len(these)}")
+            conform, stay_open = (sum(row["code"] == code for row in these) for code in (CONFORMS, OPEN))
+            cells.append(f"{conform} of {len(these)}" + (f", {stay_open} open" if stay_open else ""))
         dates = [row["date"] for row in rows if row["target"] == target]
         lines.append(f"| {' | '.join([*cells, f'{min(dates)} to {max(dates)}'])} |")
     for row in sorted((row for row in rows if row["code"]), key=lambda row: (row["date"], row["target"])):
-        lines += ["", f"* {row['target']}, seed {row['seed']}, {row['date']} on {row['commit']}: {row['headline']}"]
+        why = "; ".join(row["why"]) or row["headline"]
+        lines += ["", f"* {row['target']}, seed {row['seed']}, load {row['load_per_core']}, {row['commit']}: {why}"]
     return "\n".join(lines) + "\n"
 
 
@@ -162,8 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def told(rows: Sequence[Row], runs_left: int, *, as_json: bool) -> int:
-    wrong = [row for row in rows if row["code"]]
-    headline = f"{len(rows) - len(wrong)} of {len(rows)} runs conform; {runs_left} left"
+    wrong = [row for row in rows if row["code"] not in (CONFORMS, OPEN)]
+    conform, stay_open = (sum(row["code"] == code for row in rows) for code in (CONFORMS, OPEN))
+    headline = f"{conform} of {len(rows)} runs conform, {stay_open} stay open; {runs_left} left"
     print(json.dumps({"headline": headline, "wrong": [row["headline"] for row in wrong]}) if as_json else headline)
     return 1 if wrong else 3 if runs_left else 0
 

@@ -31,8 +31,8 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
         budget.name: budget
         for budget in (
-            Budget("quick", (_TWO_NODES,), explore_seconds=60, lockstep_seconds=20),
-            Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=240, lockstep_seconds=90),
+            Budget("quick", (_TWO_NODES,), explore_seconds=300, lockstep_seconds=20),
+            Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=600, lockstep_seconds=90),
             Budget(
                 "nightly",
                 (_TWO_NODES, _THREE_NODES, _MORE_CHANGES, _TWO_CLIENTS),
