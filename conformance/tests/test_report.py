@@ -19,7 +19,7 @@ from sarif_pydantic import Sarif
 from distro_conformance.diagrams.sequence import Note, Sequence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.transitions import sequence_of_actions
-from distro_conformance.findings import Finding, Judged, Judgement
+from distro_conformance.findings import Finding, Held, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.page import report_of
 from distro_conformance.report import Failure, Report, Stage, write_page, write_report
@@ -404,7 +404,9 @@ def test_figures_of_benches_are_charts_by_unit(tmp_path: Path) -> None:
 def test_a_browser_and_a_screen_reader_can_read_it(
     tmp_path: Path, browser: Browser, theme: str, width: int, verdict: Verdict
 ) -> None:
-    findings = FAILING if verdict is Verdict.VIOLATES else (requirement(Judgement.CONFORMS),)
+    held = tuple(Held(f"127.0.0.1:2518{at}", at == 0, "revision 1, svc-3 at 10.0.0.1:80", at > 0) for at in range(3))
+    wide = replace(requirement(Judgement.VIOLATES, client="1700000007002_127.0.0.1_41130"), held=held)
+    findings = (*FAILING, wide) if verdict is Verdict.VIOLATES else (requirement(Judgement.CONFORMS),)
     page(tmp_path, *findings, verdict=verdict)
     opened = browser.new_page(color_scheme=theme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
     errors: list[str] = []
