@@ -313,7 +313,9 @@ def test_a_walk_that_is_asked_for_them_has_clients_of_the_http_api(profile: str)
 
 
 def test_some_of_all_walks_have_clients_of_the_http_api_and_notice_what_is_broken_there() -> None:
-    some = HuntOptions(runs_max=24, steps_per_run=20, seed=4, rare_starts=False, transport=Carrier.MEMORY)
+    some = HuntOptions(
+        seconds=300.0, runs_max=24, steps_per_run=20, seed=4, rare_starts=False, transport=Carrier.MEMORY
+    )
     whole = hunt(some)
     assert whole.failure is None, whole.failure
     assert 0 < whole.runs_with_http < whole.runs == 24
