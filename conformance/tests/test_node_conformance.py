@@ -143,3 +143,10 @@ def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:
 
     with pytest.raises(TargetError, match="in use"):
         asyncio.run(run())
+
+
+@pytest.mark.parametrize(("profile", "judgement"), [("nacos-3.0.3", Judgement.KNOWN), ("strict", Judgement.CONFORMS)])
+def test_a_release_is_asked_by_the_later_version_of_the_api_that_it_has(profile: str, judgement: Judgement) -> None:
+    """3.x answers 410 to version 2."""
+    (found,) = run_node_conformance("embedded", profile, ["DISTRO-IPPORT-012"]).findings
+    assert found.judgement is judgement, found.message

@@ -39,6 +39,13 @@ def test_a_kept_scenario_ends_as_its_header_says(path: Path, target: str) -> Non
 
 
 @pytest.mark.wire
+def test_what_a_scenario_asks_by_v2_is_asked_by_v3_of_a_release_that_no_longer_takes_it() -> None:
+    (path,) = (each for each in SCENARIOS if each.stem.startswith("d7"))
+    on_model, on_nodes = (replay(read(path), target=target, profile="nacos-3.0.3") for target in TARGETS)
+    assert on_model.steps == on_nodes.steps
+
+
+@pytest.mark.wire
 def test_the_model_follows_a_member_to_its_new_address() -> None:
     (path,) = (each for each in SCENARIOS if each.stem == "another-address")
     assert_scenario(f"{path.read_text()}expect model agrees\n", target="embedded")

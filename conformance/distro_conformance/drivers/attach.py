@@ -68,7 +68,7 @@ class AttachCluster(RealTimeCluster):
             raise UsageError(
                 f"the scenario has the nodes {' '.join(names)}, and {self.kind} names {len(self.addresses)}"
             )
-        self._name(names, spare)
+        self._name(names, spare, profile)
         self.servers = {name: AttachedServer(address) for name, address in zip(names, self.addresses, strict=True)}
         await self._begin(profile)
 

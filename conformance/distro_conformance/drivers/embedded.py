@@ -207,7 +207,7 @@ class EmbeddedCluster(WiredCluster):
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
         self._profile = chosen
-        self._name(names, spare)
+        self._name(names, spare, profile)
         ports = dict(zip(self.names, self._wire.main_ports(len(self.names)), strict=True))
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(self.names, 2)}
         if self._recorder is not None:

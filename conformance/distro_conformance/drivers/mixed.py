@@ -49,7 +49,7 @@ class MixedCluster(RealTimeCluster):
         self._on_progress = on_progress
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        ports = self._lay_out(names, spare)
+        ports = self._lay_out(names, spare, profile)
         real, references = names[0], [name for name in self.names if name != names[0]]
         jars = await jars_of(self.release, self._on_progress)
         self._link_all()

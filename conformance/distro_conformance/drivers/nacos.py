@@ -46,9 +46,9 @@ class RealTimeCluster(WiredCluster):
         super().__init__(recorder)
         self._forwarders = contextlib.AsyncExitStack()
 
-    def _lay_out(self, names: Sequence[str], spare: Sequence[str]) -> Mapping[str, int]:
+    def _lay_out(self, names: Sequence[str], spare: Sequence[str], profile: str) -> Mapping[str, int]:
         """From now on these are the nodes; their base ports ascend as the names do."""
-        self._name(names, spare)
+        self._name(names, spare, profile)
         return dict(zip(self.names, sorted(free_base_ports(len(self.names))), strict=True))
 
     def _link_all(self) -> None:
@@ -139,7 +139,7 @@ class NacosCluster(RealTimeCluster):
         self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        ports = self._lay_out(names, spare)
+        ports = self._lay_out(names, spare, profile)
         jars = self._directory or await jars_of(self.release, self._on_progress)
         self._link_all()
         offsets = await forward(self._forwarders, self.links, ports)

@@ -168,7 +168,7 @@ class PeersCluster(WiredCluster):
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         """Raises DivergedError when the node does not even start as the model does."""
-        self._name(names, spare)
+        self._name(names, spare, profile)
         node, *played = names
         rules = beside_nodes(model_profile_named(profile))
         if self._is_virtual:  # the reference node hears of every end of a call (tests/counterparts.py)

@@ -32,7 +32,7 @@ class ProcessCluster(RealTimeCluster):
         return super().cannot(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        ports = self._lay_out(names, spare)
+        ports = self._lay_out(names, spare, profile)
         offsets: dict[str, int] = {}
         if self._described.takes_offset:
             self._link_all()

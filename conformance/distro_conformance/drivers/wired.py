@@ -20,7 +20,7 @@ from distro_conformance.drivers.cluster import CannotError, Ends, Lists
 from distro_conformance.drivers.reader import Reader
 from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.service_lists import published_of
-from distro_conformance.node.http_player import PlayedHttpClient
+from distro_conformance.node.http_player import PlayedHttpClient, later_api
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
@@ -99,11 +99,13 @@ class WiredCluster:
         self._paused: set[str] = set()
         self._lists: dict[str, Sequence[str]] = {}
         """The members in the list of each node."""
+        self._later_api = "v2"
 
-    def _name(self, names: Sequence[str], spare: Sequence[str]) -> None:
+    def _name(self, names: Sequence[str], spare: Sequence[str], profile: str) -> None:
         """These are the nodes. Nobody lists the spare addresses, which sort among them."""
         self.names = tuple(sorted((*names, *spare)))
         self._lists = dict.fromkeys(names, tuple(names))
+        self._later_api = later_api(profile)
 
     def _listed(self, name: str, ports: Mapping[str, int]) -> tuple[str, ...]:
         """The addresses in the list with which a node starts: its own too, whatever the others list."""
@@ -116,6 +118,8 @@ class WiredCluster:
 
     def cannot(self, action: Action) -> str | None:
         match action:
+            case HttpBeat(by_v2=True) if self._later_api == "v3":
+                return "a beat of version 3 says where and not what: it registers nothing"
             case OfLink(source, target) if (source, target) not in self.links:
                 return f"no link of ours leads from {source} to {target} on {self.kind}"
             case AnswerAgain(client) if client in self.clients.now and self.clients.now[client].connection.is_closed:
@@ -324,7 +328,7 @@ class WiredCluster:
     async def _over_http(self, action: HttpRequest) -> None:
         self.clients.services[action.service] = None
         ip, port, metadata = read_instance(action.instance)
-        connector, api = self.clients.transport.http_connector, "v2" if action.by_v2 else "v1"
+        connector, api = self.clients.transport.http_connector, self._later_api if action.by_v2 else "v1"
         client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api)
         match action:
             case HttpRegister():

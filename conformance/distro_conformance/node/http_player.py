@@ -12,10 +12,18 @@ from dataclasses import dataclass
 import aiohttp
 
 from distro_conformance.node.player import CLUSTER, without_cluster
+from distro_conformance.release import Span
 from distro_conformance.verdict import TargetError
 from distro_model.rules.owners import place
 
 _TIMEOUT_S = 10.0
+_PATHS = {"v1": "/nacos/v1/ns/instance", "v2": "/nacos/v2/ns/instance", "v3": "/nacos/v3/client/ns/instance"}
+_IN_3X = Span("3.0.0", "3.99.99")
+
+
+def later_api(profile: str) -> str:
+    """The version of the API beside v1: 3.x answers 410 to clients that speak v2 (docs/protocol #http-v2)."""
+    return "v3" if profile in _IN_3X else "v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class HttpReply:
 class PlayedHttpClient:
     """An instance at ip:port, which is also the client. `node` is the member that it speaks to.
 
-    `api` is `v2` for what came with 2.2.0 (docs/protocol #http-v2).
+    `api` is `v2` for what came with 2.2.0, `v3` for what took its place in 3.x (docs/protocol #http-v2).
     """
 
     node: str
@@ -77,7 +85,7 @@ class PlayedHttpClient:
         self, method: str, below: str, service: str, headers: Mapping[str, str] | None = None, **more: str
     ) -> HttpReply:
         """`below`: the rest of the path. Raises TargetError when there is no answer."""
-        path = f"/nacos/{self.api}/ns/instance{below}"
+        path = _PATHS[self.api] + below
         query = {"serviceName": service, "ip": self.ip, "port": str(self.port), **more}
         timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
         try:

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from distro_conformance.node.http_member import ANSWER
-from distro_conformance.node.http_player import PlayedHttpClient
+from distro_conformance.node.http_player import PlayedHttpClient, later_api
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival
@@ -203,10 +203,12 @@ async def owner_verifies_ip_port_clients(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-012", MUST, "#owner-filter, #http-v2", bug="D7", since="2.2.0")
 async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
-    """A registration by version 2 of the HTTP API, at a member that does not own the client, reaches the owner."""
-    client, service = replace(kit.http_client(kit.peer.address), api="v2"), kit.service()
+    """A registration by version 2 of the HTTP API (3 in 3.x), at a member that does not own the client, reaches the
+    owner."""
+    api = later_api(kit.target.profile)
+    client, service = replace(kit.http_client(kit.peer.address), api=api), kit.service()
     reply = await client.register(service)
-    kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node by version 2: {reply}")
+    kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node by {api}: {reply}")
     kit.presuppose(reply.status == 200, f"a registration of {client.id} that succeeds", reply)
     told = kit.arrival("CHANGE", client.id)
 
