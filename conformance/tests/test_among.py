@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.findings import Judgement
+from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, parse
+from distro_conformance.report.page import page_of
+from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
@@ -15,6 +20,8 @@ from distro_conformance.walks.stage import Among
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Says
 from distro_model.rules.rule import RULES
+from distro_traces.event import Kind, Outcome
+from distro_traces.reading import read_run
 
 LIFE = """
 nodes a b c d
@@ -61,6 +68,38 @@ def test_a_life_among_members_that_fail_is_explained(profile: str) -> None:
 @pytest.mark.parametrize("mutant", ["B02", "B07", "B18"])
 def test_a_changed_node_is_not(mutant: str) -> None:
     assert lived(mutant=mutant) is Verdict.VIOLATES
+
+
+def test_a_life_among_played_members_is_recorded_with_what_they_say(tmp_path: Path) -> None:
+    """What the members hold is no question: they are played."""
+    played = record(parse(LIFE), target="embedded", profile="strict", directory=tmp_path, run="life")
+    assert played.verdict is Verdict.CONFORMS
+    header, events = (recorded := read_run(tmp_path / "life.ndjson")).header, recorded.events
+    assert header.observed.reported == ("a",)
+    assert header.observed.limits == ("b c d are played",)
+    of_f1 = [event for event in events if event.client == "f1"]
+    assert [(event.kind, event.node, event.outcome) for event in of_f1[:5]] == [
+        (Kind.REQUEST_SENT, "b", None),
+        (Kind.REQUEST_RECEIVED, "a", None),
+        (Kind.REPLICA_APPLIED, "a", None),
+        (Kind.REPLY_SENT, "a", Outcome.SUCCESS),
+        (Kind.REPLY_RECEIVED, "b", Outcome.SUCCESS),
+    ]
+    kinds = {event.kind for event in events if (event.node, event.client) == ("a", "c1")}
+    assert kinds >= {Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED}
+    assert [event.detail for event in events if event.node == "d" and event.kind is Kind.NODE_STOPPED] == ["crash"]
+
+
+def test_a_failing_run_among_played_members_is_drawn_with_its_messages(tmp_path: Path) -> None:
+    result = hunt(HuntOptions(among_played=True, mutant="B18", seconds=60.0, seed=1, shrink_seconds=2.0))
+    assert result.failure is not None
+    scenario, pytest_file = tmp_path / "machine.scenario", tmp_path / "test_machine.py"
+    finding = finding_of_walks(result, "", MACHINE)
+    failure = failure_of(MACHINE, result, result.failure, scenario, pytest_file)
+    (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
+    assert "a hears success" in section.picture
+    assert 'class="bad"' in section.picture
+    assert section.held == (), "the node stands alone: members that are played hold nothing"
 
 
 def test_the_header_says_who_is_played() -> None:

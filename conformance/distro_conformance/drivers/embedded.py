@@ -76,6 +76,31 @@ class VirtualTime:
         await self._perform(Advance(ms))
 
 
+def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
+    """What reference nodes say of themselves, as rows of the cluster's recording while there is one."""
+
+    def hear(event: NodeEvent) -> None:
+        recording = cluster.journal
+        if recording is None:
+            return
+        node = cluster.name_of(event.node)
+        client = cluster.clients.name_of(event.client) or event.client
+        content = replica_from_sync(event.sync_data).digest if event.sync_data is not None else NOTHING_PUBLISHED
+        match event.kind:
+            case NodeEventKind.CLIENT_CONNECTED:
+                recording.client_connected(node, client, event.revision or 0, content)
+            case NodeEventKind.CLIENT_CHANGED:
+                recording.client_changed(node, client, event.revision or 0, content)
+            case NodeEventKind.CLIENT_DISCONNECTED:
+                recording.client_disconnected(node, client)
+            case NodeEventKind.REPLICA_APPLIED:
+                recording.replica_applied(node, client, event.revision, content)
+            case NodeEventKind.REPLICA_REMOVED:
+                recording.replica_removed(node, client, reason=event.reason)
+
+    return hear
+
+
 @dataclass
 class NodeServer:
     """One reference node in this process. `started` hears of each new life."""
@@ -227,7 +252,7 @@ class EmbeddedCluster(WiredCluster):
         return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name), self._transport)
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:
-        return self._on_node_event if self.journal is not None and self._is_virtual else None
+        return node_events_into(self) if self.journal is not None and self._is_virtual else None
 
     def _link(self, name: str, peer: str) -> Link:
         return self.links[name, self.name_of(peer)]
@@ -240,22 +265,3 @@ class EmbeddedCluster(WiredCluster):
         """Until nothing is left to do the node knows of it."""
         if not self._is_virtual:
             await super()._left(node, client_id)
-
-    def _on_node_event(self, event: NodeEvent) -> None:
-        recording = self.journal
-        if recording is None:
-            return
-        node = self.name_of(event.node)
-        client = self.clients.name_of(event.client) or event.client
-        content = replica_from_sync(event.sync_data).digest if event.sync_data is not None else NOTHING_PUBLISHED
-        match event.kind:
-            case NodeEventKind.CLIENT_CONNECTED:
-                recording.client_connected(node, client, event.revision or 0, content)
-            case NodeEventKind.CLIENT_CHANGED:
-                recording.client_changed(node, client, event.revision or 0, content)
-            case NodeEventKind.CLIENT_DISCONNECTED:
-                recording.client_disconnected(node, client)
-            case NodeEventKind.REPLICA_APPLIED:
-                recording.replica_applied(node, client, event.revision, content)
-            case NodeEventKind.REPLICA_REMOVED:
-                recording.replica_removed(node, client, reason=event.reason)

@@ -15,7 +15,13 @@ from dataclasses import replace
 from functools import partial
 
 from distro_conformance.drivers.clients import read_instance
-from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, VirtualTime
+from distro_conformance.drivers.embedded import (
+    SETTLE_TIMEOUT_S,
+    UNKNOWN_TO_MODEL,
+    NodeServer,
+    VirtualTime,
+    node_events_into,
+)
 from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.oracle import Heard, Oracle
 from distro_conformance.drivers.played import (
@@ -34,14 +40,17 @@ from distro_conformance.node.peer import (
 )
 from distro_conformance.node.player import batch_request, instance_request
 from distro_conformance.node.replies import REPORT_FAILURE
+from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.connection import TRANSPORT
-from distro_conformance.wire.links import Link
+from distro_conformance.wire.links import Carried, Link
 from distro_conformance.wire.messages import (
+    DISTRO_REQUEST,
     outcome_of,
     read_query,
+    read_request,
 )
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named, with_mutant
@@ -87,6 +96,8 @@ from distro_model.outside import NodeOutside, Slack, Unexplained
 from distro_model.profiles import beside_nodes
 from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.sync import calls_back
+from distro_protos import Json, Message
+from distro_traces.ndjson import Recorder
 
 IN_REAL_TIME = Slack(late_ms=2_500, skew_ms=300)
 """What a server on a busy machine may be late, and by how much later what it sent is observed."""
@@ -95,7 +106,10 @@ JOINED_WITHIN_MS = 60_000
 
 
 class PeersCluster(WiredCluster):
-    """`target` None: an embedded node. The first name is the node's, the others are played."""
+    """`target` None: an embedded node, of which alone there are recordings.
+
+    The first name is the node's, the others are played.
+    """
 
     incomparable = None
 
@@ -105,10 +119,11 @@ class PeersCluster(WiredCluster):
         mutant: str | None = None,
         wire: Wire = IN_MEMORY,
         *,
+        recorder: Recorder | None = None,
         on_progress: OnProgress = lambda _: None,
         watch: Watch = lambda profile: profile,
     ) -> None:
-        super().__init__()
+        super().__init__(recorder)
         self.kind = "peers" if target is None else f"peers of {target.spec}"
         self._target, self._mutant, self._on_progress, self._watch = target, mutant, on_progress, watch
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
@@ -182,6 +197,11 @@ class PeersCluster(WiredCluster):
             peer: PlayedPeer(port, self.clock.now_ms, version=version)
             for peer, port in zip(played, ports[1:], strict=True)
         }
+        if self._recorder is not None:
+            journal = TraceJournal(self._recorder, self.clock.now_ms)
+            self._records(journal, profile)
+            for name in names:
+                journal.node_started(name, names)
         self.servers = {node: self._server(ports, profile)}
         self.servers |= {name: PlayedServer(peer) for name, peer in self.peers.items()}
         self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else IN_REAL_TIME)
@@ -243,6 +263,8 @@ class PeersCluster(WiredCluster):
             case Crash(node):
                 await self._dies(node)
             case Restart(node):
+                if self.journal is not None:
+                    self.journal.node_started(node, self.names)
                 await self._start_peer(node)
                 await self._dial(node)
                 self.up = tuple(each for each in self.names if each in self.up or each == node)
@@ -300,7 +322,7 @@ class PeersCluster(WiredCluster):
         if request is None:
             asked_ms = self.clock.now_ms()
             try:
-                found = read_query(await peer.say(body))
+                found = read_query(await self._tells(action, body))
             except ValueError as error:
                 raise TargetError(f"{self.under_test} cannot be asked for {action.client}: {error}") from error
             held = {} if found is None else {action.client or "": self.oracle.by_name((found,))[action.client or ""]}
@@ -308,7 +330,7 @@ class PeersCluster(WiredCluster):
             return
 
         async def ask() -> Answer:
-            reply = await peer.say(body)
+            reply = await self._tells(action, body)
             await self._settle()
             if isinstance(request, Snapshot):
                 return Answer(CallResult(outcome_of(reply).value), self.oracle.changes_of(copies_in(reply)))
@@ -326,6 +348,20 @@ class PeersCluster(WiredCluster):
             await ask()  # what is shown is looked at after each action
             return
         await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
+
+    async def _tells(self, action: Says, body: Json) -> Message:
+        """What a member says to the node, and in the recording, where there is one."""
+        peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
+        if self.journal is None or call is None:
+            return await peer.say(body)
+        named = replace(call, client=action.client)
+        said = Carried(self.journal.new_id(), action.peer, self.under_test, named)
+        self.journal.sent(said)
+        self.journal.received(said)
+        reply = await peer.say(body)
+        self.journal.replied(said, outcome_of(reply), reply)
+        self.journal.ended(said, outcome_of(reply))
+        return reply
 
     def _shown_one(self, client: str, held: Mapping[str, View], asked_ms: int) -> None:
         watched = self.oracle.outside.clients.get(client)
@@ -347,6 +383,8 @@ class PeersCluster(WiredCluster):
         self._away.add(node)
         self.oracle.outside.peer_left(node, self.clock.now_ms())
         self.up = tuple(each for each in self.up if each != node)
+        if self.journal is not None:
+            self.journal.node_stopped(node, "crash")
         await self.reader.leave(node)
         self.links[self.under_test, node].target_gone()
         await self.peers[node].stop()
@@ -369,7 +407,8 @@ class PeersCluster(WiredCluster):
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, **UNKNOWN_TO_MODEL).acquainted()
         config = NodeConfig(port=ports[0], members=members, profile=chosen, serves_http=False)
-        return NodeServer(config, self.virtual, None, self._link_to, self._transport)
+        observer = node_events_into(self) if self.journal is not None else None
+        return NodeServer(config, self.virtual, observer, self._link_to, self._transport)
 
     def _link_to(self, address: str) -> Link:
         return self.links[self.under_test, self.name_of(address)]

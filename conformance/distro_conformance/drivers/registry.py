@@ -77,7 +77,7 @@ def _among_played(target: str, wishes: Wishes) -> Resolved:
     """Any target of `test node`."""
     if target == EMBEDDED:
         profile = wishes.profile or wishes.written_for or STRICT
-        return Resolved(PeersCluster(None, wishes.mutant, wishes.wire), profile)
+        return Resolved(PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder), profile)
     node = require_own(resolve_target(target, wishes.profile, wishes.mutant))
     return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from distro_conformance.language.replay import OnStep, Replay, ReplayedStep, replay
 from distro_conformance.language.text import Scenario
 from distro_conformance.targets.target import OnProgress
 from distro_traces.ndjson import Recorder
-from distro_traces.observed import EVERYTHING, INFERRED
+from distro_traces.observed import EVERYTHING, INFERRED, Observed
 
 
 def record(
@@ -40,7 +41,7 @@ def record(
         target=target,
         clock="virtual" if virtual else "wall",
         nodes=tuple(sorted((*scenario.nodes, *scenario.spare))),
-        observed=EVERYTHING if virtual else INFERRED,
+        observed=_observed(scenario, virtual=virtual),
     )
     with recorder:
         try:
@@ -56,3 +57,12 @@ def record(
         finally:
             if not steps:
                 recorder.path.unlink()
+
+
+def _observed(scenario: Scenario, *, virtual: bool) -> Observed:
+    """Members that are played hold nothing."""
+    if not virtual:
+        return INFERRED
+    if not scenario.played:
+        return EVERYTHING
+    return replace(EVERYTHING, reported=scenario.nodes[:1], limits=(f"{' '.join(scenario.played)} are played",))

@@ -260,7 +260,8 @@ def _of_recording(finding: Finding, failure: Failure) -> Section | None:
             events = _as_told(_until_it_failed(run.at(0, run.total), failure), failure)
             client = finding.client or _named_in(finding.message, events)
             finding = replace(finding, client=client)
-            rows = {node: _last_state(events, node, client) for node in run.nodes}
+            played = parse(failure.scenario).played  # members that are played hold nothing
+            rows = {node: _last_state(events, node, client) for node in run.nodes if node not in played}
     except (OSError, TraceError):
         return None
     last = _answered_at_last(events, finding)

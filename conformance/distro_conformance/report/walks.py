@@ -21,7 +21,7 @@ from distro_traces import ndjson
 def failure_of(about: str, walks: Walks, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
     """With a picture: of the run once more, recorded beside the scenario; on a cluster in its own time, of the
     recording that was made then; where there is none, of what was done."""
-    is_recorded = isinstance(walks, Hunt) and not walks.options.is_elsewhere and not found.scenario.played
+    is_recorded = isinstance(walks, Hunt) and not walks.options.is_elsewhere
     actions = [step for step in found.scenario.steps if isinstance(step, Action)]
     shrunk = (
         f"Found after {found.steps_until_found} steps; of the run that failed {found.steps} are left after shrinking"
