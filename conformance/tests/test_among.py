@@ -15,7 +15,7 @@ from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
-from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
+from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
 from distro_conformance.walks.stage import Among
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Says
@@ -90,12 +90,25 @@ def test_a_life_among_played_members_is_recorded_with_what_they_say(tmp_path: Pa
     assert [event.detail for event in events if event.node == "d" and event.kind is Kind.NODE_STOPPED] == ["crash"]
 
 
+UNCOUNTED = """
+profile strict
+mutant B18
+nodes a b
+played b
+connect c1 a
+batch c1 web 10.0.0.1:91, 10.0.0.1:92
+expect model agrees
+"""
+
+
 def test_a_failing_run_among_played_members_is_drawn_with_its_messages(tmp_path: Path) -> None:
-    result = hunt(HuntOptions(among_played=True, mutant="B18", seconds=60.0, seed=1, shrink_seconds=2.0))
-    assert result.failure is not None
-    scenario, pytest_file = tmp_path / "machine.scenario", tmp_path / "test_machine.py"
+    scenario = parse(UNCOUNTED)
+    error = DivergedError(Advance(0), 0, "a shows c1 as revision 0; the model expects revision 1")
+    found = FoundFailure(scenario, str(error), 2, 2, 0.1, error)
+    result = Hunt(HuntOptions(among_played=True, mutant="B18"), 2, 1, {"memory": 2}, 0.1, found)
+    saved, pytest_file = tmp_path / "machine.scenario", tmp_path / "test_machine.py"
     finding = finding_of_walks(result, "", MACHINE)
-    failure = failure_of(MACHINE, result, result.failure, scenario, pytest_file)
+    failure = failure_of(MACHINE, result, found, saved, pytest_file)
     (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
     assert "a hears success" in section.picture
     assert 'class="bad"' in section.picture

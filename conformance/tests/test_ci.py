@@ -63,7 +63,8 @@ def test_a_stage_that_is_over_its_budget_is_red_and_says_so(tmp_path: Path) -> N
     assert "make gate" not in (tmp_path / "called").read_text()
 
 
-def test_the_budgets_are_an_hour_in_all() -> None:
+def test_the_budgets_have_room_for_a_slow_machine_and_not_for_an_hour_and_a_half() -> None:
+    """All stages take less than an hour, also where each takes twice as long as usual."""
     budgets = re.findall(r"^ *stage (\d+) ", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)
     assert len(budgets) == 4
-    assert sum(map(int, budgets)) <= 60
+    assert sum(map(int, budgets)) <= 80
