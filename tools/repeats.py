@@ -17,10 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import results
@@ -36,6 +34,8 @@ WANTED: Mapping[str, int] = {
 """Runs of each target, half of them on a busy machine."""
 
 CONFORMS, OPEN = 0, 3
+_LOOK_S = 5.0
+"""So often the kernel is asked how many programs want to run; it tells the average of a minute."""
 BUSY_LOAD = 2.0
 """A machine is busy when so many programs want each of its cores."""
 
@@ -58,14 +58,22 @@ def is_busy(row: Row) -> bool:
 def once(target: str, budget: str) -> dict[str, Any]:
     """One gate, as somebody runs it."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="repeats-") as out, loads() as measured:
-        gate = [str(Path(sys.executable).with_name("distrocheck")), "gate", "--target", target, "--budget", budget]
-        done = subprocess.run([*gate, "--out", out, "--json"], check=False, capture_output=True, text=True)
-    document = json.loads(done.stdout)
+    measured = [os.getloadavg()[0]]
+    with tempfile.TemporaryDirectory(prefix="repeats-") as out:
+        words = ("gate", "--target", target, "--budget", budget, "--out", out, "--json")
+        command = [str(Path(sys.executable).with_name("distrocheck")), *words]
+        gate = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        printed = None
+        while printed is None:
+            try:
+                printed = gate.communicate(timeout=_LOOK_S)[0]
+            except subprocess.TimeoutExpired:
+                measured.append(os.getloadavg()[0])
+    document = json.loads(printed)
     return {
         "target": target,
         "seed": document.get("seed"),
-        "code": done.returncode,
+        "code": gate.returncode,
         "headline": document.get("headline") or document.get("error"),
         "why": [f"{each['name']} {each['verdict']}: {each['summary']}" for each in _stages(document)],
         "seconds": round(time.monotonic() - began),
@@ -78,24 +86,6 @@ def once(target: str, budget: str) -> dict[str, Any]:
 def _stages(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Those that do not conform."""
     return [each for each in document.get("stages", ()) if each["verdict"] != "conforms"]
-
-
-@contextmanager
-def loads() -> Iterator[list[float]]:
-    """How many programs wanted to run, looked at every 5 s by the kernel's own average of a minute."""
-    measured = [os.getloadavg()[0]]
-    with ThreadPoolExecutor(1) as watching:
-        is_over = Event()
-
-        def watch() -> None:
-            while not is_over.wait(5):
-                measured.append(os.getloadavg()[0])
-
-        watching.submit(watch)
-        try:
-            yield measured
-        finally:
-            is_over.set()
 
 
 def spin() -> None:

@@ -18,9 +18,22 @@ from distro_conformance.findings.finding import (
     Judgement,
     Level,
     counts,
+    differ,
     headline,
     verdict_of,
 )
 from distro_conformance.findings.judged import Judged
 
-__all__ = ["MUST", "SHOULD", "Finding", "Held", "Judged", "Judgement", "Level", "counts", "headline", "verdict_of"]
+__all__ = [
+    "MUST",
+    "SHOULD",
+    "Finding",
+    "Held",
+    "Judged",
+    "Judgement",
+    "Level",
+    "counts",
+    "differ",
+    "headline",
+    "verdict_of",
+]

@@ -50,6 +50,15 @@ class Held:
     differs: bool
 
 
+def differ(owner: tuple[int, object] | None, copy: tuple[int, object] | None) -> bool:
+    """Whether a copy is not what its owner has, each a revision and a content; None: it has nothing. A revision of 0 is
+    none: before 2.1.2 it does not travel."""
+    if owner is None or copy is None:
+        return owner is not copy
+    (revision, content), (its_revision, its_content) = owner, copy
+    return its_content != content or bool(revision and its_revision and its_revision != revision)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """`about` is the id of a requirement or property and `text` its sentence; `by` says what judged it."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import grpc.aio
 
 from distro_conformance.diagrams.evidence import CLIENT_ID
-from distro_conformance.findings import Held
+from distro_conformance.findings import Held, differ
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.verdict import KitError
@@ -46,7 +46,12 @@ async def held_by_each(kit: Kit, client: str) -> tuple[Held, ...]:
     owner = teller.address if teller else kit.target.address
     is_known = rows[kit.target.address][1] != _SILENT
     return tuple(
-        Held(address, address == owner, told, is_known and address != owner and _differ(rows[owner][0], copy))
+        Held(
+            address,
+            address == owner,
+            told,
+            is_known and address != owner and differ(_revised(rows[owner][0]), _revised(copy)),
+        )
         for address, (copy, told) in rows.items()
     )
 
@@ -73,9 +78,5 @@ def _of_member(kit: Kit, peer: PlayedPeer, client: str) -> _Has:
     return copy, _GONE if copy is None else f"told {copy}"
 
 
-def _differ(owner: Replica | None, copy: Replica | None) -> bool:
-    """Releases before 2.1.2 tell no revision: 0 is none."""
-    if owner is None or copy is None:
-        return owner is not copy
-    is_older = bool(copy.revision and owner.revision) and copy.revision != owner.revision
-    return is_older or copy.digest != owner.digest
+def _revised(copy: Replica | None) -> tuple[int, object] | None:
+    return None if copy is None else (copy.revision, copy.digest)

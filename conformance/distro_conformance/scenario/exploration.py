@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
-from distro_conformance.findings import Finding, Held, Judgement, verdict_of
+from distro_conformance.findings import Finding, Held, Judgement, differ, verdict_of
 from distro_conformance.findings.breaks import known_breaks, repaired
 from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
@@ -224,7 +224,7 @@ def _held_in(last: Situation) -> tuple[str | None, tuple[Held, ...]]:
         copies = {name: None if node is None else node.client(client) for name, node in last.nodes.items()}
         owner = next((copy for copy in copies.values() if copy is not None and copy.native), None)
         rows = tuple(
-            Held(node, copy is not None and copy.native, _told(copy), _differ(owner, copy))
+            Held(node, copy is not None and copy.native, _told(copy), differ(_revised(owner), _revised(copy)))
             for node, copy in copies.items()
         )
         if any(row.differs for row in rows):
@@ -236,11 +236,8 @@ def _told(copy: Client | None) -> str:
     return "nothing" if copy is None else f"revision {copy.revision}: {text_of(copy.content)}"
 
 
-def _differ(owner: Client | None, copy: Client | None) -> bool:
-    """A revision of 0 is none: before 2.1.2 it does not travel."""
-    if owner is None or copy is None:
-        return owner is not copy
-    return copy.content != owner.content or (copy.revision not in (0, owner.revision) and bool(owner.revision))
+def _revised(copy: Client | None) -> tuple[int, object] | None:
+    return None if copy is None else (copy.revision, copy.content)
 
 
 def diagram_of(found: Counterexample) -> Sequence:
