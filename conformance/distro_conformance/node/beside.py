@@ -7,13 +7,11 @@ from contextlib import asynccontextmanager
 
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.release import release_of
-from distro_conformance.targets.ports import family, free_base_ports
+from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import TargetError
 
 PLAYED = 2
 """Members that the kit plays: what is due to one member is told from what is due to all."""
-_ATTEMPTS = 1000
 
 
 @asynccontextmanager
@@ -64,12 +62,8 @@ async def played_members(target: Target, count: int, *, higher: bool = False) ->
 
 def port_beside(target: Target, higher: bool, *others: int) -> int:
     own = int(target.address.rpartition(":")[2])
-    for _ in range(_ATTEMPTS):
-        (port,) = free_base_ports()
-        taken = set[int]().union(*map(family, (own, *others)))
-        if (port > own or not higher) and not family(port) & taken:
-            return port
-    raise TargetError(f"no port above {own} is free")
+    (port,) = free_base_ports(beside=(own, *others), above=own if higher else 0)
+    return port
 
 
 def version_of(profile: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import socket
 from collections import deque
+from collections.abc import Collection, Iterable
 
 from distro_conformance.verdict import TargetError
 from distro_impl.ports import MAIN_PORTS, PERIOD, SLICE, owned_slice
@@ -18,7 +19,6 @@ from distro_impl.ports import MAIN_PORTS, PERIOD, SLICE, owned_slice
 SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
 _LOWEST, _HIGHEST = 11_000, 29_000  # the highest of a family stays below the ports that systems give to outgoing calls
-_ATTEMPTS = 500
 _random = random.SystemRandom()  # whoever seeds the other one, as property tests do, would get the same ports again
 _handed_out: deque[int] = deque(maxlen=100)
 """Base ports that were given lately. Who got one binds it only when its process is up, seconds later; clusters that are
@@ -36,27 +36,42 @@ def with_offset(address: str, offset: int) -> str:
     return f"{host}:{int(port) + offset}"
 
 
-def free_base_ports(count: int = 1) -> tuple[int, ...]:
-    """Base ports whose families are free now and overlap with none that was given lately.
+def free_base_ports(count: int = 1, *, beside: Collection[int] = (), above: int = 0) -> tuple[int, ...]:
+    """Base ports whose families are free now and overlap with none that was given lately nor with those of `beside`.
 
+    All are higher than `above`; whichever port that is of those that are given, there are some.
     Raises TargetError when none are to be found.
     """
-    chosen: list[int] = []
-    for _ in range(_ATTEMPTS):
-        base = _random.randrange(_LOWEST, _HIGHEST, PERIOD) + _remainder()
-        if any(family(base) & family(other) for other in (*chosen, *_handed_out)) or first_taken(base) is not None:
-            continue
-        chosen.append(base)
+    lowest, highest = (above - above % PERIOD, _HIGHEST + PERIOD) if above else (_LOWEST, _HIGHEST)
+    candidates = [
+        base + each for base in range(lowest, highest, PERIOD) for each in _remainders() if base + each > above
+    ]
+    _random.shuffle(candidates)
+    while True:
+        chosen = _apart(candidates, count, (*beside, *_handed_out))
         if len(chosen) == count:
             _handed_out.extend(chosen)
-            return tuple(chosen)
-    raise TargetError(f"no {count} free port families between {_LOWEST} and {_HIGHEST}; stop what listens there")
+            return chosen
+        if not _handed_out:
+            raise TargetError(f"no {count} free port families above {max(lowest, above)}; stop what listens there")
+        _handed_out.popleft()  # whoever got it has bound it by now, if anybody
 
 
-def _remainder() -> int:
-    """One whose families stay in the slice of this process, beside those of its own nodes; any where it has none."""
+def _apart(candidates: Iterable[int], count: int, others: Iterable[int]) -> tuple[int, ...]:
+    """The first `count` candidates, or fewer, that are free and whose families overlap with no other one."""
+    used = set[int]().union(*map(family, others))
+    chosen: list[int] = []
+    for base in candidates:
+        if len(chosen) < count and used.isdisjoint(family(base)) and first_taken(base) is None:
+            chosen.append(base)
+            used |= family(base)
+    return tuple(chosen)
+
+
+def _remainders() -> range:
+    """Those whose families stay in the slice of this process, beside those of its own nodes; all where it has none."""
     owned = owned_slice()
-    return _random.randrange(PERIOD) if owned is None else owned + _random.randrange(MAIN_PORTS, SLICE - 1)
+    return range(PERIOD) if owned is None else range(owned + MAIN_PORTS, owned + SLICE - 1)
 
 
 def first_taken(base: int) -> int | None:
