@@ -56,6 +56,7 @@ WITHOUT: Mapping[str, str] = {
     **dict.fromkeys(("choose-a-queue", "publish-to-a-full-queue", "remove", "handle-a-removal"), _ON_THE_SPOT),
     **dict.fromkeys(("handle-a-registration", "audit-the-index"), _ON_THE_SPOT),
     "calls_back": "the node hears of every end of a call, whatever the release",
+    "give-an-id": "version 3 gives one and version 2 does not, whatever the release; the node has a path for each",
     "choose-what-to-mark": "metadata travels through raft, which the node does not speak",
     "is_executed_for": "the node drops a task for who has left, whatever the release: there is no one to send it to",
 }

@@ -292,11 +292,39 @@ def test_a_node_of_a_release_without_batches_is_not_asked_for_one(target: str) -
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.0.4 know no batches"
 
 
+BY_V2 = """
+nodes b c
+http register web 10.0.1.3:80 version=2 at c
+advance 2s
+swallow c->b CHANGE 10.0.1.3:80#true
+http register web 10.0.1.3:80 version=2 at c by v2
+advance 6s
+http register web 10.0.1.3:80 version=2 cluster=blue at c by v2
+advance 6s
+http beat web 10.0.1.3:80 version=2 at b
+advance 6s
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4", "nacos-2.3.2", "nacos-3.0.3"])
+def test_an_instance_that_is_registered_by_version_2_has_no_id_and_so_is_another(profile: str) -> None:
+    """Who misses the CHANGE to it fails the verify, and up to 2.2.4 does not see that its cluster changes. Version 3 of
+    the API gives it one."""
+    assert_scenario(BY_V2, profile=profile, target="embedded")
+
+
+@pytest.mark.parametrize("target", ["model", "embedded"])
+def test_a_node_of_a_release_without_version_2_is_not_asked_by_it(target: str) -> None:
+    result = replay(parse(BY_V2), target=target, profile="nacos-2.1.2")
+    assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.1.2 know no version 2 of the HTTP API"
+
+
 def drawn(profile: str, *, http: bool | None = None) -> Mapping[str, int]:
-    some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=4, rare_starts=False, http=http)
+    some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=5, rare_starts=False, http=http)
     found = hunt(replace(some, transport=Carrier.MEMORY))
     assert found.failure is None, found.failure
-    return found.coverage["actions"]
+    return {**found.coverage["actions"], **found.coverage["guards beside nodes"]}
 
 
 def test_a_walk_does_all_of_this() -> None:
@@ -308,7 +336,8 @@ def test_a_walk_does_all_of_this() -> None:
 @pytest.mark.parametrize("profile", ["strict", "nacos-2.2.4"])
 def test_a_walk_that_is_asked_for_them_has_clients_of_the_http_api(profile: str) -> None:
     done = drawn(profile, http=True)
-    assert all(done[each] for each in ("http register", "http beat", "http deregister", "drop", "swallow")), done
+    wanted = ("http register", "http beat", "http deregister", "drop", "swallow", "has_v2: yes")
+    assert all(done[each] for each in wanted), done
     assert not any(done[each] for each in ("cut", "crash", "refuse", "list members")), done
 
 

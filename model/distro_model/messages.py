@@ -19,6 +19,9 @@ it begins with its address, and that a word `cluster=…` in it names its cluste
 BATCH = "batch of "
 AND = " and "
 CLUSTER = "cluster="
+WITHOUT_ID = " (no id)"
+"""In the text of an instance that has no id where others of its kind have one (docs/protocol #http-v2). Nodes hold and
+send the id, and compare it; whoever asks them for instances is shown the text without."""
 
 
 class Operation(StrEnum):
@@ -136,6 +139,11 @@ def instances_of(published: str) -> list[str]:
 def without_clusters(published: str) -> str:
     """The same, with nothing said of the cluster of an instance."""
     return " ".join(word for word in published.split(" ") if not word.startswith(CLUSTER))
+
+
+def shown(content: Content) -> Content:
+    """What whoever asks is shown of it."""
+    return tuple((service, published.replace(WITHOUT_ID, "")) for service, published in content)
 
 
 def addresses_of(content: Content) -> frozenset[str]:

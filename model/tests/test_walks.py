@@ -20,6 +20,7 @@ from distro_model.actions import Advance, Crash, Deliver, LoseReply, Register, R
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.view import situation_of
 from distro_model.clock import prologue
+from distro_model.clock.cluster import views_of
 from distro_model.mutants import mutant_named
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import Run
@@ -54,7 +55,7 @@ def repeated(bounds: Bounds, timed: TimedWalk, run: Run) -> None:
         possible = possible.after(action)
     for action, taken in zip(timed.actions, timed.taken, strict=True):
         possible = possible.after(action)
-        views = situation_of(run.rows[taken], bounds).views(STRICT)
+        views = views_of(situation_of(run.rows[taken], bounds).nodes.items(), STRICT)
         assert all(observe(state) == views for state in possible.states), f"after {action}"
 
 

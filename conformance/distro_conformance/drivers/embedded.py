@@ -187,6 +187,8 @@ class EmbeddedCluster(WiredCluster):
         match action:
             case RegisterBatch() if self._profile and not self._profile.batch_registration:
                 return f"nodes of {self._profile.name} know no batches"
+            case OverHttp(by_v2=True) if self._profile and not self._profile.http_v2_api:
+                return f"nodes of {self._profile.name} know no version 2 of the HTTP API"
             case Pause() | Resume():
                 return "embedded nodes share one process and one clock: none of them can be stopped by itself"
             case OverHttp() if not self._serves_http:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.clock.cluster import View
 from distro_model.cluster.values import Call, Life, Link, Phase
 from distro_model.messages import text_of
 from distro_model.node import MemberState, NodeState
-from distro_model.profiles import Profile
 from distro_model.search.system import Row
 
 
@@ -22,16 +20,6 @@ class Situation:
     nodes: Mapping[str, NodeState | None]
     links: Mapping[tuple[str, str], Link]
     lives: Mapping[str, Life]
-
-    def views(self, profile: Profile) -> Mapping[str, Mapping[str, View] | None]:
-        """What each node shows to whoever asks, as `cluster.observe` has it for the timed mode."""
-        shows = profile.revisions_travel
-        return {
-            name: None
-            if node is None
-            else {each.name: View(each.revision if shows else 0, each.content) for each in node.clients}
-            for name, node in self.nodes.items()
-        }
 
     def lines(self) -> Iterable[str]:
         for name, node in self.nodes.items():

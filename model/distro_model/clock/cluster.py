@@ -6,7 +6,7 @@ prescribes, so an action may have several outcomes (`timers.py`). RPCs take no t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, Restart, Resume
@@ -29,7 +29,8 @@ from distro_model.clock.environment import guard_of, perform
 from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
 from distro_model.clock.watched import Watched
 from distro_model.cluster.values import Life, Link
-from distro_model.messages import Content
+from distro_model.messages import Content, shown
+from distro_model.node import NodeState
 from distro_model.profiles import Profile
 
 
@@ -148,20 +149,27 @@ def _done(board: Board, action: Action) -> list[Board]:
 
 
 def observe(state: ClusterState) -> Mapping[str, Mapping[str, View] | None]:
-    """What each node shows to whoever asks: node -> client -> view. None: the node is down.
+    """What each node shows to whoever asks: node -> client -> view. None: the node is down."""
+    return views_of(zip(state.plan.names, state.nodes, strict=True), state.plan.profile)
+
+
+def views_of(
+    nodes: Iterable[tuple[str, NodeState | None]], profile: Profile
+) -> Mapping[str, Mapping[str, View] | None]:
+    """The same, of nodes by name.
 
     Without revisions on the wire (before 2.1.2) an owner still counts, and shows 0 to everybody
     (docs/protocol #distro-content).
     """
-    shows = state.plan.profile.revisions_travel
+    travels = profile.revisions_travel
     return {
         name: None
         if node is None
         else {
-            each.name: View(compared_revision(each.name, each.revision if shows else 0) or 0, each.content)
+            each.name: View(compared_revision(each.name, each.revision if travels else 0) or 0, shown(each.content))
             for each in node.clients
         }
-        for name, node in zip(state.plan.names, state.nodes, strict=True)
+        for name, node in nodes
     }
 
 

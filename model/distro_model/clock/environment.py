@@ -31,6 +31,7 @@ from distro_model.actions import (
     ListMembers,
     Move,
     OfRequest,
+    OverHttp,
     Pause,
     Refuse,
     Register,
@@ -49,6 +50,7 @@ from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived
 from distro_model.messages import Operation
 from distro_model.profile import Profile
+from distro_model.rules.ip_clients import has_v2
 
 OF_SEARCHES: Mapping[str, str] = {
     "SetupStarted": "between the halves of a set-up nothing outside the node can decide",
@@ -69,6 +71,8 @@ def unknown_to(profile: Profile, action: Action) -> str | None:
     """Why nodes of a release cannot be asked for it, whatever their state, or None."""
     if isinstance(action, RegisterBatch) and not profile.batches:
         return f"nodes of {profile.name} know no batches"
+    if isinstance(action, OverHttp) and action.by_v2 and not has_v2(profile):
+        return f"nodes of {profile.name} know no version 2 of the HTTP API"
     return None
 
 
@@ -89,7 +93,7 @@ def guard_of(board: Board, action: Action) -> str | None:
         case Deregister(client, service):
             return _unless_active(board, client) or _unless_published(board, client, service)
         case HttpRegister() | HttpDeregister() | HttpBeat():
-            return _unless_awake(board, action.node)
+            return unknown_to(board.plan.profile, action) or _unless_awake(board, action.node)
         case Advance(ms):
             return None if ms >= 0 else "time does not run backwards"
         case Crash(node):

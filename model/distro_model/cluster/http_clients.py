@@ -14,7 +14,7 @@ from distro_model.cluster.registers import Before, IpLived
 from distro_model.cluster.statement import Transition, chooses, records, said, tells, watches, writes
 from distro_model.cluster.values import IpLife
 from distro_model.events import AnnounceDue, Forward, HttpAction, HttpEntered, HttpFinished, HttpReceived, Reply
-from distro_model.messages import Answer, CallResult
+from distro_model.messages import Answer, CallResult, shown
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.rules.owners import UNHEALTHY
@@ -102,7 +102,8 @@ def accepted(outcome: IpLife, before: NodeState | None, handling_name: str) -> I
     Who holds nothing knows of a deregistration only if it has handled it.
     """
     held = None if before is None else before.client(outcome.client)
-    content = () if held is None else tuple((service, text.removesuffix(UNHEALTHY)) for service, text in held.content)
+    content = () if held is None else shown(held.content)
+    content = tuple((service, text.removesuffix(UNHEALTHY)) for service, text in content)
     knows = content == outcome.earlier and (held is not None or outcome.ended_at in ("", handling_name))
     ended_at = "" if outcome.published else outcome.ended_at or handling_name
     return IpLived(replace(outcome, ended_at=ended_at, sure=outcome.sure and knows))
@@ -113,11 +114,11 @@ def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> 
     if answer is None or answer.result is not CallResult.SUCCESS:
         return None
     held = handling.client(event.client)
-    shown = None if held is None else dict(held.content).get(event.service)
+    found = None if held is None else dict(shown(held.content)).get(event.service)
     wanted = None if event.action is HttpAction.DEREGISTER else event.instance
-    if shown == wanted or (shown is not None and event.action is HttpAction.BEAT):
+    if found == wanted or (found is not None and event.action is HttpAction.BEAT):
         return None
-    what = f"{handling.name} answered {event.client}, which {event.action}, and shows {shown}"
+    what = f"{handling.name} answered {event.client}, which {event.action}, and shows {found}"
     return Finding("INV-CLIENTACK", what)
 
 

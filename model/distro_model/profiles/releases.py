@@ -171,7 +171,7 @@ RELEASES = (
         span="2.3.0",
         rules=(
             receive.taken_revision,
-            receive.differs,  # compared as ever, but by now each instance has an id that names its cluster
+            receive.differs_with_id,
             clients.revision_of_batch,
             connections.on_connection_check_due,
             notify.removed,
@@ -183,7 +183,12 @@ RELEASES = (
     Release(name="nacos-2.3.1", span="2.3.1", rules=(receive.is_applicable,), fixed=("B19",)),
     Release(name="nacos-2.3.2", span="2.3.2 to 2.5.0", rules=(clients.answer_to_unknown,), fixed=("B12",)),
     Release(name="nacos-2.5.1", span="2.5.1", rules=(receive.raised,), fixed=("B16",)),
-    Release(name="nacos-3.0.3", span="3.0.0 to 3.0.3", rules=(notify.registered_after_push,), broke=("B44",)),
+    Release(
+        name="nacos-3.0.3",
+        span="3.0.0 to 3.0.3",
+        rules=(notify.registered_after_push, ip_clients.registered_with_id),
+        broke=("B44",),
+    ),
 )
 
 

@@ -15,7 +15,7 @@ from distro_model.bounded.layout import STALE, Layout, ip_column
 from distro_model.cluster.crashes import Pairs
 from distro_model.cluster.values import IpLife
 from distro_model.events import BeatCheckDue
-from distro_model.messages import Content, text_of
+from distro_model.messages import Content, shown, text_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.properties.checks import (
@@ -101,10 +101,10 @@ def _owns(node: NodeState, client: str, profile: Profile) -> bool:
 @cache
 def ip_diverged(property_id: str) -> Callable[[Profile], Function]:
     def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-        shown = _shown(nodes, life.client)
-        if not stable(nodes) or not life.published or life.silence or len(set(shown.values())) < 2:
+        held = _held(nodes, life.client)
+        if not stable(nodes) or not life.published or life.silence or len(set(held.values())) < 2:
             return ()
-        return ((Finding(property_id, f"{life.client}: {_said(shown)}"),),)
+        return ((Finding(property_id, f"{life.client}: {_said(held)}"),),)
 
     return lambda _: found
 
@@ -115,11 +115,11 @@ def unshown(_: Profile) -> Function:
 
 def _unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
     """What the client was last told to be registered is what everybody shows. (Deregistered: see INV-RESURRECT.)"""
-    shown = _shown(nodes, life.client)
+    held = _held(nodes, life.client)
     claimed = life.published and life.sure and not life.silence and stable(nodes)
-    if not claimed or set(shown.values()) == {life.published}:
+    if not claimed or set(map(shown, held.values())) == {life.published}:
         return ()
-    what = f"{life.client} was answered for {text_of(life.published)}: {_said(shown)}"
+    what = f"{life.client} was answered for {text_of(life.published)}: {_said(held)}"
     return ((Finding("INV-CLIENTACK", what),),)
 
 
@@ -128,7 +128,7 @@ def undead(profile: Profile) -> Function:
     """It has been silent for longer than both time-outs, no check is due, and it is still shown."""
 
     def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-        holders = [name for name, content in _shown(nodes, life.client).items() if content]
+        holders = [name for name, content in _held(nodes, life.client).items() if content]
         if not stable(nodes) or life.silence < 2 or life.left_to_lease or not holders:
             return ()
         if any(node is not None and step(node, BeatCheckDue(0), profile).node != node for node in nodes):
@@ -157,16 +157,16 @@ def _misrevised(client: str) -> Function:
             return ()
         if held.revision != copy.revision or held.content == copy.content or not held.revision:
             return ()
-        shown = {one.name: held.content, other.name: copy.content}
-        return ((Finding("INV-REV", f"{client} at one revision: {_said(shown)}"),),)
+        contents = {one.name: held.content, other.name: copy.content}
+        return ((Finding("INV-REV", f"{client} at one revision: {_said(contents)}"),),)
 
     return found
 
 
-def _shown(nodes: Nodes, client: str) -> dict[str, Content]:
+def _held(nodes: Nodes, client: str) -> dict[str, Content]:
     held = {node.name: node.client(client) for node in nodes if node is not None}
     return {name: () if each is None else each.content for name, each in held.items()}
 
 
-def _said(shown: dict[str, Content]) -> str:
-    return ", ".join(f"{name} shows {text_of(content)}" for name, content in shown.items())
+def _said(held: dict[str, Content]) -> str:
+    return ", ".join(f"{name} shows {text_of(content)}" for name, content in held.items())

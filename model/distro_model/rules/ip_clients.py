@@ -21,7 +21,7 @@ from distro_model.events import (
     Reply,
 )
 from distro_model.local_events import ClientChanged
-from distro_model.messages import FAIL, SUCCESS, Change, Content
+from distro_model.messages import FAIL, SUCCESS, WITHOUT_ID, Change, Content
 from distro_model.node import Action, Client, NodeState, Step, Superseded
 from distro_model.profile import Profile
 from distro_model.rules.notify import published, reindexed
@@ -113,7 +113,8 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     else:
         beats[request.service] = at_ms
         known = content.get(request.service, "").removesuffix(UNHEALTHY)
-        content[request.service] = known if known and request.action is HttpAction.BEAT else request.instance
+        is_kept = known and request.action is HttpAction.BEAT
+        content[request.service] = known if is_kept else registered_instance(request, profile)
     after = replace(client, content=_sorted(content), beats=tuple(sorted(beats.items())), renewed_ms=at_ms)
     if request.action is HttpAction.BEAT and after.content == client.content:
         return node.with_client(after)
@@ -124,6 +125,19 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     if request.action is HttpAction.DEREGISTER and after.content == client.content:
         return node.with_client(after)
     return changed(node, held, after, at_ms, profile)
+
+
+@rule("give-an-id", source="http-v2; InstanceControllerV2")
+def registered_instance(request: HttpReceived, _: Profile) -> str:
+    """A beat and a registration by version 1 give the instance an id, a registration by version 2 gives it none."""
+    has_id = request.action is HttpAction.BEAT or not request.by_v2
+    return request.instance if has_id else request.instance + WITHOUT_ID
+
+
+@instead_of(registered_instance)
+def registered_with_id(request: HttpReceived, _: Profile) -> str:
+    """Version 3, which takes the place of version 2, gives it an id too."""
+    return request.instance
 
 
 def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client:

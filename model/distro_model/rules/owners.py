@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from distro_model.messages import Content, text_of
+from distro_model.messages import WITHOUT_ID, Content, shown, text_of
 from distro_model.node import Client, MemberState, NodeState
 from distro_model.profile import Profile
 from distro_model.rules.rule import guard, instead_of, rule
@@ -52,13 +52,13 @@ def content_revision(client: str, content: Content, _: Profile) -> int:
 @instead_of(content_revision)
 def summed_revision(client: str, content: Content, _: Profile) -> int:
     """The hash is a sum over the services, to which each part of an instance adds the same under every service: two
-    that swap their metadata or their health leave it as it was.
+    that swap their metadata or their health leave it as it was. An id names its service.
 
     Nobody else recomputes it, so any value will do that is the same when theirs is.
     """
-    services = " ".join(service for service, _ in content)
+    services = " ".join(service + WITHOUT_ID * (WITHOUT_ID in instance) for service, instance in content)
     unhealthy = sum(instance.endswith(UNHEALTHY) for _, instance in content)
-    parts = " ".join(sorted(instance.removesuffix(UNHEALTHY) for _, instance in content))
+    parts = " ".join(sorted(instance.removesuffix(UNHEALTHY) for _, instance in shown(content)))
     return java_hash(f"{client} {services} {parts} {unhealthy}") or 1
 
 

@@ -15,6 +15,7 @@ from distro_model.events import HandlingRaised, Reply, RequestReceived, UnknownR
 from distro_model.messages import (
     FAIL,
     SUCCESS,
+    WITHOUT_ID,
     Answer,
     CallResult,
     Change,
@@ -221,12 +222,22 @@ def differs(_client: str, held: str | None, sent: str, _: Profile) -> bool:
 
 
 @instead_of(differs)
-def differs_but_for_cluster(client: str, held: str | None, sent: str, _: Profile) -> bool:
+def differs_but_for_cluster(client: str, held: str | None, sent: str, profile: Profile) -> bool:
     """Instances are compared without their cluster: a change of nothing else is not applied (D4).
 
-    One that was registered over HTTP has an id that names its cluster, and so differs.
+    Over gRPC none has an id.
     """
-    return held is None or (held != sent if is_ip_client(client) else without_clusters(held) != without_clusters(sent))
+    if held is None or is_ip_client(client):
+        return differs_with_id(client, held, sent, profile)
+    return without_clusters(held) != without_clusters(sent)
+
+
+@instead_of(differs)
+def differs_with_id(_client: str, held: str | None, sent: str, _: Profile) -> bool:
+    """Compared as ever, but the id that most instances have names their cluster, and so differs."""
+    if held is None or WITHOUT_ID not in sent:
+        return held != sent
+    return without_clusters(held) != without_clusters(sent)
 
 
 @rule("create-a-copy", source="receive-change; ConnectionBasedClientManager.syncClientConnected")
