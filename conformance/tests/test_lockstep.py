@@ -112,7 +112,7 @@ def test_a_divergence_names_what_differed_after_which_action() -> None:
             lockstep.perform(Advance(6000))
     text = str(diverged.value)
     assert "at 7100 ms after `advance 6000ms`" in text
-    assert "b sends VERIFY b->a c1 revision 2: success; the model expects no such call" in text
+    assert "c1 at a: the answer to VERIFY b->a revision 2 is success; the model expects fail" in text
 
 
 @pytest.mark.wire

@@ -157,9 +157,24 @@ def _differences(outcome: Outcome, seen: Observation, traffic: Counter[Traffic] 
     ]
     if traffic is not None:
         expected = seen_calls(outcome.traffic)
-        found += [_call(call, count, _NOT_SENT, _SENT) for call, count in (expected - traffic).items()]
-        found += [_call(call, count, _SENT, _NOT_SENT) for call, count in (traffic - expected).items()]
+        missing, unexpected = expected - traffic, traffic - expected
+        found += _answers(missing, unexpected)
+        found += [_call(call, count, _NOT_SENT, _SENT) for call, count in missing.items()]
+        found += [_call(call, count, _SENT, _NOT_SENT) for call, count in unexpected.items()]
     return tuple(found)
+
+
+def _answers(missing: Counter[Traffic], unexpected: Counter[Traffic]) -> list[Difference]:
+    """Calls that were made as expected and ended otherwise are one difference, at whom they were made to; they are
+    taken out of both."""
+    found = []
+    for call in list(missing):
+        alike = (each for each in unexpected if each.request == call.request and unexpected[each] == missing[call])
+        if (seen := next(alike, None)) is not None:
+            del missing[call], unexpected[seen]
+            field = f"the answer to {call._replace(client=None).request}"
+            found.append(Difference(call.target, call.client, field, call.outcome, seen.outcome))
+    return found
 
 
 def _at_node(node: str, possible: Mapping[str, View] | None, seen: Mapping[str, View] | None) -> Iterable[Difference]:

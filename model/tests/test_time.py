@@ -213,6 +213,15 @@ class TestPossibleStates:
             "  nearest 1: a does not send CHANGE a->b c1 revision 1: success; the model expects it",
         ]
 
+    def test_a_call_that_ended_otherwise_is_a_difference_at_who_answered_it(self):
+        possible = after(running(), Connect("c1", "a"), Register("c1", "web", WEB_1), Advance(1500))
+        (outcome,) = possible.outcomes
+        failed = [call._replace(outcome=CallResult.FAIL) for call in outcome.traffic]
+        rejection = possible.matching(observe(outcome.state), failed)
+        assert str(rejection).splitlines()[1:] == [
+            "  nearest 1: c1 at b: the answer to CHANGE a->b revision 1 is fail; the model expects success",
+        ]
+
     def test_a_rejection_knows_nodes_and_clients_that_are_not_there(self):
         rejection = running().matching({"a": None, "b": {"c9": View(0, ())}})
         assert "a: the node is down; the model expects up" in str(rejection)

@@ -44,10 +44,15 @@ class Traffic(NamedTuple):
         """Somebody besides the sender can know of it: with no connection to send it on, a request is seen by nobody."""
         return self.outcome is not CallResult.UNREACHABLE
 
-    def __str__(self) -> str:
+    @property
+    def request(self) -> str:
+        """Who asked whom, and what."""
         about = "" if self.client is None else f" {self.client}"
         revision = "" if self.revision is None else f" revision {self.revision}"
-        return f"{self.operation} {self.source}->{self.target}{about}{revision}: {self.outcome}"
+        return f"{self.operation} {self.source}->{self.target}{about}{revision}"
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.outcome}"
 
 
 def seen_calls(traffic: Iterable[Traffic]) -> Counter[Traffic]:
