@@ -10,6 +10,7 @@ import pytest
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.registry import Resolved
+from distro_conformance.findings import Judgement
 from distro_conformance.language.replay import replay
 from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
@@ -17,6 +18,7 @@ from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import stage
 from distro_conformance.walks.finding import finding_of_hunt
 from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.machine import LockstepMachine
 from distro_impl import Profile
 from distro_traces.event import Kind
 from distro_traces.reading import read_run
@@ -73,6 +75,25 @@ def test_the_recording_of_a_run_that_passed_is_not_kept(monkeypatch: pytest.Monk
     result = hunt(HuntOptions(target="sound", steps_per_run=3, runs_max=1, seed=1, record_into=tmp_path))
     assert result.verdict is Verdict.CONFORMS
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_simplest_run_registers_somebody_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis begins with it, and a short search comes to no other."""
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
+    monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
+    result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
+    done = {name for name, times in result.coverage["actions"].items() if times}
+    assert {"connect", "register", "advance"} <= done
+    assert (result.runs, result.runs_idle, result.verdict) == (1, 0, Verdict.CONFORMS)
+
+
+def test_runs_in_which_only_time_passed_are_no_reason_for_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "resolve_cluster", lambda *_: Resolved(EmbeddedCluster(real_time=True), "strict"))
+    monkeypatch.setattr(stage, "WAIT_MAX_MS", 50)
+    monkeypatch.setattr(LockstepMachine, "begin", None)
+    result = hunt(HuntOptions(target="sound", steps_per_run=2, runs_max=1, seed=1))
+    assert (result.runs, result.verdict) == (1, Verdict.INCONCLUSIVE)
+    assert finding_of_hunt(result).judgement is Judgement.NOT_JUDGED
 
 
 def test_there_is_nothing_to_walk_on_without_nodes() -> None:

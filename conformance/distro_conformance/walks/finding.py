@@ -52,7 +52,12 @@ def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP, *, mutant:
         seconds=walks.seconds,
         details={"steps": walks.steps},
     )
-    return finding if walks.failure is None else _failed(finding, walks.failure, walks.verdict)
+    if walks.failure is not None:
+        return _failed(finding, walks.failure, walks.verdict)
+    if walks.verdict is Verdict.CONFORMS:
+        return finding
+    nothing = f"nothing was asked of the nodes in {walks.steps} steps: give it more time (--seconds)"
+    return replace(finding, judgement=Judgement.NOT_JUDGED, message=nothing)
 
 
 def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Finding:

@@ -6,10 +6,12 @@ own. Seed and commit reproduce a search on embedded nodes.
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -35,7 +37,7 @@ from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lockstep, Stage
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
-from distro_model.actions import Action, Answers, Reorder, Says, Shape
+from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
 from distro_model.rules.watching import Taken, counting
 from distro_traces.ndjson import SUFFIX, Recorder
@@ -123,15 +125,17 @@ class Hunt:
     seconds: float
     failure: FoundFailure | None
     runs_with_http: int = 0
+    runs_idle: int = 0
+    """In which nothing but time passed: nothing was asked of the nodes, so they are no reason to say anything."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""
 
     @property
     def verdict(self) -> Verdict:
-        if self.failure is not None and self.failure.is_flaky:
-            return Verdict.INCONCLUSIVE
-        return Verdict.VIOLATES if self.failure else Verdict.CONFORMS if self.runs else Verdict.INCONCLUSIVE
+        if self.failure is not None:
+            return Verdict.INCONCLUSIVE if self.failure.is_flaky else Verdict.VIOLATES
+        return Verdict.CONFORMS if self.runs > self.runs_idle else Verdict.INCONCLUSIVE
 
 
 @dataclass
@@ -146,6 +150,7 @@ class _Tally:
     wire: Wire = OVER_GRPC
     http: bool = False
     runs_with_http: int = 0
+    runs_idle: int = 0
     name: str = "lockstep"
     steps_over: Counter[str] = field(default_factory=Counter)
     actions: Counter[str] = field(default_factory=Counter)
@@ -163,6 +168,7 @@ class _Tally:
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
         self.runs += 1
         self.runs_with_http += self.http
+        self.runs_idle += all(isinstance(action, Advance) for action in actions)
         self.steps += len(actions)
         self.actions.update(kind_of(type(action)) for action in actions)
         self.steps_over[self.wire.carrier.value] += len(actions)
@@ -226,7 +232,8 @@ def hunt(
     options = replace(options, profile=elsewhere.profile) if elsewhere is not None else options
     beginnings = _beginnings(options)
     try:
-        _rounds(options, tally, start, beginnings)
+        with _only_new_garbage():
+            _rounds(options, tally, start, beginnings)
     finally:
         if elsewhere is not None:
             elsewhere.stop()
@@ -238,7 +245,20 @@ def hunt(
     beside = {} if options.is_elsewhere else of_walks(tally.taken)
     coverage = {**actions, **beside}
     over = steps_over(tally.steps_over)
-    return Hunt(options, tally.steps, tally.runs, over, seconds, failure, tally.runs_with_http, coverage)
+    return Hunt(
+        options, tally.steps, tally.runs, over, seconds, failure, tally.runs_with_http, tally.runs_idle, coverage
+    )
+
+
+@contextmanager
+def _only_new_garbage() -> Iterator[None]:
+    """What lives already outlives the search: to look through all of it again and again costs more than each run's own
+    garbage."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def of_walks(taken: Taken) -> Mapping[str, Mapping[str, int]]:
