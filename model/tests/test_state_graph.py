@@ -101,8 +101,6 @@ def test_edges_that_do_not_fit_together_are_no_run():
     graph = state_graph(FORK)
     with pytest.raises(ValueError, match="begins in row 1, but the run has come to row 0"):
         graph.run([graph.edges_of(1)[0]], Finding("P", "there"))
-    with pytest.raises(LookupError, match="no transition leads from row 3 to row 0"):
-        graph.edge_between(3, 0)
 
 
 def test_a_graph_of_two_edges_from_a_row_to_another_has_both():

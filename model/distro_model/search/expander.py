@@ -31,7 +31,7 @@ from distro_model.search.layout import (
     Words,
 )
 from distro_model.search.program import Program
-from distro_model.search.tables import Tables
+from distro_model.search.tables import Miss, Tables
 
 MISSES_AT_ONCE = 1024
 MISSES_LATELY = 4096
@@ -198,11 +198,9 @@ class _Round:
             if all(report[NEXT] == len(share) for report, share in zip(self.reports, shares, strict=True)):
                 break
             self.widen()
-        misses = {
-            (int(one), int(two), int(three), int(four))
-            for thread, count in enumerate(self.reports[:, MISSES])
-            for one, two, three, four in self.expander.misses[thread, :count]
-        }
+        misses: set[Miss] = set()
+        for thread, count in enumerate(self.reports[:, MISSES]):
+            misses.update(map(tuple, self.expander.misses[thread, :count].tolist()))
         if misses:
             # Sorted, so that a search repeated gives the same numbers to the same values.
             tables.fill(sorted(misses))

@@ -82,14 +82,6 @@ class StateGraph:
     def edges_of(self, number: int) -> range:
         return range(int(self.first_edge[number]), int(self.first_edge[number + 1]))
 
-    def edge_between(self, before: int, after: int) -> int:
-        """The first of the edges from one row to another. Raises LookupError where there is none."""
-        edges = self.edges_of(before)
-        found = np.flatnonzero(self.target[edges.start : edges.stop] == after)
-        if not len(found):
-            raise LookupError(f"no transition leads from row {before} to row {after}")
-        return edges[int(found[0])]
-
     def transitions_of(self, number: int) -> Iterator[Transition]:
         """The transitions out of a row, in the order of its edges."""
         return transitions(self.system, self.row(number))

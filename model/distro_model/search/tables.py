@@ -20,7 +20,8 @@ from distro_model.search.system import ContradictionError, Row, System, Value, f
 
 DENSE_BITS = 20
 """A look-up with at most 2**20 combinations of inputs gets 4 MiB of its own."""
-LEAST_BITS = 1
+LEAST_BITS = 4
+"""Fewer, and the tables are laid out anew for each of the first few values."""
 MOST_PROPERTIES = 64
 """A bit each, of what one value finds."""
 
