@@ -120,14 +120,16 @@ def logger(name: str) -> logging.Logger:
     """The logger of that name, which keeps the rules of this module."""
     found = logging.getLogger(name)
     if not any(isinstance(each, _Values) for each in found.filters):
-        found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
+        if name not in LOG_FILES:
+            found.addHandler(logging.NullHandler())  # nothing on stderr where nobody asked for logs
         found.addFilter(_Rate())
         found.addFilter(_Values())
     return found
 
 
 class NodeLog:
-    """What one node writes. Nothing is put together for a level that nobody listens to."""
+    """What one node writes to the loggers of LOG_FILES. Nothing is put together for a level that nobody listens to, nor
+    where nobody listens at all: a walk in memory has thousands of warnings."""
 
     def __init__(self, node: str) -> None:
         self._node = node
@@ -143,7 +145,7 @@ class NodeLog:
         error: Exception | None = None,
     ) -> None:
         """`client` and `peer` are whom the line is about; the trace of `error` follows it."""
-        if logger.isEnabledFor(level):
+        if logger.isEnabledFor(level) and logger.hasHandlers():
             about = {"node": self._node, "client": client, "peer": peer}
             logger.log(level, text, *values, exc_info=error, extra=about)
 

@@ -14,7 +14,7 @@ from impl_lab import NACOS_2_2_4, STRICT, Lab, errors_logged
 
 import distro_impl
 from distro_impl import Profile
-from distro_impl.logs import LOG_FILES, LogFormat, log_to, logger
+from distro_impl.logs import LOG_FILES, LogFormat, NodeLog, log_to, logger
 from distro_impl.naming.service_manager import ServiceManager
 
 
@@ -135,6 +135,26 @@ def test_lines_that_are_alike_are_told_by_their_number(written: StringIO):
     record.created += 1
     busy.handle(record)
     assert written.getvalue().endswith("ignored on the stream of the next (and 80 more like this)\n\n")
+
+
+def test_where_nobody_listens_nothing_is_put_together(written: StringIO, capsys: pytest.CaptureFixture[str]):
+    logging.getLogger().handlers.clear()  # those of pytest
+    put_together = []
+
+    class Value:
+        def __str__(self) -> str:
+            put_together.append(self)
+            return "text"
+
+    def tell() -> None:
+        for name in LOG_FILES:
+            NodeLog("a:1").tell(logger(name), logging.ERROR, "a %s", Value())
+
+    tell()
+    assert (put_together, capsys.readouterr().err) == ([], "")
+    log_to(written)
+    tell()
+    assert written.getvalue().count("ERROR a text") == len(LOG_FILES)
 
 
 def test_every_logger_of_the_node_keeps_the_rules():

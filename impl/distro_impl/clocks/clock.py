@@ -23,8 +23,8 @@ from distro_impl.logs import logger
 
 T = TypeVar("T")
 
-TimerCallback = Callable[[], Awaitable[None] | None]
-"""What a timer calls. A returned awaitable is run as a piece of work."""
+TimerCallback = Callable[[], Coroutine[Any, Any, None] | None]
+"""What a timer calls. A returned coroutine is run as a piece of work."""
 
 log = logger(__name__)
 
@@ -134,7 +134,7 @@ class SystemClock:
     def _fire(self, callback: TimerCallback, name: str) -> None:
         result = callback()
         if result is not None:
-            self.spawn(as_coroutine(result), name)
+            self.spawn(result, name)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
@@ -236,12 +236,8 @@ class RepeatingTimer:
     def cancel(self) -> None:
         self._handle.cancel()
 
-    def _fire(self) -> Awaitable[None] | None:
+    def _fire(self) -> Coroutine[Any, Any, None] | None:
         missed = max(0, self._clock.now_ms() - self._due_ms) // self._period_ms
         self._due_ms += self._period_ms * (1 + (missed if missed > MAX_MISSED else 0))
         self._handle = self._clock.call_at(self._due_ms, self._fire, self._name)
         return self._callback()
-
-
-async def as_coroutine(awaitable: Awaitable[T]) -> T:
-    return await awaitable

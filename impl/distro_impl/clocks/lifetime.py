@@ -17,7 +17,6 @@ from distro_impl.clocks.clock import (
     T,
     TimerCallback,
     TimerHandle,
-    as_coroutine,
 )
 
 
@@ -28,17 +27,13 @@ class Lifetime:
         self._clock = clock
         self._timers: set[_OwnTimer] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._begun = self.over = False
+        self.is_running = self.over = False
         self.now_ms: Callable[[], int] = clock.now_ms
         """Asked several times in each request."""
 
     def begin(self) -> None:
         """Before, the node has a clock, but no life yet: it is starting."""
-        self._begun = True
-
-    @property
-    def is_running(self) -> bool:
-        return self._begun and not self.over
+        self.is_running = not self.over
 
     def unique_ms(self) -> int:
         return self._clock.unique_ms()
@@ -54,8 +49,8 @@ class Lifetime:
     def every(self, period_ms: int, callback: TimerCallback, *, first_ms: int, name: str) -> TimerHandle:
         return RepeatingTimer(self, period_ms, callback, first_ms, name)
 
-    async def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> T:
-        return await self._clock.wait_for(awaitable, timeout_ms)
+    def wait_for(self, awaitable: Awaitable[T], timeout_ms: int) -> Coroutine[Any, Any, T]:
+        return self._clock.wait_for(awaitable, timeout_ms)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = self._clock.spawn(coroutine, name)
@@ -73,7 +68,7 @@ class Lifetime:
 
     async def end(self) -> None:
         """No timer fires after this call and none is set, and no work is left when it returns."""
-        self.over = True
+        self.is_running, self.over = False, True
         for timer in tuple(self._timers):
             timer.cancel()
         tasks = tuple(self._tasks)
@@ -95,7 +90,7 @@ class _OwnTimer:
         self._lifetime._timers.discard(self)
         begun = None if self._lifetime.over else self._callback()
         if begun is not None:
-            self._lifetime.spawn(as_coroutine(begun), self._name)
+            self._lifetime.spawn(begun, self._name)
 
     def cancel(self) -> None:
         self._lifetime._timers.discard(self)

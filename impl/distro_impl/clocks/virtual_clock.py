@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Self
 
-from distro_impl.clocks.clock import Counted, Parking, RepeatingTimer, T, TimerCallback, TimerHandle, as_coroutine
+from distro_impl.clocks.clock import Counted, Parking, RepeatingTimer, T, TimerCallback, TimerHandle
 
 MAX_NAMES_IN_ERROR = 8
 
@@ -87,22 +87,25 @@ class VirtualClock:
         waiter = asyncio.current_task()
         assert waiter is not None
         cancellations = waiter.cancelling()
-        expiry = _Work(f"time-out after {timeout_ms} ms")
+        expiry: _Work | None = None
 
         def expire() -> None:
+            nonlocal expiry
+            expiry = _Work(f"time-out after {timeout_ms} ms")
             self._busy.add(expiry)  # until the waiter is awake; it may be parked
             waiter.cancel()
 
-        timer = self.call_at(self._now_ms + timeout_ms, expire, expiry.name)
+        timer = self.call_at(self._now_ms + timeout_ms, expire, "time-out")
         try:
             return await awaitable
         except asyncio.CancelledError:
-            if expiry in self._busy and waiter.uncancel() <= cancellations:
+            if expiry is not None and waiter.uncancel() <= cancellations:
                 raise TimeoutError(f"no result within {timeout_ms} ms") from None
             raise  # somebody else cancelled us
         finally:
             timer.cancel()
-            self._end(expiry)
+            if expiry is not None:
+                self._end(expiry)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         work = _Work(name)
@@ -148,7 +151,7 @@ class VirtualClock:
             self._now_ms = max(self._now_ms, due_ms)
             result = timer.callback()
             if result is not None:
-                self.spawn(as_coroutine(result), timer.name)
+                self.spawn(result, timer.name)
             if self._busy or self._failure is not None:
                 await self.settle()
         self._now_ms = end_ms

@@ -3,6 +3,7 @@
 Once a cluster speaks gRPC nobody calls them any more, but a server of 2.0.x asks each member for its `datums` while it
 starts, and takes 404 for a failed load. What arrives here is kept and given back; no list of ours shows it, since a
 server in gRPC mode builds its lists from clients. Answers as seen on a running 2.0.4.
+Source: docs/protocol #load-types.
 """
 
 from __future__ import annotations

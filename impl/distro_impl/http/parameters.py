@@ -22,8 +22,6 @@ from distro_impl.remote.errors import INVALID_PARAM
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 10_000
 """Of a form; as Tomcat has it, under real servers."""
-PARAMETERS = "distro_impl.parameters"
-"""Where a request keeps them once they are read: filters ask first, then the handler."""
 TRUE = frozenset({"true", "yes", "on", "y", "t", "1"})
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
@@ -76,14 +74,17 @@ class Parameters:
         return self.text(*names, default=str(default)).lower() in TRUE
 
 
+PARAMETERS = web.RequestKey("distro_impl.parameters", Parameters)
+"""Where a request keeps them once they are read: filters ask first, then the handler."""
+
+
 async def read_parameters(request: web.Request) -> Parameters:
     """Of the query string and of a form body; what is in both counts as in the query string. Read once."""
     if PARAMETERS not in request:
         values = dict(reversed(await _form(request)))
         values.update(reversed(list(request.query.items())))  # of several values the first counts
         request[PARAMETERS] = Parameters({key: printable(value) for key, value in values.items()})
-    found: Parameters = request[PARAMETERS]
-    return found
+    return request[PARAMETERS]
 
 
 async def _form(request: web.Request) -> list[tuple[str, str]]:

@@ -6,49 +6,43 @@ Told through the NotifyCenter, so that naming knows none of them. Source: docs/p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.ip_port_client import IpPortClient
 
 
-@dataclass(frozen=True, slots=True)
-class ClientChanged:
+class ClientChanged(Struct, frozen=True):
     """A client's published set changed, by its own connection or by a peer."""
 
     client: Client
 
 
-@dataclass(frozen=True, slots=True)
-class IpPortClientCreated:
+class IpPortClientCreated(Struct, frozen=True):
     """This node has an ip:port client that it had not."""
 
     client: IpPortClient
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRemoved:
+class ClientRemoved(Struct, frozen=True):
     """A client is gone from this node."""
 
     client: Client
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceChanged:
+class ServiceChanged(Struct, frozen=True):
     """The publishers of a service changed; all its subscribers here are to be told."""
 
     service: Service
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceRemoved:
+class ServiceRemoved(Struct, frozen=True):
     """A service that was empty for long does not exist here any more."""
 
     service: Service
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSubscribed:
+class ServiceSubscribed(Struct, frozen=True):
     """A client of ours subscribed for the first time; it alone is to be told."""
 
     service: Service

@@ -244,7 +244,6 @@ class ClientManager:
 
     def _keep(self, client: Client, changes: Mapping[Service, Published | None]) -> None:
         """All of it is done before anybody hears of any of it. None: the service is left."""
-        now_ms = self._clock.now_ms()
         for named, published in changes.items():
             service = self._services.one(named)
             if published is None:
@@ -257,7 +256,7 @@ class ClientManager:
                 if published is None:
                     client.heart_beats_ms.pop(service, None)
                 else:
-                    client.heart_beats_ms[service] = now_ms
+                    client.heart_beats_ms[service] = self._clock.now_ms()
             tell = self._log.removed if published is None else self._log.changed
             tell(client.id, service)
         for service in changes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from distro_impl.logs import NodeLog, logger
 from distro_impl.naming.client import PublishedInstance, Service
@@ -26,6 +27,7 @@ class NamingLog(NodeLog):
     def __init__(self, node: str, services: ServiceManager) -> None:
         super().__init__(node)
         self._services = services
+        self._shown = partial(_ShownService, services)
 
     # naming-server
 
@@ -86,17 +88,14 @@ class NamingLog(NodeLog):
         text = "[PUSH-FAIL] %sms, %s, reason=%s, target=%s"
         self.tell(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
 
-    def _shown(self, service: Service) -> _ShownService:
-        return _ShownService(service, self._services)
-
 
 class _ShownService:
     """Put into words only where a line is written."""
 
     __slots__ = ("_service", "_services")
 
-    def __init__(self, service: Service, services: ServiceManager) -> None:
-        self._service, self._services = service, services
+    def __init__(self, services: ServiceManager, service: Service) -> None:
+        self._services, self._service = services, service
 
     def __str__(self) -> str:
         namespace, group, name = self._service

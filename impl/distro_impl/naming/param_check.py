@@ -38,13 +38,11 @@ class Rule:
     pattern: re.Pattern[str]
 
     def complaint(self, value: str | None) -> str | None:
-        if not value or not value.strip():
+        if not value or (len(value) <= self.max_length and self.pattern.fullmatch(value)) or not value.strip():
             return None
         if len(value) > self.max_length:
             return f"Param '{self.name}' is illegal, the param length should not exceed {self.max_length}."
-        if not self.pattern.fullmatch(value):
-            return f"Param '{self.name}' is illegal, illegal characters should not appear in the param."
-        return None
+        return f"Param '{self.name}' is illegal, illegal characters should not appear in the param."
 
 
 NAMESPACE = Rule("namespaceId/tenant", 64, re.compile(r"[a-zA-Z0-9_-]+"))

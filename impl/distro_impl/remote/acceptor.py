@@ -92,16 +92,14 @@ class RequestAcceptor:
         payload = _payload(request)
         if payload is None:
             raise InvalidRequestError("Invalid protobuf byte sequence")
-        return self._answer(payload, (self._port, peer)).SerializeToString()
-
-    def _answer(self, payload: Payload, peer: PeerKey) -> Payload:
         try:
-            return encode(*self._reply(payload, peer))
+            answer = encode(*self._reply(payload, (self._port, peer)))
         except NacosError as error:
-            return encode("ErrorResponse", error.to_json())
+            answer = encode("ErrorResponse", error.to_json())
         except Exception as error:
             log.exception("%s failed", payload.metadata.type)
-            return encode("ErrorResponse", NacosError(SERVER_ERROR, f"{type(error).__name__}: {error}").to_json())
+            answer = encode("ErrorResponse", NacosError(SERVER_ERROR, f"{type(error).__name__}: {error}").to_json())
+        return answer.SerializeToString()
 
     def _reply(self, payload: Payload, peer: PeerKey) -> Reply:
         type_name = payload.metadata.type

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from distro_impl.remote.errors import success
 from distro_protos import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A unary request of a registered connection."""
 
     type: str
     body: Any
     """The structure that the type has in payloads.py."""
     connection_id: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     client_ip: str = ""
     """Where it comes from, as the transport sees it."""
 

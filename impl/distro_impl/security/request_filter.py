@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from distro_impl.naming.client import DEFAULT_NAMESPACE
 from distro_impl.remote.errors import NO_RIGHT, SERVER_ERROR, failure
 from distro_impl.remote.handlers import Reply, Request, response_type
-from distro_impl.security.callers import REQUESTS, Access, Caller
+from distro_impl.security.callers import REQUESTS, Caller
 from distro_impl.security.inner_api import InnerApi
 from distro_impl.security.tokens import ACCESS_TOKEN, AccessDeniedError, TokenManager
 from distro_protos import Json
@@ -29,17 +29,15 @@ class RemoteRequestAuthFilter:
     def refusal(self, request: Request) -> Reply | None:
         """None: the request may pass."""
         try:
-            self._check(request, REQUESTS.get(request.type))
+            access = REQUESTS.get(request.type)
+            if access is None:
+                raise AccessDeniedError(NOBODY)
+            if access.caller is Caller.MEMBER:
+                self._inner_api.check(request.headers, request.client_ip)
+            elif self._tokens is not None and access.right is not None:
+                namespace = request.body.namespace or DEFAULT_NAMESPACE
+                self._tokens.check(request.headers.get(ACCESS_TOKEN), access.right, namespace)
         except AccessDeniedError as error:
             refused = failure(SERVER_ERROR, NO_RIGHT, str(error))
             return response_type(request.type), {**EMPTY_ANSWERS.get(request.type, {}), **refused}
         return None
-
-    def _check(self, request: Request, access: Access | None) -> None:
-        if access is None:
-            raise AccessDeniedError(NOBODY)
-        if access.caller is Caller.MEMBER:
-            self._inner_api.check(request.headers, request.client_ip)
-        elif self._tokens is not None and access.right is not None:
-            namespace = request.body.namespace or DEFAULT_NAMESPACE
-            self._tokens.check(request.headers.get(ACCESS_TOKEN), access.right, namespace)

@@ -196,12 +196,9 @@ class GrpcServer:
         self._open: set[_ServerStream] = set()
         unary: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self._unary)
         stream: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(self._stream)
-        server.add_generic_rpc_handlers(
-            (
-                grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
-                grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: stream}),
-            )
-        )
+        # Found by their names; of generic handlers, health and reflection would be asked first at each call.
+        server.add_registered_method_handlers(REQUEST_SERVICE, {REQUEST_METHOD: unary})
+        server.add_registered_method_handlers(STREAM_SERVICE, {STREAM_METHOD: stream})
 
     async def start(self, options: GrpcServerOptions, clock: Clock) -> None:
         """Raises RuntimeError when the port is taken, SettingError when a certificate is unusable."""
