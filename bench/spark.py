@@ -5,7 +5,8 @@
 The floor is `repartition(run, client)` with a sort by node and sequence number, written to nowhere: what any program
 that must see each client's rows together has to spend. The check is run once for the first time (`first_s`), then both
 in turn; a ratio is of the two medians. Of the last of each there is also what does not depend on who else is busy:
-seconds of processors in the JVM and in Python, how many stages wrote a shuffle, and the bytes of these.
+seconds of processors in the JVM and in Python, how many stages wrote a shuffle, and the bytes of these. `peak_mib` is
+what this program, the JVM and the Python workers held together.
 
 `--flat` checks a tenth of the events too, and a thousand of them, which cost what every check costs: what is above
 that, per event of the whole and of the tenth, is one ratio, of seconds of processors (`…_flat_cpu`) and of the clock.
@@ -18,14 +19,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import partial
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,6 +54,7 @@ NODES = ("a", "b", "c")
 STATE_CLIENTS, STATE_MS = 3000, 30
 LEAST_EVENTS = 1000
 FLOOR_PARTITIONS = 8
+LOOK_S = 0.5
 T = TypeVar("T")
 
 
@@ -69,9 +72,9 @@ def runs(directory: Path) -> Iterator[pa.Table]:
 
 def write(out: Path, header: Header, rows: pa.Table) -> None:
     place = run_directory(out, header.run)
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=header.segment > 1)
     metadata = {HEADER_KEY: json.dumps(header.to_json())}
-    pq.write_table(rows.replace_schema_metadata(metadata), place / part_name(0), compression="zstd")
+    pq.write_table(rows.replace_schema_metadata(metadata), place / part_name(header.segment - 1), compression="zstd")
 
 
 def simulated(out: Path, events: int) -> None:
@@ -93,10 +96,10 @@ def simulated(out: Path, events: int) -> None:
 def giant(out: Path, events: int) -> None:
     """The runs one after the other on the same nodes: their clocks and sequence numbers go on."""
     header = Header(run="giant", profile="strict", target="model", clock="virtual", nodes=NODES)
-    tables, last, end_ms = [], dict.fromkeys(NODES, 0), 0
+    last, end_ms = dict.fromkeys(NODES, 0), 0
     with tempfile.TemporaryDirectory() as several:
         simulated(Path(several), events)
-        for number, table in enumerate(runs(Path(several))):
+        for number, table in enumerate(runs(Path(several)), start=1):
             node = table["node"].to_numpy(zero_copy_only=False)
             seq = table["seq"].to_numpy() + np.array([last[name] for name in node])
             last.update({name: int(seq[node == name].max()) for name in NODES})
@@ -109,8 +112,9 @@ def giant(out: Path, events: int) -> None:
             }
             detail = pc.if_else(pc.equal(table["kind"], Kind.CHECKPOINT.value), marked.pop("detail"), table["detail"])
             run = pa.array(["giant"] * table.num_rows)
-            tables.append(renamed(table, run=run, seq=pa.array(seq), at_ms=pa.array(at_ms), detail=detail, **marked))
-        write(out, header, pa.concat_tables(tables))
+            numbers = {"seq": pa.array(seq), "at_ms": pa.array(at_ms)}
+            rows = renamed(table, run=run, detail=detail, **numbers, **marked)
+            write(out, replace(header, segment=number), rows)
 
 
 def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0) -> None:
@@ -175,6 +179,45 @@ def shuffled_and_sorted(session: SparkSession, place: Path) -> None:
     together.write.format("noop").mode("overwrite").save()
 
 
+class Processes:
+    """The JVM and the Python workers of this program, looked at again and again: Spark kills a worker that was idle for
+    a minute, and then nobody knows what it had spent."""
+
+    def __init__(self) -> None:
+        self._cpu_s: dict[psutil.Process, float] = {}
+        self._lock = Lock()
+        self.peak_bytes = 0
+        Thread(target=self._keep_looking, daemon=True).start()
+
+    @property
+    def python_cpu_s(self) -> float:
+        self._look()
+        with self._lock:
+            return sum(self._cpu_s.values())
+
+    def _keep_looking(self) -> None:
+        while True:
+            self._look()
+            time.sleep(LOOK_S)
+
+    def _look(self) -> None:
+        here = psutil.Process()
+        resident = here.memory_info().rss
+        for each in here.children(recursive=True):
+            with suppress(psutil.Error):  # it has ended since
+                resident += each.memory_info().rss
+                if "python" in each.name():
+                    times = each.cpu_times()
+                    with self._lock:
+                        self._cpu_s[each] = times.user + times.system
+        self.peak_bytes = max(self.peak_bytes, resident)
+
+
+@cache
+def processes() -> Processes:
+    return Processes()
+
+
 @dataclass(frozen=True)
 class Spent:
     """What a session has spent so far."""
@@ -195,13 +238,9 @@ def spent(session: SparkSession) -> Spent:
     stages = context.sc().statusStore().stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), nothing)
     every = [stages.apply(i) for i in range(stages.size())]
     written = [stage.shuffleWriteBytes() for stage in every]
-    here = psutil.Process()
-    below = here.children(recursive=True)
-    alive = [each.cpu_times() for each in below if "python" in each.name()]
-    ended = [each.cpu_times() for each in (here, *below)]  # whoever waited for a process has its times
     return Spent(
         jvm_cpu_s=sum(stage.executorCpuTime() for stage in every) / 1e9,
-        python_cpu_s=sum(t.user + t.system for t in alive) + sum(t.children_user + t.children_system for t in ended),
+        python_cpu_s=processes().python_cpu_s,
         shuffles=sum(size > 0 for size in written),
         shuffle_bytes=sum(written),
     )
@@ -251,6 +290,7 @@ def main() -> None:
     figures: dict[str, float] = {}
     ratios: dict[str, float] = {}
     began = time.perf_counter()
+    processes()
     session = local_session("local[2]")
     session.range(1000).repartition(2).count()
     started_s = time.perf_counter() - began
@@ -289,7 +329,7 @@ def main() -> None:
             ratios[f"{name}_flat"] = round(whole.above(least).wall_s / tenth.above(least).wall_s, 2)
     session.stop()
     figures["session_s"] = round(started_s, 2)
-    figures["python_peak_mib"] = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+    figures["peak_mib"] = round(processes().peak_bytes / 2**20)
     print(json.dumps({"bench": "spark", "figures": figures, "ratios": ratios}, indent=2))
 
 

@@ -28,6 +28,7 @@ from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.judge import Found, judged
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.replay import replay as held_against_the_model
+from distro_spark.responsibility import responsibility as claimed
 from distro_spark.result import CheckResult, CutFile, InvariantResult, Judgement, Misfit, Verdict, Violation, violation
 from distro_spark.sinks import Sink, add_to_all
 from distro_traces.errors import TraceError
@@ -45,6 +46,7 @@ def check(
     invariants: Sequence[str] | None = None,
     allow_quarantined: bool = False,
     convergence: bool = False,
+    responsibility: bool = False,
     replay: bool = False,
     line_bytes_max: int = LINE_BYTES_MAX,
     sinks: Sequence[Sink] = (),
@@ -52,8 +54,9 @@ def check(
     """Evaluate `invariants` (all that are registered, unless named) over the traces at `paths`.
 
     `allow_quarantined`: rows that do not fit are counted and do not make the verdict inconclusive. `convergence`:
-    measure how long changes took to be everywhere, which costs a second look at every row. `replay`: hold every row
-    against the model too, some 30,000 a second and core. `line_bytes_max`: a line that is longer is no event of any
+    measure how long changes took to be everywhere, which costs a second look at every row. `responsibility`: for how
+    long none, one or several members claimed each client, at the same cost. `replay`: hold every row against the model
+    too, some 30,000 a second and core. `line_bytes_max`: a line that is longer is no event of any
     trace, and nothing of it is kept in memory. `sinks` get every violation that is told. Raises the TraceError family
     when a trace cannot be used at all, UnknownInvariantError, SinkError.
     """
@@ -69,6 +72,7 @@ def check(
         quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))
         results, listed = _judged(session, loaded.events, seen, headers, chosen, sinks)
         times, changes = measured(session, loaded.events, seen) if convergence else (None, ())
+        claims = claimed(session, loaded.events, seen, headers) if responsibility else None
         replayed = held_against_the_model(session, loaded.events, seen, headers) if replay else None
     quarantined = sum(misfit.rows for misfit in quarantine)
     missing = max(0, seen.missing - quarantined)
@@ -96,6 +100,7 @@ def check(
         changes_left_out=0 if times is None else times.count + times.unconverged - len(changes),
         seconds=time.perf_counter() - began,
         replay=replayed,
+        responsibility=claims,
     )
 
 

@@ -17,7 +17,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
-from inspect import isgeneratorfunction
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
@@ -26,7 +25,7 @@ from distro_traces.event import Kind, Outcome
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
-SHARED = ("encoding.py", "rows.py")
+SHARED = ("encoding.py", "rows.py", "story.py")
 """Functions to compile and constants that several files use are in these."""
 
 FAST_FROM_ROWS = 20_000
@@ -63,7 +62,7 @@ def _twin(function: FunctionType) -> Any:
     twin = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
     twin.__qualname__ = function.__qualname__
     folder = _folder()
-    if folder is None or isgeneratorfunction(function):  # a generator becomes part of the functions that use it
+    if folder is None:
         return numba.njit(twin)
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)

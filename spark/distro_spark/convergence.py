@@ -24,7 +24,6 @@ from distro_spark.rows import (
     CHANGED,
     CONNECTED,
     DISCONNECTED,
-    END,
     STOPPED,
     Facts,
     Integers,
@@ -35,6 +34,7 @@ from distro_spark.rows import (
     views,
     whole_clients,
 )
+from distro_spark.story import END
 
 _COLUMNS = ("key", "owner", "seq", "follower", "ms")
 CHANGES_MAX = 200

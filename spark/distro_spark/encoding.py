@@ -14,6 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from distro_spark.story import LEASE
 from distro_traces.content import digest
 from distro_traces.event import Kind, Outcome
 
@@ -30,7 +31,7 @@ OWNED, NOT_OWNED, HASHED, BY_LEASE, PUBLISHES_NOTHING, SILENT = 1, 2, 4, 8, 16, 
 SILENT: from here on its client says nothing."""
 
 NO_REVISION = -(2**63)
-LEASE, FALLS_SILENT = "lease", "silent"
+FALLS_SILENT = "silent"
 """What `detail` says of a removal, and of a fault that meets a client."""
 
 NODE_KINDS = (Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT)

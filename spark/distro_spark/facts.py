@@ -21,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from distro_spark.encoding import KINDS, NODE_KINDS, node_hash
 from distro_spark.invariants import INVARIANTS
-from distro_spark.rows import Facts, Integers
+from distro_spark.invariants.registry import Needs
+from distro_spark.rows import Facts, Flags, Integers
 from distro_spark.story import RESETS, Row
 from distro_traces.event import Kind, Outcome
 from distro_traces.header import Header
@@ -72,7 +73,7 @@ class Overview:
     def doubled(self) -> int:
         return sum(node.rows - node.different for node in self.nodes)
 
-    @property
+    @cached_property
     def runs_without_checkpoint(self) -> tuple[str, ...]:
         return tuple(
             run
@@ -96,7 +97,15 @@ class Overview:
     def decided(self, run: str, invariant: str) -> list[str]:
         """The nodes of a run that can be judged by it."""
         decides = self.facts.decides[list(INVARIANTS).index(invariant)]
-        return [node.name for node, can in zip(self.nodes, decides, strict=True) if can and node.run == run]
+        return [self.nodes[g].name for g in self.positions.get(run, ()) if decides[g]]
+
+    @cached_property
+    def positions(self) -> Mapping[str, Sequence[int]]:
+        """By run where its nodes are: of thousands of runs each asks for its own."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for g, node in enumerate(self.nodes):
+            found[node.run].append(g)
+        return found
 
     def marks_of(self, run: str, kinds: Iterable[str]) -> dict[str, list[Row]]:
         """By node, in order."""
@@ -194,6 +203,18 @@ def _marks(rows: DataFrame) -> Marks:
     }
 
 
+def was_observed(nodes: Sequence[Node], headers: Mapping[str, Header], wanted: Sequence[Needs]) -> Flags:
+    """By what is wanted and node: was it observed of the node?"""
+    of_run: defaultdict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        of_run[node.run].append(node.name)
+    found = np.zeros((len(wanted), len(nodes)), np.bool_)
+    for g, node in enumerate(nodes):
+        others = tuple(name for name in of_run[node.run] if name != node.name)
+        found[:, g] = [needs.met(headers[node.run].observed, node.name, others) for needs in wanted]
+    return found
+
+
 def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header]) -> Facts:
     number = {run: position for position, run in enumerate(_runs(nodes))}
     of_run: defaultdict[str, list[str]] = defaultdict(list)
@@ -202,11 +223,7 @@ def facts_of(nodes: Sequence[Node], marks: Marks, headers: Mapping[str, Header])
     nodes_of: list[list[int]] = [[] for _ in number]
     for g, node in enumerate(nodes):
         nodes_of[number[node.run]].append(g)
-    decides = np.zeros((len(INVARIANTS), len(nodes)), np.bool_)
-    for g, node in enumerate(nodes):
-        others = tuple(name for name in of_run[node.run] if name != node.name)
-        for i, invariant in enumerate(INVARIANTS.values()):
-            decides[i, g] = invariant.needs.met(headers[node.run].observed, node.name, others)
+    decides = was_observed(nodes, headers, [invariant.needs for invariant in INVARIANTS.values()])
     conv = list(INVARIANTS).index("INV-CONV")
     own = [marks.get(node.run, {}).get(node.name, ()) for node in nodes]
     resets = [[row for row in rows if row.kind in RESETS] for rows in own]

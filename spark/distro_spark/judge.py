@@ -22,7 +22,7 @@ from distro_spark.encoding import client_key, numbered
 from distro_spark.facts import Overview
 from distro_spark.invariants import INVARIANTS, Invariant
 from distro_spark.rows import Facts, Rows, past_of, rows_of, whole_clients
-from distro_spark.story import RESETS, Finding, Row, Story, Told
+from distro_spark.story import CALLS, RESETS, Finding, Row, Story, Told
 from distro_spark.violations import VIOLATION_COLUMNS, violation_row
 from distro_traces.event import Kind
 
@@ -236,6 +236,8 @@ def story_of(table: pa.Table, seen: Overview, profiles: Mapping[str, str]) -> St
         seen.marks_of(run, RESETS),
         seen.marks_of(run, [Kind.CHECKPOINT]),
         seen.deleters[run],
+        seen.marks_of(run, [Kind.LINK_FAULT]),
+        seen.marks_of(run, CALLS),
     )
 
 

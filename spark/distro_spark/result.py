@@ -103,6 +103,32 @@ class ChangeTime:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimedInterval:
+    """A time in which `claimers` members claimed a client, not one; of several two are named."""
+
+    run: str
+    client: str
+    from_ms: int
+    until_ms: int
+    claimers: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Responsibility:
+    """For how long none, one and several members claimed a client, added up over all clients; the longest times in
+    which it was not one come first. `undecided`: clients of which not enough was observed."""
+
+    clients: int
+    undecided: int
+    none_ms: int
+    one_ms: int
+    several_ms: int
+    intervals: tuple[ClaimedInterval, ...]
+    intervals_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """The first row of a client (None: of the rows about no client) that no transition of the model is.
 
@@ -147,6 +173,7 @@ class CheckResult:
     changes_left_out: int
     seconds: float
     replay: Replay | None = None  # when asked for
+    responsibility: Responsibility | None = None  # when asked for
 
     def to_json(self) -> dict[str, Any]:
         """The document of `distrocheck check --json` (docs/schemas)."""

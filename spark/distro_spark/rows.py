@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from distro_spark.compiling import compiled
 from distro_spark.encoding import KINDS, NO_REVISION, OPERATIONS, OUTCOMES, OWNED, PUBLISHES_NOTHING
+from distro_spark.story import END
 from distro_traces.event import Kind, Outcome
 
 Integers = npt.NDArray[np.int64]
@@ -33,12 +34,6 @@ SENT, RECEIVED = KINDS[Kind.REQUEST_SENT], KINDS[Kind.REQUEST_RECEIVED]
 REPLIED, ENDED = KINDS[Kind.REPLY_SENT], KINDS[Kind.REPLY_RECEIVED]
 CHANGE, DELETE, VERIFY = OPERATIONS["CHANGE"], OPERATIONS["DELETE"], OPERATIONS["VERIFY"]
 SUCCESS, FAIL, UNREACHABLE = OUTCOMES[Outcome.SUCCESS], OUTCOMES[Outcome.FAIL], OUTCOMES[Outcome.UNREACHABLE]
-
-END = 2**62
-"""Later than every sequence number and every time."""
-
-LEASE_MS = 180_000
-"""Of a copy that nobody renews."""
 
 CHUNK_ROWS = 1 << 18
 """A chunk is judged once it has so many rows and its last client is whole."""
@@ -179,24 +174,26 @@ def content_after(rows: Rows, i: int) -> int:
 
 
 @compiled
-def clients(rows: Rows) -> Iterator[tuple[int, int]]:
+def clients(rows: Rows) -> list[tuple[int, int]]:
     """Where the rows of each client begin and end."""
-    start = 0
+    found, start = [], 0
     for i in range(1, len(rows.seq) + 1):
         if i == len(rows.seq) or rows.key[i] != rows.key[start]:
-            yield start, i
+            found.append((start, i))
             start = i
+    return found
 
 
 @compiled
-def replicas(rows: Rows, decides: Flags) -> Iterator[tuple[int, int]]:
+def replicas(rows: Rows, decides: Flags) -> list[tuple[int, int]]:
     """Where the rows of each client on each node begin and end, of the nodes that can be judged."""
-    start = 0
+    found, start = [], 0
     for i in range(1, len(rows.seq) + 1):
         if i == len(rows.seq) or rows.node[i] != rows.node[start] or rows.key[i] != rows.key[start]:
             if decides[rows.node[start]]:
-                yield start, i
+                found.append((start, i))
             start = i
+    return found
 
 
 @compiled
@@ -289,13 +286,15 @@ def request_of(rows: Rows, i: int, start: int) -> int:
 
 
 @compiled
-def answers(rows: Rows, start: int, end: int, operations: tuple[int, ...], outcome: int) -> Iterator[tuple[int, int]]:
+def answers(rows: Rows, start: int, end: int, operations: tuple[int, ...], outcome: int) -> list[tuple[int, int]]:
     """Where a node received such a request, and where it answered it so."""
+    found = []
     for i in range(start, end):
         if rows.kind[i] == REPLIED and rows.outcome[i] == outcome and rows.operation[i] in operations:
             request = request_of(rows, i, start)
             if request >= 0:
-                yield request, i
+                found.append((request, i))
+    return found
 
 
 @compiled

@@ -19,6 +19,16 @@ GONE = (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED)
 OWN_CONNECTION = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)
 RESETS = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
 SYNCS = ("ADD", "CHANGE", "DELETE")
+CALLS = (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED, Kind.REPLY_SENT, Kind.REPLY_RECEIVED)
+
+END = 2**62
+"""Later than every sequence number and every time."""
+
+LEASE = "lease"
+"""What the row of a copy says that went since nobody renewed it."""
+
+LEASE_MS = 180_000
+"""Of such a copy."""
 
 
 class Row(NamedTuple):
@@ -45,7 +55,8 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """`rows` sorted by node and sequence number; `resets` and `checkpoints` likewise, by node.
+    """`rows` sorted by node and sequence number; `resets`, `checkpoints`, `faults` of links and calls for a snapshot,
+    `loads`, likewise, by node.
 
     `deleters`: the nodes of the run that sent any DELETE.
     """
@@ -57,6 +68,8 @@ class Story:
     resets: Mapping[str, Sequence[Row]]
     checkpoints: Mapping[str, Sequence[Row]]
     deleters: frozenset[str] = frozenset()
+    faults: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    loads: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
     @property
     def has_connection(self) -> bool:
@@ -70,6 +83,16 @@ class Story:
     def at(self, node: str, seq: int) -> Row:
         rows = self.by_node[node]
         return rows[bisect_left(rows, seq, key=lambda row: row.seq)]
+
+    def cuts(self, node: str, peer: str) -> list[tuple[int, int]]:
+        """When the link from the one to the other was cut or held, from and until, in ms."""
+        found: list[tuple[int, int]] = []
+        for row in self.faults.get(node, ()):
+            if row.peer == peer and row.detail in ("cut", "held"):
+                found.append((row.at_ms, END))
+            elif row.peer == peer and row.detail in ("healed", "released") and found:
+                found[-1] = (found[-1][0], min(found[-1][1], row.at_ms))
+        return found
 
     @cached_property
     def claims(self) -> list[list[Row]]:

@@ -1,7 +1,10 @@
 """The verdict: conforms only when everything needed to say so is there."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,9 +16,9 @@ from distro_spark.result import CutFile, Misfit
 from distro_traces.compact import compact
 from distro_traces.content import digest
 from distro_traces.errors import TooLongLineError
-from distro_traces.event import Kind
+from distro_traces.event import Kind, Outcome
 from distro_traces.ndjson import Recorder
-from distro_traces.observed import INFERRED
+from distro_traces.observed import EVERYTHING, INFERRED, Observed
 
 pytestmark = pytest.mark.spark
 
@@ -198,21 +201,49 @@ def test_a_line_too_long_for_any_event_is_named_and_not_kept_in_memory(spark: Sp
         )
 
 
+C1: dict[str, Any] = {"client": "c1", "revision": 1, "digest": "X"}
+
+
+@contextmanager
+def changed_on_a(directory: Path, observed: Observed) -> Iterator[Recorder]:
+    """A run of a and b, in which a second later c1 is as it is on a."""
+    with Recorder(directory, "r", profile="strict", target="test", nodes=["a", "b"], observed=observed) as recorder:
+        for node in "ab":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b")
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=1000, owned=True, **C1)
+        yield recorder
+
+
 @pytest.mark.parametrize(("read", "found"), [(None, {}), ("X", {"INV-EXPIRE": 1, "INV-RESURRECT": 1})])
 def test_of_servers_that_report_nothing_only_a_reading_proves_that_a_copy_outlived_its_lease(
     spark: SparkSession, tmp_path: Path, read: str | None, found: dict[str, int]
 ) -> None:
     """b's DELETE was swallowed, and no row tells when the lease of its copy ends: it is read minutes later."""
-    nodes = ["a", "b"]
-    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=nodes, observed=INFERRED) as recorder:
-        for node in nodes:
-            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b")
-        held = {"client": "c1", "revision": 1, "digest": "X"}
-        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=1000, owned=True, **held)
-        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2000, owned=False, **held)
+    with changed_on_a(tmp_path, INFERRED) as recorder:
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2000, owned=False, **C1)
         recorder.record("a", Kind.CLIENT_DISCONNECTED, at_ms=3000, client="c1", owned=True)
-        shown = {"client": "c1"} if read is None else {**held, "owned": False}
+        shown = {"client": "c1"} if read is None else {**C1, "owned": False}
         recorder.record("b", Kind.OBSERVED, at_ms=300_000, **shown)
     names = ["INV-EXPIRE", "INV-RESURRECT"]
     judged = check(spark, tmp_path, invariants=names).invariants
     assert {each.name: each.violations for each in judged if each.violations} == found
+
+
+@pytest.mark.parametrize(
+    ("observed", "later_ms", "found"), [(INFERRED, 5_990, 1), (INFERRED, 6_010, 0), (EVERYTHING, 6_010, 1)]
+)
+def test_what_a_link_shows_as_answered_may_have_come_too_late_for_who_asked(
+    spark: SparkSession, tmp_path: Path, observed: Observed, later_ms: int, found: int
+) -> None:
+    """b answers the CHANGE of a in time; a sends it again. Only when a retry is due can it have given up."""
+    with changed_on_a(tmp_path, observed) as recorder:
+        for message, at_ms in (("m1", 2000), ("m2", 2000 + later_ms)):
+            call = {"message": message, "operation": "CHANGE"}
+            recorder.record("a", Kind.REQUEST_SENT, at_ms=at_ms, peer="b", **call, **C1)
+            recorder.record("b", Kind.REQUEST_RECEIVED, at_ms=at_ms, peer="a", **call, **C1)
+            recorder.record("b", Kind.REPLICA_APPLIED, at_ms=at_ms, owned=False, message=message, **C1)
+            ended = {**call, "client": "c1", "outcome": Outcome.SUCCESS}
+            recorder.record("b", Kind.REPLY_SENT, at_ms=at_ms, peer="a", **ended)
+            recorder.record("a", Kind.REPLY_RECEIVED, at_ms=at_ms, peer="b", **ended)
+    (judged,) = check(spark, tmp_path, invariants=["INV-AIM"]).invariants
+    assert judged.violations == found

@@ -1210,6 +1210,33 @@ def a_full_sync_for_who_did_not_fail(run: Teller) -> list[Expected]:
     return [Expected("INV-AIM", "a", failed, unprovoked)]
 
 
+def sent_again_after_a_change(run: Teller, *, in_the_moment_of_the_call: bool) -> tuple[Event, Event]:
+    """The rows that sent it to b first and again."""
+    run.connect("a")
+    run.change("a", 1, "X")
+    call = {"peer": "b", "message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
+    content = {"revision": 1, "digest": "X"}
+    sent = run.row("a", Kind.REQUEST_SENT, after_ms=0 if in_the_moment_of_the_call else 1, **call, **content)
+    run.apply("b", 1, "X")
+    run.row("a", Kind.REPLY_RECEIVED, after_ms=1, **call, outcome=Outcome.SUCCESS)
+    again = synced(run, "b", 1, "X").sent
+    synced(run, "c", 1, "X")
+    run.checkpoint()
+    return sent, again
+
+
+@whole_story()
+def what_changes_in_the_moment_of_a_call_is_read_and_still_due(run: Teller) -> list[Expected]:
+    sent_again_after_a_change(run, in_the_moment_of_the_call=True)
+    return []
+
+
+@whole_story()
+def what_changed_before_a_call_is_not_due_after_it(run: Teller) -> list[Expected]:
+    sent, again = sent_again_after_a_change(run, in_the_moment_of_the_call=False)
+    return [Expected("INV-AIM", "a", sent, again)]
+
+
 @whole_story()
 def a_change_is_under_way_when_its_verify_fails(run: Teller) -> list[Expected]:
     """The failure queues a second CHANGE; that is one too many, and nobody's mistake about whom to send it to."""
@@ -1221,6 +1248,35 @@ def a_change_is_under_way_when_its_verify_fails(run: Teller) -> list[Expected]:
     synced(run, "b", 1, "X")
     run.checkpoint()
     return []
+
+
+def two_calls_fail_before_anything_comes_of_either(run: Teller) -> None:
+    """As seen on a busy 2.2.4: the retry of the first is on its way to be sent when the second fails."""
+    run.connect("a")
+    published(run, 1, "X")
+    run.change("a", 2, "Y")
+    synced(run, "c", 2, "Y")
+    call(run, "a", "b", "CHANGE", Outcome.TIMEOUT, revision=2, digest="Y")
+    call(run, "a", "b", "VERIFY", Outcome.FAIL, revision=2)
+    synced(run, "b", 2, "Y")
+    synced(run, "b", 2, "Y")
+
+
+@whole_story()
+def as_many_full_syncs_as_failures(run: Teller) -> list[Expected]:
+    two_calls_fail_before_anything_comes_of_either(run)
+    run.checkpoint()
+    return []
+
+
+@whole_story()
+def one_full_sync_more_than_failures(run: Teller) -> list[Expected]:
+    two_calls_fail_before_anything_comes_of_either(run)
+    before = run.told[-1]
+    unprovoked = synced(run, "b", 2, "Y").sent
+    confirmed = next(row for row in reversed(run.told) if row.message == before.message and row.kind == "request_sent")
+    run.checkpoint()
+    return [Expected("INV-AIM", "a", confirmed, unprovoked)]
 
 
 @whole_story()
@@ -1273,6 +1329,15 @@ def no_rounds_of_a_node_that_has_a_snapshot(run: Teller) -> list[Expected]:
     return [Expected("INV-ROUND", "a", changed, last)]
 
 
+def c_is_left_out(run: Teller) -> list[Expected]:
+    """Of four rounds, which is one too many."""
+    last = [event for event in run.told if event.kind is Kind.REQUEST_SENT and event.peer == "c"][-1]
+    verified(run, 20, peers="b")
+    late = next(event for event in run.told if event.node == "a" and event.at_ms - last.at_ms > 17_000)
+    run.checkpoint()
+    return [Expected("INV-ROUND", "a", last, late)]
+
+
 @whole_story()
 def rounds_that_leave_one_member_out(run: Teller) -> list[Expected]:
     run.wait(60_000)  # by then everybody is known to be up
@@ -1281,11 +1346,20 @@ def rounds_that_leave_one_member_out(run: Teller) -> list[Expected]:
     synced(run, "b", 1, "X")
     synced(run, "c", 1, "X")
     verified(run, 10)
-    last = [event for event in run.told if event.kind is Kind.REQUEST_SENT and event.peer == "c"][-1]
-    verified(run, 20, peers="b")
-    late = next(event for event in run.told if event.node == "a" and event.at_ms - last.at_ms > 17_000)
-    run.checkpoint()
-    return [Expected("INV-ROUND", "a", last, late)]
+    return c_is_left_out(run)
+
+
+@whole_story()
+def rounds_that_leave_one_member_out_when_all_can_be_reached_again(run: Teller) -> list[Expected]:
+    run.wait(60_000)
+    run.connect("a")
+    published(run, 1, "X")
+    for _ in range(5):
+        run.wait(4_990)
+        for peer in "bc":
+            call(run, "a", peer, "VERIFY", Outcome.UNREACHABLE, revision=1)
+    verified(run, 5)
+    return c_is_left_out(run)
 
 
 @whole_story()

@@ -22,7 +22,7 @@ from distro_spark.java import require_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from distro_spark.result import CheckResult, InvariantResult, Replay, Violation
+    from distro_spark.result import CheckResult, InvariantResult, Replay, Responsibility, Violation
     from distro_spark.sinks import Sink
 
 VIOLATIONS_PRINTED = 3
@@ -51,6 +51,10 @@ def check(
     ] = False,
     convergence: Annotated[
         bool, typer.Option("--convergence", help="Measure how long changes took to be everywhere.")
+    ] = False,
+    responsibility: Annotated[
+        bool,
+        typer.Option("--responsibility", help="Measure for how long none, one or several members claimed each client."),
     ] = False,
     replay: Annotated[
         bool, typer.Option("--replay", help="Hold every row against the model too, as 'validate' does with one run.")
@@ -109,6 +113,7 @@ def check(
                     invariants=invariant,
                     allow_quarantined=allow_quarantined,
                     convergence=convergence,
+                    responsibility=responsibility,
                     replay=replay,
                     sinks=sinks,
                 )
@@ -228,8 +233,24 @@ def _print(result: CheckResult) -> None:
     if times and times.count:
         slowest = f"median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
         say(f"  {times.count} changes, {slowest}")
+    for line in _claims(result.responsibility):
+        say(f"  {line}")
     for reason in result.reasons:
         say(f"  {reason}")
+
+
+def _claims(found: Responsibility | None) -> Iterator[str]:
+    if found is None:
+        return
+    total = max(1, found.none_ms + found.one_ms + found.several_ms)
+    shares = (f"{ms / total:.2%} by {whom}" for ms, whom in ((found.one_ms, "one"), (found.none_ms, "none")))
+    yield f"{found.clients} clients, claimed {', '.join(shares)}, {found.several_ms / total:.2%} by several members"
+    if found.undecided:
+        yield f"of {found.undecided} further clients not enough was observed to say who claimed them"
+    for each in found.intervals[:VIOLATIONS_PRINTED]:
+        by = " and ".join(each.nodes) + (" and others" if each.claimers > len(each.nodes) else "") or "nobody"
+        took_s = (each.until_ms - each.from_ms) / 1000
+        yield f"run {each.run}: {each.client} was claimed by {by} for {took_s:.1f} s, from {each.from_ms} ms on"
 
 
 def _known_text(invariant: str, bug: str) -> str:

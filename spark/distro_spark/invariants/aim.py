@@ -2,8 +2,10 @@
 
 Seen at the owner: a CHANGE that carries what its target has already confirmed needs a cause, which is a change of the
 client, or a call to that very member that did not succeed. One without such a cause was meant for somebody else
-(`m-add-after-fail-to-all`). Each cause is good for one CHANGE: where a call fails while the CHANGE of a change is under
-way already, a second one follows, seen on a busy 2.2.4.
+(`m-add-after-fail-to-all`). Each cause is good for one CHANGE: where a call fails while the CHANGE of a change, or of
+an earlier failure, is under way already, a second one follows, seen on a busy 2.2.4. What a recording of links shows as
+answered may have come too late for who asked: there a CHANGE that comes as late as a retry of that very call would is
+nobody's mistake either. What a client changes in the very moment of a call may be read for that before it is queued.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ from distro_spark.rows import (
 from distro_spark.story import Finding, Story, Told
 from distro_traces.header import WITHOUT_REVISIONS
 
+TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000
+"""Between a call that its sender gives up and the retry (docs/protocol #sync-retry)."""
+
 
 @compiled
 def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
@@ -44,29 +49,33 @@ def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Inte
         sent = np.full(len(peers), -1, np.int64)
         confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
         changed = np.ones(len(peers), np.bool_)
-        failed = np.zeros(len(peers), np.bool_)
+        failed = np.zeros(len(peers), np.int64)  # calls that did not succeed, of which nothing has come yet
+        changed_ms = -1
+        hears_late = not facts.reports[rows.node[start]]
         for i in range(start, end):
             if is_new_life(past, start, i):
                 confirmed[:] = -1
             if is_state(rows.kind[i]):
                 changed[:] = True
+                changed_ms = rows.at_ms[i]
             peer = called(rows, peers, i)
             if peer < 0:
                 continue
             if rows.kind[i] == ENDED:
                 if rows.outcome[i] != SUCCESS:
-                    failed[peer] = True
+                    failed[peer] += 1
                 elif sent[peer] >= 0 and rows.message[sent[peer]] == rows.message[i]:
                     confirmed[peer] = sent[peer]
             elif rows.operation[i] == CHANGE:
                 before = confirmed[peer]
-                is_stray = not changed[peer] and not failed[peer]
-                if before >= 0 and is_stray and same_content(rows, before, i):
+                is_stray = before >= 0 and not changed[peer] and not failed[peer] and same_content(rows, before, i)
+                if is_stray and not (hears_late and rows.at_ms[i] - rows.at_ms[before] >= TIMED_OUT_AND_REPEATED_MS):
                     first[found], last[found] = before, i
                     found += 1
                     break
-                failed[peer] = failed[peer] and changed[peer]
-                sent[peer], changed[peer] = i, False
+                if failed[peer] and not changed[peer]:
+                    failed[peer] -= 1
+                sent[peer], changed[peer] = i, rows.at_ms[i] == changed_ms
     return found
 
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from distro_spark.compiling import compiled
 from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.rows import END, LEASE_MS, Facts, Flags, Integers, Past, Rows, clients, views
-from distro_spark.story import SYNCS, Finding, Row, Story, Told
+from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients, views
+from distro_spark.story import END, LEASE_MS, SYNCS, Finding, Row, Story, Told
 from distro_spark.stretches import Stretch, Timelines
 from distro_spark.violations import SIGNATURE
 from distro_traces.event import Kind, Outcome

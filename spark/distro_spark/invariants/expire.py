@@ -16,7 +16,6 @@ from distro_spark.rows import (
     CHANGE,
     CHANGED,
     CONNECTED,
-    LEASE_MS,
     OBSERVED,
     REPLIED,
     SUCCESS,
@@ -34,7 +33,7 @@ from distro_spark.rows import (
     replicas,
     seen_until_ms,
 )
-from distro_spark.story import Finding, Story, Told
+from distro_spark.story import LEASE_MS, Finding, Story, Told
 
 CHECK_MS = 5_000 + 3_000
 """Period of the check of leases, and tolerance."""
@@ -54,9 +53,10 @@ def overdue(
                 break
             if past.content[i] == 0:
                 renewed = -1
-            is_copy = renewed >= 0 and not past.native[i]
             if (
-                is_copy
+                renewed >= 0
+                and rows.at_ms[i] - rows.at_ms[renewed] > LASTS_MS  # of few rows; the rest costs more to find out
+                and not past.native[i]
                 and (refusals > 0) == refused
                 and is_seen(rows, facts, i)
                 and is_over(facts, rows.node[i], rows.at_ms[renewed], rows.at_ms[i])

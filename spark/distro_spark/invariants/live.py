@@ -18,7 +18,6 @@ from distro_spark.encoding import BY_LEASE, HASHED
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
     DELETE,
-    LEASE_MS,
     RECEIVED,
     REMOVED,
     Facts,
@@ -29,7 +28,7 @@ from distro_spark.rows import (
     renews,
     replicas,
 )
-from distro_spark.story import Finding, Row, Story, Told
+from distro_spark.story import LEASE_MS, Finding, Row, Story, Told
 from distro_spark.violations import SIGNATURE
 from distro_traces.event import Kind
 

@@ -38,7 +38,7 @@ from distro_spark.rows import (
     members,
     replicas,
 )
-from distro_spark.story import Finding, Story, Told
+from distro_spark.story import END, Finding, Story, Told
 
 ROUNDS_MS = 3 * 5_000 + 2_000
 MARGIN_MS = 1_000
@@ -54,27 +54,30 @@ def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
         node = rows.node[start]
         peers = members(facts, node)
         since = np.full(len(peers), -1, np.int64)  # the row from which on a round is waited for
-        connected = -1
+        connected, due_ms = -1, 0  # before that no verify is late
         for i in range(start, end):
             if rows.flags[i] & HASHED:
                 break
             if not past.native[i]:
                 connected = -1
-            if connected >= 0:
+            if connected >= 0 and rows.at_ms[i] > due_ms:
                 late = missed(rows, facts, peers, since, node, rows.at_ms[i])
                 if late >= 0:
                     first[found], last[found] = since[late], i
                     found += 1
                     connected = -1
                     break
+                due_ms = next_due_ms(rows, peers, since, node)
             if rows.kind[i] == CHANGED and connected < 0:
                 connected = i
                 since[:] = i
+                due_ms = rows.at_ms[i] + ROUNDS_MS
             peer = called(rows, peers, i)
             if peer < 0:
                 continue
             if rows.kind[i] == SENT and rows.operation[i] == VERIFY:
                 since[peer] = i
+                due_ms = min(due_ms, rows.at_ms[i] + ROUNDS_MS)
             elif rows.kind[i] == ENDED and rows.outcome[i] == UNREACHABLE:
                 since[peer] = -1
         if connected >= 0 and past.native[end - 1]:
@@ -84,6 +87,16 @@ def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
                 first[found], last[found] = since[late], end - 1
                 found += 1
     return found
+
+
+@compiled
+def next_due_ms(rows: Rows, peers: Integers, since: Integers, node: int) -> int:
+    """When one of these is late."""
+    due_ms = END
+    for j in range(len(peers)):
+        if peers[j] != node and since[j] >= 0:
+            due_ms = min(due_ms, rows.at_ms[since[j]] + ROUNDS_MS)
+    return due_ms
 
 
 @compiled

@@ -19,7 +19,6 @@ from distro_spark.rows import (
     CHANGED,
     CONNECTED,
     DISCONNECTED,
-    LEASE_MS,
     Facts,
     Flags,
     Integers,
@@ -31,7 +30,7 @@ from distro_spark.rows import (
     latest,
     seen_until_ms,
 )
-from distro_spark.story import Finding, Story, Told
+from distro_spark.story import LEASE_MS, Finding, Story, Told
 
 LOAD_MS = 35_000
 WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
