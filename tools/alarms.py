@@ -35,7 +35,7 @@ LEDGER = Path("distrocheck-out/nightly/alarms.ndjson")
 RUNS = 1_000
 """Of each profile."""
 
-BATCH_RUNS = 100
+BATCH_RUNS = 50
 """So many are in files at a time. A check costs some five seconds however little it has to look at, and tells a
 thousand clients of an invariant at most."""
 

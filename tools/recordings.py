@@ -4,8 +4,9 @@ Of each release so many recordings: a season of clients and faults as a simulati
 played in real time on three servers with a recording link between any two. What a release is known for is excused by
 its symptom alone, so each further violation is a false alarm of an invariant or a failure that nobody has written down.
 A recording is kept below `distrocheck-out/nightly/recordings` and not made again; all that are there are checked each
-time, for invariants change. With `--keep` what each was found to have goes to docs/results. Exit codes as everywhere: 1
-something is news, 3 recordings are left or could not be made, 0 neither.
+time, for invariants change. With `--keep` what each was found to have goes to docs/results, and what is there counts:
+on another machine only the others are made. Exit codes as everywhere: 1 something is news, 3 recordings are left or
+could not be made, 0 neither.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,10 +175,16 @@ def record(release: str, seeds: Sequence[int], place: Path) -> list[str]:
     return asyncio.run(recorded(release, seeds, place))
 
 
-def wanted(place: Path, releases: Sequence[str], seeds: range) -> list[tuple[str, int]]:
-    """Those that are not there; each release gets its first before one gets its second."""
+def is_there(place: Path, name: str) -> bool:
+    return (place / f"{name}{SUFFIX}").exists()
+
+
+def wanted(
+    place: Path, releases: Sequence[str], seeds: range, judged: Collection[str] = frozenset()
+) -> list[tuple[str, int]]:
+    """Those that are neither there nor `judged` elsewhere; each release gets its first before one gets its second."""
     every = ((release, seed) for seed in seeds for release in releases)
-    return [each for each in every if not (place / f"{name_of(*each)}{SUFFIX}").exists()]
+    return [each for each in every if name_of(*each) not in judged and not is_there(place, name_of(*each))]
 
 
 def record_all(work: Sequence[tuple[str, int]], place: Path, jobs: int, seconds: float | None) -> Iterator[str]:
@@ -223,14 +230,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.place.mkdir(parents=True, exist_ok=True)
     releases, seeds = options.release or RELEASES, range(options.runs)
-    for said in record_all(wanted(options.place, releases, seeds), options.place, options.jobs, options.seconds):
+    judged = results.kept(TABLE) if options.keep else {}
+    work = wanted(options.place, releases, seeds, judged)
+    for said in record_all(work, options.place, options.jobs, options.seconds):
         print(said, file=sys.stderr, flush=True)
-    left = {name_of(*each) for each in wanted(options.place, releases, seeds)}
     names = [name_of(release, seed) for release in releases for seed in seeds]
-    lines = checked(options.place, [name for name in names if name not in left])
+    lines = checked(options.place, [name for name in names if is_there(options.place, name)])
     for line in lines if options.keep else ():
         results.keep(TABLE, line["run"], {"news": line["news"], "known": line["known"]})
-    return told(lines, len(left), as_json=options.json)
+    here = {line["run"] for line in lines}
+    lines += [{"run": name, **judged[name]} for name in names if name in judged and name not in here]
+    return told(lines, len(names) - len(lines), as_json=options.json)
 
 
 def checked(place: Path, runs: Sequence[str]) -> list[Line]:

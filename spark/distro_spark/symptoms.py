@@ -8,8 +8,11 @@ what, in which releases.
 | B10 | the copy has the stamp of its creation or of its last batch; by then its owner had published the content later |
 | B10 | or it has that stamp over the older content of a snapshot that came late |
 | B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
+| B24 | or one was owed while the link to that node was cut or held: what cannot be sent fails where none sees it |
 | B02 | the node acknowledged the content that it does not have, and confirmed its copy in a verify |
 | B17 | no verify had renewed the copy that expired, but a CHANGE had less than a lease ago |
+| B17 | or that happened less than a round before the checkpoint |
+| D7 | a client of the HTTP API changed at a node that has said nothing of it to anybody since |
 | B31 | the copy was removed half a minute after its renewal, and one check |
 | B33 | the node answered another one's load before it was loaded |
 | B03 | whoever played the client says that it fell silent |
@@ -20,6 +23,8 @@ what, in which releases.
 | B18 | the client has a connection, and its owner itself published both contents under one revision |
 | B19 | the node acknowledged and left out a CHANGE that carries a batch |
 | B19 | or what came after one that its owner had not counted, where the recording does not say what carries a batch |
+| B19 | the copy's lease ended; its owner had verified nobody and asked for a snapshot again after it was given one |
+| B05 | the content came with a snapshot, whose giver was handling a CHANGE about the client then |
 | B05 | while the node handled the call in question, another one about the client was being handled there too |
 """
 
@@ -30,7 +35,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from distro_spark.story import GONE, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
+from distro_spark.story import END, GONE, LEASE, LEASE_MS, OWN_CONNECTION, RESETS, SYNCS, Row, Story, Told
 from distro_traces.content import digest
 from distro_traces.event import BATCH, STATE_KINDS, Kind, Outcome
 
@@ -40,10 +45,16 @@ _CLOCK_SLACK_MS = 400
 _ANSWERED_WITHIN_MS = 2000
 """Who plays a client of a real server reads what its node holds when the request has been answered."""
 
-_EMPTY = digest(())
+_CALL_TIMEOUT_MS = 3000
 
-_END = 2**62
-"""Later than every sequence number."""
+_ROUND_MS = 6_500
+"""Of verification and the sync that follows a failure."""
+
+_LOAD_AGAIN_MS = 25_000
+"""A load that was not complete begins again 30 s later, before 2.2.1 after a minute."""
+
+_EMPTY = digest(())
+_CHANGES = ("ADD", "CHANGE")
 
 
 def creation_stamp(story: Story, told: Told) -> bool:
@@ -77,9 +88,7 @@ def _sender_of(story: Story, message: Row) -> Row | None:
 def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
     stamp = int(str(told.evidence["revision"]))
     *_, life = _lives(story, offence.node, offence.seq)
-    stamped = [row for row in life if row.revision is not None]
-    before = [place for place, row in enumerate(stamped) if row.revision != stamp]
-    if not stamped or (before and not _came_with_a_batch(story, stamped, before[-1] + 1)):
+    if not _is_of_creation_or_batch(story, life, stamp):
         return False
     sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT]
     carried = [row.revision for row in sent if row.message is not None and row.message == offence.message]
@@ -98,6 +107,13 @@ def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
 def _is_later(story: Story, revision: int, than: int) -> bool:
     """That of a client of the HTTP API is a hash, and tells no order."""
     return revision > than if story.has_connection else revision != than
+
+
+def _is_of_creation_or_batch(story: Story, life: Iterable[Row], stamp: int | None) -> bool:
+    """The copy was created with this stamp, or has it since a batch came."""
+    stamped = [row for row in life if row.revision is not None]
+    before = [place for place, row in enumerate(stamped) if row.revision != stamp]
+    return bool(stamped) and (not before or _came_with_a_batch(story, stamped, before[-1] + 1))
 
 
 def _came_with_a_batch(story: Story, stamped: list[Row], place: int) -> bool:
@@ -120,15 +136,14 @@ def _counts_not_all(own: list[Row]) -> bool:
 
 def stamp_over_a_snapshot(story: Story, told: Told) -> bool:
     """B10. Content of an earlier revision came by a message that is none about this client alone, a snapshot; the copy
-    was newer already, and its stamp is the one that it was created with."""
+    was newer already, and its stamp is the one that it was created with, or that came with a batch."""
     actual = told.evidence["actual"]
     *_, life = _lives(story, told.node, told.last.seq)
-    stamps = {row.revision for row in life if row.revision is not None}
     calls = {row.message for row in story.rows if row.operation is not None}
     loaded = [row for row in life[1:] if row.digest == actual and row.message not in (None, *calls)]
-    if len(stamps) != 1 or not loaded:
+    stamp = loaded[-1].revision if loaded else None
+    if stamp is None or not _is_of_creation_or_batch(story, life, stamp):
         return False
-    (stamp,) = stamps
     return any(
         row.kind in OWN_CONNECTION and row.digest == actual and row.revision is not None and row.revision < stamp
         for row in story.rows
@@ -151,9 +166,9 @@ def swallowed_delete(story: Story, told: Told) -> bool:
         return False
     queued = deletes[-1] if deletes else left[-1]
     until_ms = queued.at_ms + (retry_ms if deletes else sync_ms) + _CLOCK_SLACK_MS
-    return any(
+    return _owed_over_a_cut(story, told.node, queued, until_ms) or any(
         row.kind == Kind.REPLY_RECEIVED
-        and row.operation in ("ADD", "CHANGE")
+        and row.operation in _CHANGES
         and row.outcome != Outcome.SUCCESS
         and row.at_ms <= until_ms
         for row in since
@@ -161,9 +176,45 @@ def swallowed_delete(story: Story, told: Told) -> bool:
     )
 
 
+def _owed_over_a_cut(story: Story, node: str, queued: Row, until_ms: int) -> bool:
+    """The node has not confirmed what the client published last, and between the last moment before the DELETE was
+    queued at which a call that times out meanwhile can have begun, and when the DELETE was due, the link was cut or
+    held."""
+    own = [row for row in story.by_node[queued.node] if row.seq < queued.seq]
+    changes = [row.seq for row in own if row.kind in OWN_CONNECTION]
+    confirmed = [row.seq for row in own if row.peer == node and row.operation in _CHANGES and _succeeded(row)]
+    is_owed = bool(changes) and (not confirmed or confirmed[-1] < changes[-1])
+    from_ms = queued.at_ms - _CALL_TIMEOUT_MS
+    cuts = story.cuts(queued.node, node)
+    return is_owed and any(cut_ms <= until_ms and healed_ms >= from_ms for cut_ms, healed_ms in cuts)
+
+
+def _succeeded(row: Row) -> bool:
+    return (row.kind, row.outcome) == (Kind.REPLY_RECEIVED, Outcome.SUCCESS)
+
+
 def not_renewed_by_sync(_: Story, told: Told) -> bool:
     """B17. What the invariant's own signature says."""
     return told.evidence["signature"] == "sync does not renew"
+
+
+def about_to_come_back(story: Story, told: Told) -> bool:
+    """B17. As `not_renewed_by_sync`, at a checkpoint before the next round brings the copy back."""
+    gone = told.first
+    if gone.detail != LEASE or told.last.at_ms - gone.at_ms > _ROUND_MS:
+        return False
+    lasted = [row for row in story.by_node[gone.node] if 0 < gone.at_ms - row.at_ms < LEASE_MS]
+    confirmed = [row.operation for row in lasted if (row.kind, row.outcome) == (Kind.REPLY_SENT, Outcome.SUCCESS)]
+    return "VERIFY" not in confirmed and any(operation in _CHANGES for operation in confirmed)
+
+
+def not_passed_on(story: Story, told: Told) -> bool:
+    """D7. A client of the HTTP API was changed at a node that has said nothing of it to anybody: a request by version 2
+    is not passed on. (That an owner is silent, INV-DELAY finds.)"""
+    changed = told.first
+    rows = story.by_node.get(changed.node, [])
+    acts = any(row.kind == Kind.REQUEST_SENT and row.seq > changed.seq for row in rows)
+    return not story.has_connection and changed.kind in OWN_CONNECTION and not acts
 
 
 def half_a_minute(story: Story, told: Told) -> bool:
@@ -196,7 +247,7 @@ def confirmed_unread(story: Story, told: Told) -> bool:
     return (
         bool(before)
         and (seen["expected"] != "nothing" or before[-1].kind not in GONE)
-        and seen["last_operation"] in ("ADD", "CHANGE")
+        and seen["last_operation"] in _CHANGES
         and seen["last_outcome"] == Outcome.SUCCESS
         and seen["last_verify"] == Outcome.SUCCESS
     )
@@ -296,9 +347,24 @@ def _left_out(story: Story, node: str) -> Iterator[Row]:
     """The CHANGEs that the node answered, and no row says that it holds anything else by then."""
     states = [row.seq for row in story.by_node.get(node, []) if row.kind in STATE_KINDS]
     for request, begin, end in _handled(story, node):
-        is_answered = request.operation in _CHANGES and request.digest is not None and end != _END
+        is_answered = request.operation in _CHANGES and request.digest is not None and end != END
         if is_answered and not any(begin < seq < end for seq in states):
             yield request
+
+
+def owner_never_loaded(story: Story, told: Told) -> bool:
+    """B19. The copy's lease ended. Its owner, since it was started, has verified nobody: it was given a snapshot and
+    asked for one again, since what stands in it raises there."""
+    owner = str(told.evidence["owner"])
+    ended = [row for row in story.by_node.get(told.node, []) if row.detail == LEASE and row.at_ms <= told.last.at_ms]
+    if not ended:
+        return False
+    since_ms = max((row.at_ms for row in story.resets.get(owner, ()) if row.at_ms <= ended[-1].at_ms), default=0)
+    life = [row for row in story.by_node.get(owner, []) if since_ms <= row.at_ms <= ended[-1].at_ms]
+    loads = [row for row in story.loads.get(owner, ()) if since_ms <= row.at_ms <= ended[-1].at_ms]
+    given = next((row.at_ms for row in loads if _succeeded(row)), END)
+    asks_again = any(row.kind == Kind.REQUEST_SENT and row.at_ms - given >= _LOAD_AGAIN_MS for row in loads)
+    return asks_again and not any((row.kind, row.operation) == (Kind.REQUEST_SENT, "VERIFY") for row in life)
 
 
 def uncounted_not_put_over(story: Story, told: Told) -> bool:
@@ -323,6 +389,22 @@ def applied_among_others(story: Story, told: Told) -> bool:
     arrived = next((row for row, _, _ in _handled(story, told.node) if row.message == message), None)
     is_mixed = arrived is not None and arrived.digest != told.evidence["actual"]
     return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
+
+
+def given_while_applied(story: Story, told: Told) -> bool:
+    """B05, at the giver of a snapshot: it was made while a CHANGE about the client was being applied there, and has the
+    revision of that already."""
+    given = [
+        row
+        for rows in story.loads.values()
+        for row in rows
+        if (row.kind, row.peer, row.message) == (Kind.REPLY_SENT, told.node, told.last.message)
+    ]
+    return any(
+        row.operation in _CHANGES and str(row.revision) == str(told.evidence["revision"]) and begin < each.seq < end
+        for each in given
+        for row, begin, end in _handled(story, each.node)
+    )
 
 
 def read_while_it_changed(story: Story, told: Told) -> bool:
@@ -373,9 +455,6 @@ def verified_while_applied(story: Story, told: Told) -> bool:
     )
 
 
-_CHANGES = ("ADD", "CHANGE")
-
-
 def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
     """The other requests about the client that the node was handling while it handled this one."""
     handled = _handled(story, node)
@@ -392,7 +471,7 @@ def _handled(story: Story, node: str) -> list[tuple[Row, int, int]]:
     answered = {row.message: row.seq for row in rows if row.kind == Kind.REPLY_SENT}
     resets = [row.seq for row in story.resets.get(node, ())]
     return [
-        (row, row.seq, min((seq for seq in (answered.get(row.message, _END), *resets) if seq > row.seq), default=_END))
+        (row, row.seq, min((seq for seq in (answered.get(row.message, END), *resets) if seq > row.seq), default=END))
         for row in rows
         if row.kind == Kind.REQUEST_RECEIVED
     ]

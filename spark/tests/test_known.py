@@ -268,12 +268,54 @@ def a_late_snapshot_on_a_copy_that_moves_on(run: Told) -> None:
     run.apply("b", 3, "B", "m-snapshot")
 
 
+@case("nacos-2.2.4", INV_REV=["B10", "B18", "B18", "B18"], INV_CONV=["B10"])
+def a_late_snapshot_under_the_stamp_that_came_with_a_batch(run: Told) -> None:
+    run.connect()
+    run.change(1, "A")
+    run.change(1, "B")
+    run.apply("bc", 1, "B")
+    run.change(2, "C")
+    run.send("b", "CHANGE", revision=2, digest="C")
+    run.apply("bc", 2, "C")
+    run.apply("b", 2, "A", "m-snapshot")
+
+
 @case("nacos-2.3.2", INV_REV=[None], INV_CONV=[None])
 def a_late_snapshot_under_a_newer_stamp_where_it_was_repaired(run: Told) -> None:
     an_old_copy_over_a_new_one(run, "m-snapshot")
 
 
 # B05: a CHANGE that is applied in steps
+
+
+def a_snapshot_of_c(run: Told, *, while_applied: bool) -> None:
+    """b loads from c, to which a's first CHANGE comes; what c gives has the revision of that, and nothing in it."""
+    run.connect()
+    run.change(1, "A")
+    change = {"message": "m1", "operation": "CHANGE", "client": "c1"}
+    load = {"message": "m-load", "operation": "SNAPSHOT"}
+    run.row("b", Kind.REQUEST_SENT, peer="c", **load)
+    run.row("c", Kind.REQUEST_RECEIVED, peer="b", **load)
+    if while_applied:
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=1, digest="A")
+    run.row("c", Kind.REPLY_SENT, peer="b", **load, outcome=Outcome.SUCCESS)
+    if not while_applied:
+        run.row("c", Kind.REQUEST_RECEIVED, peer="a", **change, revision=1, digest="A")
+    run.apply("c", 1, "A", "m1")
+    run.row("c", Kind.REPLY_SENT, peer="a", **change, outcome=Outcome.SUCCESS)
+    run.row("b", Kind.REPLY_RECEIVED, peer="c", **load, outcome=Outcome.SUCCESS)
+    run.apply("b", 1, EMPTY, "m-load")
+    run.apply("b", 1, "A")
+
+
+@case("nacos-2.3.2", INV_REV=["B05"])
+def a_snapshot_that_is_made_while_a_change_is_applied(run: Told) -> None:
+    a_snapshot_of_c(run, while_applied=True)
+
+
+@case("nacos-2.3.2", INV_REV=[None])
+def a_snapshot_that_is_made_before_a_change_came(run: Told) -> None:
+    a_snapshot_of_c(run, while_applied=False)
 
 
 def two_changes(run: Told, *, at_once: bool) -> None:
@@ -434,6 +476,48 @@ def a_change_that_fails_long_after_the_delete_was_due(run: Told) -> None:
     run.removed("c")
 
 
+def a_change_that_the_cut_link_shows_nothing_of(
+    run: Told, *, cut: bool = True, owed: bool = True, faults: tuple[str, str] = ("cut", "healed")
+) -> None:
+    """As links are recorded: who has no connection sends nothing, and nobody sees that it failed."""
+    run.registered()
+    if not owed:
+        run.send("b", "CHANGE", revision=1, digest="A")
+        run.apply("b", 1, "A")
+    if cut:
+        run.row("a", Kind.LINK_FAULT, peer="b", detail=faults[0])
+    if owed:
+        run.change(2, "B")
+        run.send("c", "CHANGE", revision=2, digest="B")
+        run.apply("c", 2, "B")
+    run.leave()
+    if cut:
+        run.row("a", Kind.LINK_FAULT, peer="b", detail=faults[1])
+    run.after(500)
+    run.send("c", "DELETE")
+    run.removed("c")
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"], INV_DELETE=["B24"])
+def a_change_that_is_owed_while_the_link_is_cut(run: Told) -> None:
+    a_change_that_the_cut_link_shows_nothing_of(run)
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"], INV_DELETE=["B24"])
+def a_change_that_is_owed_while_the_link_is_held(run: Told) -> None:
+    a_change_that_the_cut_link_shows_nothing_of(run, faults=("held", "released"))
+
+
+@case("nacos-2.2.4", INV_CONV=[None], INV_DELETE=[None])
+def a_change_that_is_not_confirmed_over_a_sound_link(run: Told) -> None:
+    a_change_that_the_cut_link_shows_nothing_of(run, cut=False)
+
+
+@case("nacos-2.2.4", INV_CONV=[None], INV_DELETE=[None])
+def a_cut_while_nothing_is_owed(run: Told) -> None:
+    a_change_that_the_cut_link_shows_nothing_of(run, owed=False)
+
+
 @case("nacos-2.2.4", INV_CONV=[None])
 def a_node_that_never_sends_a_delete(run: Told) -> None:
     """One CHANGE happened to fail after the client had left; c is told by nobody either, and loses it otherwise."""
@@ -469,11 +553,108 @@ def a_copy_that_expires_though_a_change_has_just_come(run: Told) -> None:
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
+def a_copy_ends_between_two_rounds(run: Told, operation: str, checked_after_ms: int) -> None:
+    run.registered()
+    run.after(170_000)
+    run.change(2, "B")
+    run.send("b", operation, revision=2, digest="B")
+    run.apply("bc", 2, "B")
+    run.after(11_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+    run.after(checked_after_ms)
+    run.checkpoint()
+    run.is_over = True
+
+
+@case("nacos-2.5.1", INV_CONV=["B17"])
+def a_copy_that_the_next_round_brings_back(run: Told) -> None:
+    a_copy_ends_between_two_rounds(run, "CHANGE", 1000)
+
+
+@case("nacos-2.5.1", INV_CONV=[None])
+def a_copy_that_no_round_brings_back(run: Told) -> None:
+    a_copy_ends_between_two_rounds(run, "CHANGE", 20_000)
+
+
+@case("nacos-2.5.1", INV_CONV=[None])
+def a_copy_that_ends_though_it_was_verified(run: Told) -> None:
+    a_copy_ends_between_two_rounds(run, "VERIFY", 1000)
+
+
 @case("nacos-2.5.1", INV_LIVE=[None])
 def a_copy_that_expires_though_it_is_new(run: Told) -> None:
     run.registered()
     run.after(31_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+# D7: a request by version 2 of the HTTP API
+
+
+def changed_at_who_is_not_the_owner(run: Told, *, tells: bool = False, client: str = "10.0.0.1:80#true") -> None:
+    run.change(1, "A", client=client)
+    run.row("a", Kind.CLIENT_DISCONNECTED, client=client, owned=True)
+    run.change(1, "B", node="b", client=client)
+    if tells:
+        about = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": client}
+        run.row("b", Kind.REQUEST_SENT, peer="c", **about, revision=1, digest="B")
+        run.row("b", Kind.REPLY_RECEIVED, peer="c", **about, outcome=Outcome.SUCCESS)
+
+
+@case("nacos-2.2.4", INV_CONV=["D7"])
+def what_is_registered_by_version_2_where_it_stays(run: Told) -> None:
+    changed_at_who_is_not_the_owner(run)
+
+
+@case("nacos-2.1.2", INV_CONV=[None])
+def the_same_before_there_was_a_version_2(run: Told) -> None:
+    changed_at_who_is_not_the_owner(run)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def what_a_node_tells_others_of_and_one_never_hears(run: Told) -> None:
+    changed_at_who_is_not_the_owner(run, tells=True)
+
+
+@case("nacos-2.2.4", INV_CONV=[None])
+def the_same_of_a_client_with_a_connection(run: Told) -> None:
+    changed_at_who_is_not_the_owner(run, client="c1")
+
+
+# B19: a node that is never loaded
+
+
+def leases_end_while_the_owner_waits(run: Told, *, again: bool = True, verifies: bool = False) -> None:
+    run.registered()
+    for number in range(1 + again):
+        load = {"operation": "SNAPSHOT", "message": f"m-load-{number}"}
+        run.row("a", Kind.REQUEST_SENT, peer="b", **load)
+        run.row("a", Kind.REPLY_RECEIVED, peer="b", **load, outcome=Outcome.SUCCESS)
+        run.after(60_000)
+    if verifies:
+        run.send("b", "VERIFY", revision=1)
+    run.after(185_000)
+    run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
+@case("nacos-2.1.1", INV_CONV=["B19"])
+def a_copy_whose_owner_asks_for_snapshots_for_ever(run: Told) -> None:
+    leases_end_while_the_owner_waits(run)
+
+
+@case("nacos-2.3.1", INV_CONV=[None])
+def a_copy_whose_owner_asks_for_ever_where_it_was_repaired(run: Told) -> None:
+    leases_end_while_the_owner_waits(run)
+
+
+@case("nacos-2.1.1", INV_CONV=[None])
+def a_copy_whose_owner_was_loaded_and_verifies_nobody(run: Told) -> None:
+    leases_end_while_the_owner_waits(run, again=False)
+
+
+@case("nacos-2.1.2", INV_CONV=[None])
+def a_copy_that_ends_though_its_owner_verified(run: Told) -> None:
+    leases_end_while_the_owner_waits(run, verifies=True)
 
 
 # B31: a lease of half a minute
