@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import get_args
 
@@ -93,9 +94,16 @@ def _trace_page() -> str:
         "## The header",
         "`run`, `profile`, `target`, `clock` (`virtual` or `wall`), `nodes`, and `observed`: what the recording\n"
         "could show. A version 1 header has no `observed` and stands for all of it.",
-        ("```", inspect.cleandoc(Observed.__doc__ or ""), "```"),
+        _observed(),
         "Nodes and links are patterns: `*` stands for every node, and a link is `source->target`.",
     )
+
+
+def _observed() -> str:
+    """What stands at each field of `Observed`, whose docstring has a field a line and goes on below its text."""
+    first, _, fields = inspect.cleandoc(Observed.__doc__ or "").partition("\n\n")
+    told = re.findall(r"^(\w+) +(.*(?:\n +.*)*)", fields, re.MULTILINE)
+    return f"{first}\n\n" + table("field | ", ((f"`{name}`", re.sub(r"\n +", " ", text)) for name, text in told))
 
 
 def _scenarios_page() -> str:

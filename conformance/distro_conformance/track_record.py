@@ -1,14 +1,14 @@
 """The bugs of real servers that the kit finds, and the commands that show each today: docs/reference/track-record.md.
 
 From the list of known failures, the scenarios that are named after a bug, the releases that can be fetched, and what
-`tools/track_record.py` was answered by them: a bug that is listed stands there, with a release on which anybody can
-see it, and where it was seen last.
+`tools/track_record.py` was answered by them: a bug that is listed stands there, with a release of which anybody can
+see it on a reference node, and on which real servers it was seen last.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -62,20 +62,28 @@ def _bug(bug: str, entries: tuple[KnownFailure, ...]) -> Iterator[str]:
         yield f"* {entry.requirement}, {entry.releases}: {entry.reason}. ([reported or read here]({entry.link}))"
         yield f"    * expected: {texts[entry.requirement]}"
         yield from _tried(entry.requirement)
-    wanted: dict[str, list[str]] = {}
+    wanted: dict[str, list[KnownFailure]] = {}
     for entry in entries:
-        if (release := _release_for(entry.releases)) is not None and "nacos" in entry.targets:
-            wanted.setdefault(release, []).append(f"--requirement {entry.requirement}")
-    commands = [f"distrocheck test node --target nacos:{release} {' '.join(each)}" for release, each in wanted.items()]
+        if (release := _release_for(entry.releases)) is not None and "embedded" in entry.targets:
+            wanted.setdefault(release, []).append(entry)
+    commands = [line for release, each in wanted.items() for line in _asked(release, each)]
     for path, release in bug_scenarios().get(bug, ()):
         yield f"* `{path}`"
         yield from _tried(path)
-        target = f"nacos:{release}" if in_real_time(path) else "embedded"
-        commands.append(f"distrocheck replay {path} --target {target}")
+        commands += [f"$ distrocheck replay {path}", "...", f"violates {path} on embedded, profile nacos-{release}"]
     if bug in PICTURES:
         yield from ("", f"![the run](../explanation/{PICTURES[bug]})")
     if commands:
-        yield from ("", "```sh", *commands, "```")
+        yield from ("", "```console", *commands, "```")
+
+
+def _asked(release: str, entries: Sequence[KnownFailure]) -> Iterator[str]:
+    """The command on a reference node that behaves as that release, and what it prints."""
+    options = "".join(f" --requirement {entry.requirement}" for entry in entries)
+    yield f"$ distrocheck test node --profile nacos-{release}{options}"
+    for entry in entries:
+        yield from ("...", f"known {entry.requirement} known, {entry.bug} ({entry.reason}): ...")
+    yield from ("...", f"conforms embedded: 0 met, {len(entries)} fail as known, 0 not judged; ...")
 
 
 def in_real_time(path: str) -> bool:
@@ -118,9 +126,11 @@ def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
 
 
 _HEAD = (
-    "Bugs of released servers that the requirements and scenarios of this repository show. Each command starts that",
-    "release, and the failure that it tells of has the symptom of the bug; a release without it meets the requirement.",
-    f"The requirements are asked of {ASKED_ALWAYS} on every change, in CI; the rest by `make nightly`.",
-    "A scenario that goes by the millisecond is for reference nodes; there the requirement shows the bug on a server.",
+    "Bugs of released servers that the requirements and scenarios of this repository show. Each command asks a",
+    "reference node that behaves as that release; the real one is started by `--target nacos:2.2.4` in the place of",
+    "`--profile nacos-2.2.4`, or behind a `replay`. The failure that is told of has the symptom of the bug; a release",
+    f"without it meets the requirement. A real {ASKED_ALWAYS} is asked for all requirements on every change, in CI;",
+    "the others, and the scenarios, by `make nightly`. A scenario that goes by the millisecond (`expect model agrees`)",
+    "is for reference nodes alone; there the requirement shows the bug on a server.",
     "The names B.. are those of the catalogue that mutants are named after.",
 )

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from blocks import block
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +55,18 @@ def test_with_the_jars_at_hand_whatever_is_not_a_pass_is_red(tmp_path: Path, cod
 def test_a_pass_is_a_pass(tmp_path: Path) -> None:
     assert ci_run(tmp_path, maven=0, gate=0).returncode == 0
     assert "fetch_release.py 2.2.4" in (tmp_path / "called").read_text()
+
+
+def test_the_two_commands_of_the_readme_are_run(tmp_path: Path) -> None:
+    """Of `make test`, which leaves out what is slow, the whole."""
+    assert ci_run(tmp_path).returncode == 0
+    called = re.findall(r"/make (\S+)", (tmp_path / "called").read_text())
+    shown = re.findall(r"^make (\S+)", block("README.md", "make gate"), re.MULTILINE)
+    assert shown == ["gate", "test"]
+    assert {"gate", "test-all"} <= set(called)
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert '\ntest: $(READY)\n\t@$(PYTEST) -m "not slow"\n' in makefile
+    assert "\ntest-all: $(READY)\n\t@$(PYTEST)\n" in makefile
 
 
 def test_a_stage_that_is_over_its_budget_is_red_and_says_so(tmp_path: Path) -> None:

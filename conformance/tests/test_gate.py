@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from blocks import block
 from promises import promised
 
+from distro_conformance.cli.gate import closing_line, stage_line
 from distro_conformance.gate.options import Budget, GateOptions, budget_named
 from distro_conformance.gate.run import run_gate, scope_of_gate
 from distro_conformance.gate.stages import check_stage
@@ -39,6 +42,11 @@ def gate(out: Path, **options: str) -> Report:
     return run_gate(GateOptions(budget=TINY, seed=0, out=out, **options), lambda: local_session(small=True))
 
 
+def without_figures(line: str) -> list[str]:
+    """What the README's run and one of a tiny budget print alike."""
+    return re.sub(r"\d+(\.\d+)?", "N", line.partition(";")[0]).split()
+
+
 @pytest.mark.spark
 @pytest.mark.wire
 def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
@@ -52,6 +60,11 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
 
     assert not list(tmp_path.rglob("*.ndjson")), "recordings are at rest"
     assert len(list((tmp_path / "traces").glob("run=*/*.parquet"))) == report.stages[2].figures["runs"]
+
+    shown = block("README.md", "conforms       explore").splitlines()
+    printed = [f"conforms {line}" for line in (*map(stage_line, report.stages), closing_line(report))]
+    assert [without_figures(line) for line in shown[:5]] == [without_figures(line) for line in printed]
+    assert shown[4].split(";")[0].split() == printed[4].split(";")[0].split(), "as many requirements"
 
     assert scope_of_gate(GateOptions(budget=TINY, seed=0, out=tmp_path)), "the next run may take their place"
 

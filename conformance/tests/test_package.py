@@ -6,6 +6,7 @@ Every verb of the base install works there or says which extra it needs; nothing
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from blocks import block
 
 from distro_conformance.cli.verbs import VERBS
 from distro_conformance.targets.ports import free_base_ports
@@ -163,6 +165,21 @@ class TestInstalled:
         assert done.returncode == 3, done.stdout
         assert "pip install 'nacos-sdk-python" in done.stdout.replace("\n", " ")
 
+    def test_the_list_that_a_release_brings_names_every_package(self, installed: Path, tmp_path: Path) -> None:
+        """As `make release` writes it; protobuf's licence is missing there, not its name."""
+        listed = tmp_path / "sbom.json"
+        program = [
+            Path(sys.executable).with_name("cyclonedx-py"),
+            "environment",
+            "--pyproject",
+            ROOT / "pyproject.toml",
+        ]
+        subprocess.run([*program, "--output-file", listed, installed / "bin" / "python"], check=True, timeout=300)
+        pip = [installed / "bin" / "pip", "list", "--format", "json", "--exclude", "distrocheck"]
+        there = json.loads(subprocess.run(pip, check=True, capture_output=True, timeout=300).stdout)
+        named = {(each["name"], each["version"]) for each in json.loads(listed.read_text())["components"]}
+        assert {(each["name"], each["version"]) for each in there} <= named
+
     def test_types_come_along(self, installed: Path) -> None:
         packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
         assert [name for name in packages if not list(installed.rglob(f"{name}/py.typed"))] == []
@@ -187,3 +204,42 @@ class TestInstalled:
             check=False,
         )
         assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("package")
+def test_uvx_runs_the_wheel_on_a_machine_that_has_none_of_it(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("uvx"), "--python", sys.executable, "--from", wheel, "distrocheck", "doctor"],
+        cwd=tmp_path,
+        env={**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_TOOL_DIR": str(tmp_path / "tools")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert re.match(r"good +python +3\.", done.stdout), done.stderr
+    assert "none installed: pip install 'distrocheck[" in done.stdout, "the extras of this environment are not seen"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("package")
+def test_the_tutorial_installs_what_its_first_command_needs(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for name in tracked:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+    installation = block("docs/tutorial.md", "python3 -m venv")
+    first = "type -p distrocheck && python -m pytest --version && distrocheck replay scenarios/healthy-life.scenario"
+    done = subprocess.run(
+        ["bash", "-c", f"set -e\n{installation}\n{first}"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"\n{clone}/.venv/bin/distrocheck\n" in f"\n{done.stdout}"

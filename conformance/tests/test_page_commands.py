@@ -1,71 +1,74 @@
-"""Every command that a page shows can be typed.
+"""Every block that a page shows is executed, and every command can be typed.
 
-Blocks fenced as `console` are executed and their output compared (docs/conftest.py). What needs real servers, a Spark
-cluster, a browser or no end is fenced as `sh`: of it each `distrocheck` line is read by the command line itself, and
-each HTTP request of docs/node.md is answered by nodes. No block with commands has another fence. Every block that
-is not executed stands in a table of docs/tests.md with its reason.
+What is fenced as `console` is executed and compared, what has a `title` is written as the file that those blocks use
+(docs/conftest.py), an included file is tested where it lies. Any other block some test takes off its page with
+`blocks.block`, and executes or compares it; a command is only among those where that test is named here. Commands in
+the text are read by the command line.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 import shlex
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
+from blocks import ROOT, Block, blocks
 
 from distro_conformance.cli import app
 from distro_conformance.cli.verbs import COMMAND, LazyGroup
-from distro_impl import Cluster
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
     if page.name != "CHANGELOG.md" and "schemas" not in page.parts
 )
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROGRAMS = ("distrocheck", "make", "curl", "python", "python3", "pytest", "spark-submit", "go", "cd", "pip")
-MAIN_PORTS = re.compile(r"127\.0\.0\.1:(8848|8858|8868)")
+CHINESE = {"README.zh-CN.md": "README.md", "docs/tutorial.zh-CN.md": "docs/tutorial.md"}
+EXECUTED_BY_TESTS = {
+    ("README.md", "make gate"): "test_ci.py",
+    ("docs/tutorial.md", "python3 -m venv"): "test_package.py",
+}
+"""What takes a clone of its own to execute, minutes and a network."""
+
+TAKEN = re.compile(r"""\bblock\("([^"]+)", "([^"]+)"\)""")
+IN_TEXT = re.compile(r"`(distrocheck (?:[^`…]*[^`…\s])?)`")
 
 
-def blocks(page: Path) -> Iterator[tuple[str, str]]:
-    """(language, text) of each fenced block."""
-    yield from FENCE.findall(page.read_text("utf-8"))
+def found_in(page: Path) -> list[Block]:
+    return list(blocks(page.read_text("utf-8")))
 
 
-def commands(text: str) -> Iterator[list[str]]:
+def typed(text: str) -> Iterator[list[str]]:
     """The words of each line that is a command, without `$`, comment and what comes behind `|`, `>` or `&&`."""
     for line in text.replace("\\\n", " ").splitlines():
-        for part in re.split(r"\s(?:&&|[|]|>)\s", line.removeprefix("$ ")):
+        for part in re.split(r"\s(?:&&|[|>&])(?:\s|$)", line.removeprefix("$ ")):
             words = shlex.split(part, comments=True) if part.startswith(PROGRAMS) else []
             if words and words[0] in PROGRAMS:
                 yield words
 
 
-ROW = re.compile(r"^\| `([^`]+\.md)` \| `([^`]+)` \| (.+) \|$", re.MULTILINE)
-CHINESE = {"README.zh-CN.md": "README.md", "docs/tutorial.zh-CN.md": "docs/tutorial.md"}
+def taken_by_tests() -> dict[tuple[str, str], str]:
+    """(page, how its block begins) -> the file of the test that takes it."""
+    files = [file for file in ROOT.glob("*/tests/test_*.py") if file.name != Path(__file__).name]
+    return {each: file.name for file in files for each in TAKEN.findall(file.read_text("utf-8"))}
 
 
-def unexecuted(page: Path) -> list[str]:
-    """How each of its blocks begins that nobody executes; includes of files are executed or read where these are."""
-    others = [text for language, text in blocks(page) if language != "console" and not text.startswith("--8<--")]
-    return [" ".join(text.split())[:80] for text in others]
-
-
-def excused() -> list[tuple[str, str]]:
-    """(page, how its block begins), of the table in docs/tests.md."""
-    return [(page, begins) for page, begins, _ in ROW.findall((ROOT / "docs" / "tests.md").read_text("utf-8"))]
-
-
-def without_reason(name: str, beginnings: list[str], table: list[tuple[str, str]]) -> list[str]:
-    listed = tuple(begins for page, begins in table if page == CHINESE.get(name, name))
-    return [begins for begins in beginnings if not begins.startswith(listed)]
+def unexecuted(name: str, shown: list[Block], taken: dict[tuple[str, str], str]) -> list[str]:
+    """How each block begins that nobody executes or compares. A translation goes with its original."""
+    page = CHINESE.get(name, name)
+    left = [each for each in shown if not (each.is_executed or each.title or each.is_included)]
+    known = {begins: file for (of, begins), file in taken.items() if of == page}
+    alone = []
+    for each in left:
+        begins = next((begins for begins in known if each.text.startswith(begins)), None)
+        needs_execution = any(True for _ in typed(each.text))
+        if begins is None or (needs_execution and EXECUTED_BY_TESTS.get((page, begins)) != known[begins]):
+            alone.append(" ".join(each.text.split())[:80])
+    return alone
 
 
 def read(words: list[str]) -> None:
@@ -88,28 +91,53 @@ def named(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_what_a_page_says_to_type_is_understood(page: Path) -> None:
-    for language, text in blocks(page):
-        for words in commands(text):
-            assert language in ("console", "sh"), f"a block with `{shlex.join(words)}` is fenced as '{language}'"
-            if words[0] == COMMAND:
-                read(words)
+    text = page.read_text("utf-8")
+    for words in (words for each in blocks(text) for words in typed(each.text)):
+        if words[0] == COMMAND:
+            read(words)
+    for found in IN_TEXT.findall(text):
+        with contextlib.suppress(
+            typer._click.exceptions.MissingParameter
+        ):  # a sentence may leave out what stands above
+            read(shlex.split(found))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_a_block_is_executed_or_it_is_said_why_not(page: Path) -> None:
-    assert without_reason(named(page), unexecuted(page), excused()) == []
+def test_every_block_of_a_page_is_executed(page: Path) -> None:
+    assert unexecuted(named(page), found_in(page), taken_by_tests()) == []
 
 
-def test_a_reason_goes_with_its_block() -> None:
-    shown = {named(page): unexecuted(page) for page in PAGES}
-    assert [row for row in excused() if not any(text.startswith(row[1]) for text in shown.get(row[0], []))] == []
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_file_that_a_page_shows_is_used_by_a_command_below_it(page: Path) -> None:
+    shown = found_in(page)
+    for file in (each for each in shown if each.title):
+        below = [
+            command for each in shown if each.is_executed and each.start > file.start for command in each.text.split()
+        ]
+        assert any(file.title in word for word in below), f"nobody uses {file.title}"
 
 
-def test_a_block_without_a_reason_is_noticed() -> None:
-    table = [("a page", "distrocheck ui")]
-    beginnings = ["distrocheck ui", "distrocheck serve"]
-    assert without_reason("a page", beginnings, table) == ["distrocheck serve"]
-    assert without_reason("another page", beginnings, table) == beginnings
+def test_what_tests_take_is_there() -> None:
+    for page, begins in {**taken_by_tests(), **EXECUTED_BY_TESTS}:
+        assert any(each.text.startswith(begins) for each in found_in(ROOT / page)), (page, begins)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```sh\ndistrocheck ui\n```\n",
+        "```\nmake lint\n```\n",
+        "```text\nconforms       explore\n```\n",
+        "```python\nimport distro_spark\n```\n",
+    ],
+)
+def test_a_block_that_nobody_executes_is_noticed(page: str) -> None:
+    assert len(unexecuted("docs/node.md", list(blocks(page)), taken_by_tests())) == 1
+
+
+def test_that_a_test_compares_a_command_is_not_enough() -> None:
+    shown = list(blocks("```sh\nmake bench\n```\n"))
+    assert unexecuted("README.md", shown, {("README.md", "make bench"): "test_gate.py"}) == ["make bench"]
 
 
 @pytest.mark.parametrize(("chinese", "english"), CHINESE.items())
@@ -117,7 +145,7 @@ def test_a_translation_has_the_same_blocks(chinese: str, english: str) -> None:
     """Comments apart, which are translated."""
 
     def told(name: str) -> list[tuple[str, list[str]]]:
-        lines = ((language, text.splitlines()) for language, text in blocks(ROOT / name))
+        lines = ((each.language, each.text.splitlines()) for each in found_in(ROOT / name))
         return [(language, [re.sub(r" {2,}#.*", "", line).rstrip() for line in of]) for language, of in lines]
 
     assert told(chinese) == told(english)
@@ -127,29 +155,3 @@ def test_a_translation_has_the_same_blocks(chinese: str, english: str) -> None:
 def test_what_nobody_can_type_is_noticed(mistake: str) -> None:
     with pytest.raises(Exception, match=r"No such option|no verb"):
         read(shlex.split(mistake))
-
-
-@pytest.mark.wire
-def test_the_requests_that_the_page_of_the_node_shows_are_answered() -> None:
-    requests = [
-        words for _, text in blocks(ROOT / "docs" / "node.md") for words in commands(text) if words[0] == "curl"
-    ]
-    assert requests
-
-    def ask(url: str, method: str) -> int:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
-            return int(answer.status)
-
-    async def ask_all() -> list[int]:
-        async with Cluster(3) as cluster:
-            nodes = dict(zip(("8848", "8858", "8868"), cluster.addresses, strict=True))
-            return [
-                await asyncio.to_thread(
-                    ask,
-                    MAIN_PORTS.sub(lambda found: nodes[found[1]], words[-1]),
-                    words[words.index("-X") + 1] if "-X" in words else "GET",
-                )
-                for words in requests
-            ]
-
-    assert set(asyncio.run(ask_all())) == {200}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from blocks import block
 from lost_effect import Effect, effects, record_without
 from pyspark.sql import SparkSession
 
@@ -104,3 +105,12 @@ def test_a_flag_names_the_events_between_which_the_node_was_wrong(sick: Sick) ->
                 effect.checkpoint.detail,
             )
             assert violation.evidence["expected"] == effect.applied.digest
+
+
+def test_the_readme_quotes_what_is_said_of_one_of_them(sick: Sick) -> None:
+    shown = " ".join(block("README.md", "violates       INV-CONV").split())
+    (quoted,) = [each for each in sick.result.violations if (each.run, each.known) == ("m15", None)]
+    rows = f"first {quoted.first_event}, last {quoted.last_event}"
+    (text,) = [each.text for each in sick.result.invariants if each.name == "INV-CONV"]
+    for line in (text, f"run doctored: {quoted.message}", rows):
+        assert " ".join(line.split()) in shown

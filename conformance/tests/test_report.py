@@ -31,6 +31,7 @@ from distro_conformance.verdict import Verdict
 from distro_model.actions import Connect, Cut, Register
 from distro_model.bounded.bounds import Bounds
 from distro_traces.event import Kind
+from distro_traces.ndjson import Recorder
 from distro_traces.reading import read_run
 from distro_traces.windows import Windows
 
@@ -175,6 +176,18 @@ def test_a_recorded_run_in_real_time_is_drawn_and_is_about_the_client_that_its_m
     about_all = replace(shown, findings=(replace(found, message="the nodes differ"),))
     (section,) = page_of(about_all, tmp_path).sections
     assert 0 < int(re.findall(r"… (\d+) earlier", section.picture)[0]) < 100, "more than is drawn of a long trace"
+
+
+def test_a_copy_whose_revision_nobody_saw_is_compared_by_its_content(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", "r", profile="strict", target="test", nodes=("a", "b", "c")) as recorder:
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=1, client="c1", owned=True, revision=2, digest="x")
+        recorder.record("b", Kind.REPLICA_APPLIED, at_ms=2, client="c1", digest="x")
+        bad = recorder.record("c", Kind.REPLICA_APPLIED, at_ms=3, client="c1", digest="y")
+    since = f"{bad.kind} of c at 3 ms (seq {bad.seq})"
+    found = replace(diverged(), run="r", node="c", client="c1", since=since)
+    shown = replace(report(found, verdict=Verdict.VIOLATES), traces=str(tmp_path / "run"))
+    (section,) = page_of(shown, tmp_path).sections
+    assert {held.node: held.differs for held in section.held} == {"a": False, "b": False, "c": True}
 
 
 def test_what_was_done_is_drawn_where_nothing_was_recorded(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_what_the_tours_found_is_found_again(monkeypatch: pytest.MonkeyPatch) ->
         DistroClientDataProcessor, "_is_verified", lambda self, *about: about[1] == 0 or passes(self, *about)
     )
     again = replay(parse(OVERTAKEN), target="embedded")
-    assert "a sends VERIFY a->b c1 revision 0: success; the model expects no such call" in again.steps[-1].outcome
+    assert "c1 at b: the answer to VERIFY a->b revision 0 is success; the model expects fail" in again.steps[-1].outcome
 
 
 def test_the_command_reports_the_transitions(call: Call, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def gate(
         on_progress.expect(sum(left.values()))
 
         def ended(stage: Stage) -> None:
-            stage_ended(stage.verdict, f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}")
+            stage_ended(stage.verdict, stage_line(stage))
             left.pop(stage.name, None)
             on_progress.expect(sum(left.values()))
 
@@ -90,8 +90,15 @@ def _print(report: Report) -> None:
     told = [Told(each.judgement, _named(each), (f"again: {each.again}",)) for each in report.news]
     for reason, open_ones in report.open_questions.items():
         told.append(Told("not-judged", f"{', '.join(each.about for each in open_ones)}: {reason}"))
-    closing = f"{report.headline}; profile {report.profile}, seed {report.seed}, {report.seconds:.1f} s"
-    summary(told, report.verdict, closing)
+    summary(told, report.verdict, closing_line(report))
+
+
+def stage_line(stage: Stage) -> str:
+    return f"{stage.name:<18} {stage.seconds:6.1f} s  {stage.summary}"
+
+
+def closing_line(report: Report) -> str:
+    return f"{report.headline}; profile {report.profile}, seed {report.seed}, {report.seconds:.1f} s"
 
 
 def _named(finding: Finding) -> str:

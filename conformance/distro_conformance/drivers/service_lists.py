@@ -37,7 +37,7 @@ def projection(held: Held) -> Lists:
 
 
 def same_lists(held: Held, other: Held) -> bool:
-    return projection(held) == projection(other)
+    return held is other or projection(held) == projection(other)
 
 
 def read_list(message: Message) -> tuple[str, ...]:

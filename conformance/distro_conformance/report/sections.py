@@ -21,7 +21,7 @@ from distro_conformance.diagrams.evidence import sequence_of_evidence
 from distro_conformance.diagrams.sequence import Fault
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
-from distro_conformance.findings import Finding, Held
+from distro_conformance.findings import Finding, Held, differ
 from distro_conformance.language.text import parse
 from distro_conformance.report.document import Failure, Report
 from distro_model.actions import Advance
@@ -222,10 +222,14 @@ def _held(rows: Mapping[str, Event | None]) -> tuple[Held, ...]:
             node,
             owned=row is not None and bool(row.owned),
             content="nothing" if row is None else _content(row.revision, row.digest),
-            differs=owner is not None and (row is None or (row.revision, row.digest) != (owner.revision, owner.digest)),
+            differs=owner is not None and differ(_revised(owner), _revised(row)),
         )
         for node, row in rows.items()
     )
+
+
+def _revised(row: Event | None) -> tuple[int, str | None] | None:
+    return None if row is None else (row.revision or 0, row.digest)
 
 
 def _content(revision: int | None, digest: str | None) -> str:
@@ -298,7 +302,8 @@ def _answered_at_last(events: Sequence[Event], finding: Finding) -> tuple[str, i
     now = [event for event in events if event.at_ms == events[-1].at_ms]
     answers = {event.message for event in now if event.kind is Kind.REPLY_RECEIVED}
     asked = [event for event in events if event.kind is Kind.REQUEST_SENT and event.message in answers]
-    named = [each for each in asked if f"{each.operation} {each.node}->{each.peer} {each.client}" in finding.message]
+    about = [each for each in asked if each.client == finding.client]
+    named = [each for each in about if f"{each.operation} {each.node}->{each.peer} " in finding.message]
     return (named[-1].node, named[-1].seq) if named else None
 
 
