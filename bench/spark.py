@@ -8,11 +8,12 @@ in turn; a ratio is of the two medians. Of the last of each there is also what d
 seconds of processors in the JVM and in Python, how many stages wrote a shuffle, and the bytes of these. `peak_mib` is
 what this program, the JVM and the Python workers held together.
 
-`--flat` checks a tenth of the events too, and a thousand of them, which cost what every check costs: what is above
-that, per event of the whole and of the tenth, is one ratio, of seconds of processors (`…_flat_cpu`) and of the clock.
+`--flat-from N` checks N events too, and a thousand of them, which cost what every check costs: what is above that, per
+event of the whole and of the N, is one ratio, of seconds of processors (`…_flat_cpu`) and of the clock.
 
 Five kinds of data: `simulated` (many runs with every fault), `giant` (the same rows as one run), `states` (every row
-carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows).
+carries state, 3,000 clients), `hot` (the same rows, one client) and `lopsided` (one node has nine of ten rows, one
+client one of ten, and there are a thousandth as many clients as rows).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
@@ -51,11 +52,18 @@ SIMULATED_S = 40_000.0
 """Some 600,000 events; more are made by telling the same runs again under other names."""
 
 NODES = ("a", "b", "c")
-STATE_CLIENTS, STATE_MS = 3000, 30
+STATE_CLIENTS = 3000
+STATE_LEASE_MS = 90_000
+"""In so long every client changes."""
+
+PART_CHANGES = 50_000
+"""So many are in memory while they are written."""
+
 LEAST_EVENTS = 1000
 FLOOR_PARTITIONS = 8
 LOOK_S = 0.5
 T = TypeVar("T")
+Columns = Mapping[str, Sequence[object] | npt.NDArray[Any]]
 
 
 def renamed(table: pa.Table, **columns: pa.Array) -> pa.Table:
@@ -117,47 +125,60 @@ def giant(out: Path, events: int) -> None:
             write(out, replace(header, segment=number), rows)
 
 
-def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0) -> None:
+def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0, hot: int = 0) -> None:
     """A change of each client in turn, and its copies on two nodes 10 and 20 ms later; one checkpoint at the end. Every
     client changes within its lease, and no call was observed, so nothing is wrong with it. `looks`: so often its own
-    node is read after each change."""
-    changes = events // (3 + looks)
-    names = np.array([f"c{client}" for client in range(clients)])
-    tables = []
-    for node, kind, delay_ms in (
-        ("a", Kind.CLIENT_CHANGED, 0),
-        ("b", Kind.REPLICA_APPLIED, 10),
-        ("c", Kind.REPLICA_APPLIED, 20),
-    ):
-        kinds = [kind.value, *[Kind.OBSERVED.value] * (looks if node == "a" else 0)]
-        number, size = np.repeat(np.arange(1, changes + 1), len(kinds)), changes * len(kinds)
-        rows: dict[str, Sequence[object] | npt.NDArray[Any]] = {
-            "seq": np.arange(2, size + 2),
-            "at_ms": number * STATE_MS + delay_ms,
-            "kind": kinds * changes,
-            "client": names[number % clients],
-            "owned": [node == "a"] * size,
-            "revision": number,
-            "digest": np.char.mod("%016x", (number * 2654435761) % (1 << 60)),
-        }
-        ends: dict[str, Sequence[object] | npt.NDArray[Any]] = {
-            "seq": [1, size + 2],
-            "at_ms": [0, changes * STATE_MS + 1000],
-            "kind": [Kind.NODE_STARTED.value, Kind.CHECKPOINT.value],
-            "detail": ["a,b,c", "1"],
-        }
-        for part in (rows, ends):
-            length = len(part["seq"])
-            every = {"run": ["states"] * length, "node": [node] * length, **part}
-            tables.append(
-                pa.table(
-                    [pa.array(every[f.name], f.type) if f.name in every else pa.nulls(length, f.type) for f in SCHEMA],
-                    schema=SCHEMA,
-                )
-            )
+    node is read after each change. `hot`: every so many changes are of one client."""
+    changes, every_ms = events // (3 + looks), max(1, STATE_LEASE_MS // clients)
     observed = Observed(sent=(), received=())
     header = Header(run="states", profile="strict", target="model", clock="virtual", nodes=NODES, observed=observed)
-    write(out, header, pa.concat_tables(tables))
+    for segment, first in enumerate(range(1, changes + 1, PART_CHANGES), start=1):
+        number = np.arange(first, min(first + PART_CHANGES, changes + 1))
+        of_hot = number % hot == 0 if hot else np.zeros(len(number), bool)
+        others = number - number // hot if hot else number
+        client = np.where(of_hot, clients, others % (clients - bool(hot) or 1))
+        digest = np.char.mod("%016x", (number * 2654435761) % (1 << 60))
+        tables = []
+        for node, kind, delay_ms in (
+            ("a", Kind.CLIENT_CHANGED, 0),
+            ("b", Kind.REPLICA_APPLIED, 10),
+            ("c", Kind.REPLICA_APPLIED, 20),
+        ):
+            kinds = [kind.value, *[Kind.OBSERVED.value] * (looks if node == "a" else 0)]
+            each = partial(np.repeat, repeats=len(kinds))
+            last = 1 + changes * len(kinds)
+            rows: Columns = {
+                "seq": 1 + (first - 1) * len(kinds) + np.arange(1, len(number) * len(kinds) + 1),
+                "at_ms": each(number * every_ms + delay_ms),
+                "kind": kinds * len(number),
+                "client": each(np.char.mod("c%d", client)),
+                "owned": [node == "a"] * len(number) * len(kinds),
+                "revision": each(number),
+                "digest": each(digest),
+            }
+            tables.append(state_rows(node, rows))
+            if first == 1:
+                began: Columns = {"seq": [1], "at_ms": [0], "kind": [Kind.NODE_STARTED.value], "detail": ["a,b,c"]}
+                tables.append(state_rows(node, began))
+            if number[-1] == changes:
+                end_ms = changes * every_ms + 1000
+                looked: Columns = {
+                    "seq": [last + 1],
+                    "at_ms": [end_ms],
+                    "kind": [Kind.CHECKPOINT.value],
+                    "detail": ["1"],
+                }
+                tables.append(state_rows(node, looked))
+        write(out, replace(header, segment=segment), pa.concat_tables(tables))
+
+
+def state_rows(node: str, columns: Columns) -> pa.Table:
+    length = len(columns["seq"])
+    every = {"run": ["states"] * length, "node": [node] * length, **columns}
+    return pa.table(
+        [pa.array(every[f.name], f.type) if f.name in every else pa.nulls(length, f.type) for f in SCHEMA],
+        schema=SCHEMA,
+    )
 
 
 def hot(out: Path, events: int) -> None:
@@ -165,7 +186,7 @@ def hot(out: Path, events: int) -> None:
 
 
 def lopsided(out: Path, events: int) -> None:
-    states(out, events, looks=17)
+    states(out, events, clients=max(STATE_CLIENTS, events // 1000), looks=17, hot=10)
 
 
 DATA: dict[str, Callable[[Path, int], None]] = {
@@ -284,7 +305,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", choices=DATA, help="only this kind; may be given several times")
     parser.add_argument("--events", type=int, help="how many of each kind")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--flat", action="store_true", help="is the cost per event that of a tenth of the events?")
+    parser.add_argument("--flat-from", type=int, metavar="N", help="is the cost per event that of N events?")
     arguments = parser.parse_args()
     events = arguments.events or (100_000 if arguments.quick else 10_000_000)
     figures: dict[str, float] = {}
@@ -318,15 +339,16 @@ def main() -> None:
             cpu_s = [each.jvm_cpu_s + each.python_cpu_s for each in (of_check, of_floor)]
             ratios[f"{name}_check_per_floor_cpu"] = round(cpu_s[0] / cpu_s[1], 2)
             ratios[f"{name}_check_per_floor"] = round(median(checks) / median(floors), 2)
-        if arguments.flat:
+        if arguments.flat_from:
             whole = Cost(result.events, median(checks), cpu_s[0])
-            tenth, least = (cost_of(session, name, size) for size in (events // 10, LEAST_EVENTS))
+            fewer, least = (cost_of(session, name, size) for size in (arguments.flat_from, LEAST_EVENTS))
             figures |= {
-                f"{name}_tenth_check_s": round(tenth.wall_s, 2),
+                f"{name}_fewer_events": fewer.events,
+                f"{name}_fewer_check_s": round(fewer.wall_s, 2),
                 f"{name}_least_check_s": round(least.wall_s, 2),
             }
-            ratios[f"{name}_flat_cpu"] = round(whole.above(least).cpu_s / tenth.above(least).cpu_s, 2)
-            ratios[f"{name}_flat"] = round(whole.above(least).wall_s / tenth.above(least).wall_s, 2)
+            ratios[f"{name}_flat_cpu"] = round(whole.above(least).cpu_s / fewer.above(least).cpu_s, 2)
+            ratios[f"{name}_flat"] = round(whole.above(least).wall_s / fewer.above(least).wall_s, 2)
     session.stop()
     figures["session_s"] = round(started_s, 2)
     figures["peak_mib"] = round(processes().peak_bytes / 2**20)

@@ -30,7 +30,8 @@ _ADDRESS, _NODE, _BY_V2 = st.sampled_from(ADDRESSES), st.sampled_from(NODES), st
 
 def _owner(instance: str) -> str:
     """Of the client with its address. By version 2 no other node is asked: in releases the client stays there as well
-    (D7), and where two have it as their own, model and node of 2.2.4 part. No server has been asked about that."""
+    (D7), and its service is known there alone. A deregistration at a node that does not know the service does nothing,
+    not even for the lease of the client; the model does not have which services a node knows."""
     return NODES[place(instance.split(maxsplit=1)[0], len(NODES))]
 
 
