@@ -30,6 +30,8 @@ LEASE = "lease"
 LEASE_MS = 180_000
 """Of such a copy."""
 
+_ENDS = {"healed": "cut", "released": "held"}
+
 
 class Row(NamedTuple):
     """A row of the trace; of a client, or of a node (its starts, stops and checkpoints)."""
@@ -85,13 +87,16 @@ class Story:
         return rows[bisect_left(rows, seq, key=lambda row: row.seq)]
 
     def cuts(self, node: str, peer: str) -> list[tuple[int, int]]:
-        """When the link from the one to the other was cut or held, from and until, in ms."""
+        """When the link from the one to the other was cut or held, from and until, in ms; it may be both at a time."""
         found: list[tuple[int, int]] = []
+        lasting: dict[str, int] = {}  # what began -> its place in `found`
         for row in self.faults.get(node, ()):
-            if row.peer == peer and row.detail in ("cut", "held"):
+            what = row.detail or ""
+            if row.peer == peer and what in ("cut", "held") and what not in lasting:
+                lasting[what] = len(found)
                 found.append((row.at_ms, END))
-            elif row.peer == peer and row.detail in ("healed", "released") and found:
-                found[-1] = (found[-1][0], min(found[-1][1], row.at_ms))
+            elif row.peer == peer and (begun := lasting.pop(_ENDS.get(what, ""), None)) is not None:
+                found[begun] = (found[begun][0], row.at_ms)
         return found
 
     @cached_property
