@@ -1,0 +1,66 @@
+"""What an owner never sends.
+
+| bug | what has to be seen |
+|---|---|
+| B24 | a CHANGE to that node failed before the queued DELETE was due; the owner sends DELETEs, and none to that node |
+| B24 | or one was owed while the link to that node was cut or held: what cannot be sent fails where none sees it |
+| D7 | a client of the HTTP API changed at a node that has said nothing of it to anybody since |
+"""
+
+from __future__ import annotations
+
+import re
+
+from distro_spark.story import OWN_CONNECTION, Row, Story, Told
+from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, succeeded
+from distro_traces.event import Kind, Outcome
+
+_CALL_TIMEOUT_MS = 3000
+
+
+def swallowed_delete(story: Story, told: Told) -> bool:
+    """B24. The DELETE is due one sync delay and a tick of the engine after the client left, or a retry and a tick after
+    it failed; that the owner sends any is seen of whatever client and peer in the run."""
+    is_slow = re.match(r"nacos-2\.[01]\.", story.profile)
+    sync_ms, retry_ms = (2100, 5100) if is_slow else (1100, 3100)
+    owner = str(told.evidence["owner"])
+    rows = story.by_node.get(owner, [])
+    left = [row for row in rows if row.kind == Kind.CLIENT_DISCONNECTED]
+    if not left or owner not in story.deleters or told.evidence.get("expected", "nothing") != "nothing":
+        return False
+    since = [row for row in rows if row.peer == told.node and row.seq > left[-1].seq]
+    deletes = [row for row in since if row.operation == "DELETE"]
+    if deletes and (deletes[-1].kind != Kind.REPLY_RECEIVED or deletes[-1].outcome == Outcome.SUCCESS):
+        return False
+    queued = deletes[-1] if deletes else left[-1]
+    until_ms = queued.at_ms + (retry_ms if deletes else sync_ms) + CLOCK_SLACK_MS
+    return _owed_over_a_cut(story, told.node, queued, until_ms) or any(
+        row.kind == Kind.REPLY_RECEIVED
+        and row.operation in CHANGES
+        and row.outcome != Outcome.SUCCESS
+        and row.at_ms <= until_ms
+        for row in since
+        if row.seq > queued.seq
+    )
+
+
+def _owed_over_a_cut(story: Story, node: str, queued: Row, until_ms: int) -> bool:
+    """The node has not confirmed what the client published last, and between the last moment before the DELETE was
+    queued at which a call that times out meanwhile can have begun, and when the DELETE was due, the link was cut or
+    held."""
+    own = [row for row in story.by_node[queued.node] if row.seq < queued.seq]
+    changes = [row.seq for row in own if row.kind in OWN_CONNECTION]
+    confirmed = [row.seq for row in own if row.peer == node and row.operation in CHANGES and succeeded(row)]
+    is_owed = bool(changes) and (not confirmed or confirmed[-1] < changes[-1])
+    from_ms = queued.at_ms - _CALL_TIMEOUT_MS
+    cuts = story.cuts(queued.node, node)
+    return is_owed and any(cut_ms <= until_ms and healed_ms >= from_ms for cut_ms, healed_ms in cuts)
+
+
+def not_passed_on(story: Story, told: Told) -> bool:
+    """D7. A client of the HTTP API was changed at a node that has said nothing of it to anybody: a request by version 2
+    is not passed on. (That an owner is silent, INV-DELAY finds.)"""
+    changed = told.first
+    rows = story.by_node.get(changed.node, [])
+    acts = any(row.kind == Kind.REQUEST_SENT and row.seq > changed.seq for row in rows)
+    return not story.has_connection and changed.kind in OWN_CONNECTION and not acts

@@ -1,0 +1,100 @@
+"""B05: a change is read, or two are applied, while one is being made.
+
+| seen at | what has to be seen |
+|---|---|
+| the node | while it handled the call in question, another one about the client was being handled there too |
+| the sender | a message made in the moment of a change has the content of before under the revision of after |
+| the sender | or the content of after under the revision of before, sent before the owner was done with the change |
+| the giver | the content came with a snapshot, whose giver was handling a CHANGE about the client then |
+"""
+
+from __future__ import annotations
+
+from distro_spark.story import OWN_CONNECTION, SYNCS, Row, Story, Told
+from distro_spark.symptoms.look import CHANGES, CLOCK_SLACK_MS, handled_requests
+from distro_traces.event import Kind
+
+_ANSWERED_WITHIN_MS = 2000
+"""Who plays a client of a real server reads what its node holds when the request has been answered."""
+
+
+def applied_among_others(story: Story, told: Told) -> bool:
+    """B05. Another sync of the client was being applied at the same time as the one that the violation goes by, and
+    what came of it is not what that one carried: the two were put together service by service."""
+    message = told.last.message or told.after
+    arrived = next((row for row, _, _ in handled_requests(story, told.node) if row.message == message), None)
+    is_mixed = arrived is not None and arrived.digest != told.evidence["actual"]
+    return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
+
+
+def given_while_applied(story: Story, told: Told) -> bool:
+    """B05, at the giver of a snapshot: it was made while a CHANGE about the client was being applied there, and has the
+    revision of that already."""
+    given = [
+        row
+        for rows in story.loads.values()
+        for row in rows
+        if (row.kind, row.peer, row.message) == (Kind.REPLY_SENT, told.node, told.last.message)
+    ]
+    return any(
+        row.operation in CHANGES and str(row.revision) == str(told.evidence["revision"]) and begin < each.seq < end
+        for each in given
+        for row, begin, end in handled_requests(story, each.node)
+    )
+
+
+def read_while_it_changed(story: Story, told: Told) -> bool:
+    """B05, at the sender. A message that the owner made in the moment of a change has the content of before, under the
+    revision of after; it is the one that the violation goes by."""
+    message = told.last.message or told.after
+    sent = next((row for row in story.rows if row.kind == Kind.REQUEST_SENT and row.message == message), None)
+    if sent is None or message is None or sent.digest != told.evidence["actual"]:
+        return False
+    own = [row for row in story.by_node[sent.node] if row.kind in OWN_CONNECTION and row.seq < sent.seq]
+    before, change = own[-2:] if len(own) > 1 else (None, None)
+    return (
+        before is not None
+        and change is not None
+        and (before.digest, change.revision) == (sent.digest, sent.revision)
+        and sent.at_ms - change.at_ms <= CLOCK_SLACK_MS
+    )
+
+
+def sent_before_it_was_counted(story: Story, told: Told) -> bool:
+    """B05, at the sender. A message that the owner made in the midst of a change: of the content of after, which it is
+    known to hold a moment later, under the revision of before. The violation is about that content and revision."""
+    about = (told.evidence["actual"], str(told.evidence["revision"]))
+    for sent in story.rows:
+        if sent.kind != Kind.REQUEST_SENT or (sent.digest, str(sent.revision)) != about:
+            continue
+        own = [row for row in story.by_node[sent.node] if row.kind in OWN_CONNECTION]
+        before = [row for row in own if row.seq < sent.seq]
+        after = [row for row in own if row.seq > sent.seq]
+        if before and after and (before[-1].revision, after[0].digest) == (sent.revision, sent.digest):
+            return before[-1].digest != sent.digest and after[0].at_ms - sent.at_ms <= _ANSWERED_WITHIN_MS
+    return False
+
+
+def removed_while_applied(story: Story, told: Told) -> bool:
+    """B05. A DELETE came between two steps of the CHANGE, whose further ones went into a client that was gone."""
+    return told.first.operation in CHANGES and any(
+        row.operation == "DELETE" for row in _meanwhile(story, told.node, told.after)
+    )
+
+
+def verified_while_applied(story: Story, told: Told) -> bool:
+    """B05. A CHANGE with the revision that the verify asked for was being applied: its revision stood before its end,
+    or the verify read a copy that was just being made."""
+    return any(
+        row.operation in CHANGES and row.revision == told.evidence["asked_revision"]
+        for row in _meanwhile(story, told.node, told.after)
+    )
+
+
+def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
+    """The other requests about the client that the node was handling while it handled this one."""
+    handled = handled_requests(story, node)
+    own = next(((begin, end) for row, begin, end in handled if row.message == message), None)
+    if message is None or own is None:
+        return []
+    return [row for row, begin, end in handled if row.message != message and begin < own[1] and own[0] < end]
