@@ -533,10 +533,10 @@ class Call:
 def call(
     run: Teller, node: str, peer: str, operation: str, outcome: Outcome = Outcome.SUCCESS, **about: object
 ) -> Call:
-    """The four rows of a call, 1 ms apart; `does` is what the receiver does between request and reply."""
+    """The four rows of a call, 1 ms apart, a tick after what was before; `does` is what its receiver does then."""
     does = about.pop("does", None)
     rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": about.pop("client", "c1")}
-    sent = run.row(node, Kind.REQUEST_SENT, after_ms=1, peer=peer, **rows, **about)
+    sent = run.row(node, Kind.REQUEST_SENT, after_ms=100, peer=peer, **rows, **about)
     received = run.row(peer, Kind.REQUEST_RECEIVED, after_ms=1, peer=node, **rows, **about)
     done = does(rows["message"]) if callable(does) else None
     replied = run.row(peer, Kind.REPLY_SENT, after_ms=1, peer=node, **rows, outcome=outcome)
@@ -547,7 +547,7 @@ def call(
 def lost(run: Teller, node: str, peer: str, operation: str, **about: object) -> None:
     """A call that never arrives: the sender's two rows."""
     rows = {"message": run.recorder.new_message_id(), "operation": operation, "client": "c1", **about}
-    run.row(node, Kind.REQUEST_SENT, after_ms=1, peer=peer, **rows)
+    run.row(node, Kind.REQUEST_SENT, after_ms=100, peer=peer, **rows)
     run.row(node, Kind.REPLY_RECEIVED, after_ms=1, peer=peer, **rows, outcome=Outcome.TIMEOUT)
 
 
@@ -749,7 +749,7 @@ def a_copy_at_a_node_started_not_long_before_that_no_delete_reached(run: Teller)
     verified(run, 60)
     run.disconnect("a")
     deleted(run, "c")
-    for _ in range(60):
+    for _ in range(58):
         deleted(run, "b", Outcome.TIMEOUT)
         run.wait(3_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
@@ -1216,7 +1216,7 @@ def sent_again_after_a_change(run: Teller, *, in_the_moment_of_the_call: bool) -
     run.change("a", 1, "X")
     call = {"peer": "b", "message": run.recorder.new_message_id(), "operation": "CHANGE", "client": "c1"}
     content = {"revision": 1, "digest": "X"}
-    sent = run.row("a", Kind.REQUEST_SENT, after_ms=0 if in_the_moment_of_the_call else 1, **call, **content)
+    sent = run.row("a", Kind.REQUEST_SENT, after_ms=49 if in_the_moment_of_the_call else 50, **call, **content)
     run.apply("b", 1, "X")
     run.row("a", Kind.REPLY_RECEIVED, after_ms=1, **call, outcome=Outcome.SUCCESS)
     again = synced(run, "b", 1, "X").sent

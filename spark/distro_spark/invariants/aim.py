@@ -5,7 +5,7 @@ client, or a call to that very member that did not succeed. One without such a c
 (`m-add-after-fail-to-all`). Each cause is good for one CHANGE: where a call fails while the CHANGE of a change, or of
 an earlier failure, is under way already, a second one follows, seen on a busy 2.2.4. What a recording of links shows as
 answered may have come too late for who asked: there a CHANGE that comes as late as a retry of that very call would is
-nobody's mistake either. What a client changes in the very moment of a call may be read for that before it is queued.
+nobody's mistake either. What a client changes in the moment of a call may be read for that before it is queued.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ from distro_traces.header import WITHOUT_REVISIONS
 TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000
 """Between a call that its sender gives up and the retry (docs/protocol #sync-retry)."""
 
+MOMENT_MS = 50
+"""Half a tick of the engine. That takes what is due, then one worker after the other reads the client and calls."""
+
 
 @compiled
 def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers, last: Integers) -> int:
@@ -50,7 +53,7 @@ def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Inte
         confirmed = np.full(len(peers), -1, np.int64)  # the row that sent what the peer has confirmed
         changed = np.ones(len(peers), np.bool_)
         failed = np.zeros(len(peers), np.int64)  # calls that did not succeed, of which nothing has come yet
-        changed_ms = -1
+        changed_ms = -MOMENT_MS
         hears_late = not facts.reports[rows.node[start]]
         for i in range(start, end):
             if is_new_life(past, start, i):
@@ -75,7 +78,7 @@ def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Inte
                     break
                 if failed[peer] and not changed[peer]:
                     failed[peer] -= 1
-                sent[peer], changed[peer] = i, rows.at_ms[i] == changed_ms
+                sent[peer], changed[peer] = i, rows.at_ms[i] - changed_ms < MOMENT_MS
     return found
 
 
