@@ -78,7 +78,7 @@ def local_session(
     builder = _built(SparkSession.builder.master(master), own | dict(settings or {}))
     logging.disable(logging.CRITICAL)  # an interrupt while the JVM starts would be logged once by each layer
     try:
-        with _jvm_greeting_held_back(), _interrupt_held_back():
+        with _jvm_greeting_held_back(), _ends_held_back():
             session = builder.getOrCreate()
     finally:
         logging.disable(logging.NOTSET)
@@ -100,25 +100,30 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+_ENDS = {signal.SIGINT: (signal.default_int_handler, _interrupt), signal.SIGTERM: (signal.SIG_DFL,)}
+"""How we are told to end, and what that means where nobody has said anything else."""
+
+
 @contextmanager
-def _interrupt_held_back() -> Iterator[None]:
-    """Ctrl-C counts once the JVM is up, a second or two later.
+def _ends_held_back() -> Iterator[None]:
+    """Ctrl-C and SIGTERM count once the JVM is up and Spark in it, a second or two later.
 
     An interrupted PySpark removes the directory in which the JVM wants to report its port; the JVM's main thread dies
-    of that, and the rest of it never ends. One that is up ends when its standard input does, which is with us.
+    of that, and the rest of it never ends. One that is up ends when its standard input does, which is with us. But
+    what its main thread makes while the rest ends is removed by nobody, Spark's directory of user files for one.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if current_thread() is not main_thread() or before not in (signal.default_int_handler, _interrupt):
-        yield  # somebody else decides what Ctrl-C means
-        return
-    pressed: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    before = {number: signal.getsignal(number) for number in _ENDS} if current_thread() is main_thread() else {}
+    ours = [number for number, handler in before.items() if handler in _ENDS[number]]  # else somebody else decides
+    told: list[int] = []
+    for number in ours:
+        signal.signal(number, lambda told_of, _: told.append(told_of))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
+        for number in ours:
+            signal.signal(number, before[number])
+    for end in dict.fromkeys(told):
+        signal.raise_signal(end)
 
 
 @contextmanager
