@@ -1016,6 +1016,21 @@ def a_batch_that_is_kept_out_until_the_lease_ends(run: Told) -> None:
     kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
 
 
+@case("nacos-2.3.0", INV_CONV=["B19"])
+def a_copy_that_is_gone_since_batches_were_kept_out(run: Told) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
+@case("nacos-2.3.0", INV_CONV=[None])
+def a_copy_that_is_gone_since_a_batch_and_something_else_were_kept_out(run: Told) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, None, BATCH)
+
+
+@case("nacos-2.3.1", INV_CONV=[None])
+def a_copy_that_is_gone_where_batches_can_be_taken(run: Told) -> None:
+    kept_out_until_the_lease_ends(run, BATCH, BATCH, BATCH)
+
+
 @case("nacos-2.3.0", INV_LIVE=[None])
 def a_batch_and_something_else_that_are_kept_out(run: Told) -> None:
     kept_out_until_the_lease_ends(run, BATCH, None, BATCH)

@@ -2,7 +2,7 @@
 
 | seen as | what has to be seen |
 |---|---|
-| a CHANGE | the node acknowledged and left out a CHANGE that carries a batch |
+| a CHANGE | the node acknowledged and left out a CHANGE that carries a batch, maybe until the lease ended |
 | a CHANGE | or what came after one that its owner had not counted, where no row says what carries a batch |
 | a snapshot | the copy's lease ended; its owner had verified nobody and asked for one again after it was given one |
 """
@@ -20,9 +20,14 @@ _LOAD_AGAIN_MS = 25_000
 
 
 def batch_not_put_over(story: Story, told: Told) -> bool:
-    """B19. The node acknowledged a CHANGE that has a batch, did nothing with it, and holds what it held then."""
+    """B19. The node acknowledged a CHANGE that has a batch, did nothing with it, and holds what it held then. Or it
+    holds nothing since the lease of that ended, before which nothing but such batches came."""
     states = [row for row in story.by_node.get(told.node, []) if row.kind in STATE_KINDS]
-    held_since = max((row.seq for row in states if row.at_ms <= told.last.at_ms), default=0)
+    states = [row for row in states if row.at_ms <= told.last.at_ms]
+    if states and states[-1].detail == LEASE:
+        held_since = max((row.seq for row in states[:-1]), default=0)
+        return _only_batches_came(story, told.node, range(held_since, states[-1].seq))
+    held_since = states[-1].seq if states else 0
     return any(
         request.detail == BATCH and request.digest != told.evidence["actual"] and request.seq > held_since
         for request in _left_out(story, told.node)
@@ -33,13 +38,15 @@ def batch_not_put_over(story: Story, told: Told) -> bool:
 def batch_never_put_over(story: Story, told: Told) -> bool:
     """B19. Verified in vain: since the copy was renewed for the last time, every CHANGE that should have mended it was
     acknowledged and left out, and each has a batch."""
-    if told.evidence["signature"] != "verified in vain":
-        return False
-    lasted = range(told.first.seq, told.last.seq)
-    changes = [
-        row for row, _, _ in handled_requests(story, told.node) if row.operation in CHANGES and row.seq in lasted
-    ]
-    left_out = {row.seq for row in _left_out(story, told.node)}
+    is_in_vain = told.evidence["signature"] == "verified in vain"
+    return is_in_vain and _only_batches_came(story, told.node, range(told.first.seq, told.last.seq))
+
+
+def _only_batches_came(story: Story, node: str, between: range) -> bool:
+    """Some CHANGEs came between these `seq`, each with a batch, and were acknowledged and left out."""
+    requests = [row for row, _, _ in handled_requests(story, node) if row.seq in between]
+    changes = [row for row in requests if row.operation in CHANGES]
+    left_out = {row.seq for row in _left_out(story, node)}
     return bool(changes) and all(row.detail == BATCH and row.seq in left_out for row in changes)
 
 
