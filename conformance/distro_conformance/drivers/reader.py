@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import grpc.aio
 
 from distro_conformance.drivers.service_lists import Lists, read_list
-from distro_conformance.node.player import RefusedError, service_request
+from distro_conformance.node.player import RefusedError, query_request
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
@@ -69,8 +69,7 @@ class Reader:
 
     async def listed(self, node: str, service: str, namespace: str) -> tuple[str, ...]:
         """The list that the node shows. Raises RefusedError, TargetError."""
-        body = {**service_request(service, namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
-        reply = decode(await self._ask(node, "ServiceQueryRequest", body))
+        reply = decode(await self._ask(node, "ServiceQueryRequest", query_request(service, namespace)))
         if not reply.succeeded:
             raise RefusedError(f"{node} answers a query of {service} with {reply}")
         return read_list(reply)

@@ -187,9 +187,11 @@ class Kit:
 
         await self.arrange(look, within_ms=_SERVES_WITHIN_MS, what="a node that serves naming")
 
-    async def synced(self, revision: int = 1, *, client: str | None = None, **metadata: str) -> tuple[str, str]:
+    async def synced(
+        self, revision: int = 1, *, client: str | None = None, service: str | None = None, **metadata: str
+    ) -> tuple[str, str]:
         """A client of `peer` and its one service, at 10.0.0.1:80, of which the node was sent a CHANGE."""
-        client, service = client or self.foreign_client(), self.service()
+        client, service = client or self.foreign_client(), service or self.service()
         reply = await self.peer.sync(client, revision, (service, "10.0.0.1", 80), **metadata)
         self.note(f"{self.peer.address} sends CHANGE of {client} revision {revision} with {service}: {reply}")
         self.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
@@ -225,6 +227,21 @@ class Kit:
             return hosts if sorted(host.address for host in hosts) == sorted(addresses) else None
 
         return look
+
+    async def eventually_listed(self, reader: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
+        """The list that a query gives once what was applied can be seen: exactly these. Raises ViolationError."""
+        look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
+        return await self.eventually(look, within_ms=self.timings.view_ms, what=what)
+
+    async def arrange_listed(self, reader: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
+        """The same for what the check presupposes. Raises CannotTellError."""
+        look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
+        return await self.arrange(look, within_ms=self.timings.view_ms, what=what)
+
+    async def revision_of(self, client: str) -> int | None:
+        """As the node holds it; None: it does not know the client."""
+        copy = await self.peer.query(client)
+        return copy.revision if copy else None
 
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""
@@ -265,14 +282,26 @@ class Kit:
         return [arrival for arrival in later if arrival.call is not None and arrival.call.client == client]
 
     def arrival(
-        self, operation: str, client: str, *, after: Arrival | None = None, at: PlayedPeer | None = None
+        self,
+        operation: str,
+        client: str,
+        *,
+        after: Arrival | None = None,
+        at: PlayedPeer | None = None,
+        carrying: Callable[[Replica], bool] | None = None,
     ) -> Look[Arrival]:
-        """Looks for the first such request at a member (default: `peer`), since the check began or after another."""
+        """Looks for the first such request at a member (default: `peer`), since the check began or after another;
+        `carrying`: with such a content."""
+
+        def is_meant(arrival: Arrival) -> bool:
+            replica = arrival.call.replica if arrival.call else None
+            is_such = carrying is None or (replica is not None and carrying(replica))
+            return arrival.is_about(operation, client) and is_such
 
         async def look() -> Arrival | None:
             arrivals = self.arrivals(client, at)
             later = arrivals if after is None else arrivals[arrivals.index(after) + 1 :]
-            return next((arrival for arrival in later if arrival.is_about(operation, client)), None)
+            return next(filter(is_meant, later), None)
 
         return look
 
@@ -415,6 +444,10 @@ class Kit:
 def _told(seen: object) -> str:
     """The body of an answer reads as a sentence does."""
     return ", ".join(f"{name} {value}" for name, value in seen.items()) if isinstance(seen, Mapping) else str(seen)
+
+
+def _listed(service: str, addresses: tuple[str, ...]) -> str:
+    return f"{' and '.join(addresses)} in the list of {service}" if addresses else f"{service} without hosts"
 
 
 def _sent(operation: str, client: str, after: Arrival | None, at: PlayedPeer) -> str:

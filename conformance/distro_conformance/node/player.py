@@ -71,10 +71,7 @@ class PlayedClient:
 
     async def query(self, service: str) -> tuple[Host, ...]:
         """The service's list as the node shows it now; up to 0.6 s old on a real server. Raises RefusedError."""
-        reply = await self._ask(
-            "ServiceQueryRequest", {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}
-        )
-        return read_hosts(reply)
+        return read_hosts(await self._ask("ServiceQueryRequest", query_request(service)))
 
     async def subscribe(self, service: str, *, wanted: bool = True) -> tuple[Host, ...]:
         """The current list; from now on changes arrive in `pushes`, or no more. Raises RefusedError."""
@@ -162,6 +159,11 @@ def read_host(host: Mapping[str, Any]) -> Host:
         host.get("weight", 1.0),
         host.get("clusterName", CLUSTER),
     )
+
+
+def query_request(name: str, namespace: str = NAMESPACE) -> Json:
+    """The body of a ServiceQueryRequest, for instances of all clusters, healthy or not."""
+    return {**service_request(name, namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
 
 
 def service_request(name: str, namespace: str = NAMESPACE) -> Json:

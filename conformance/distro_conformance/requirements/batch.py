@@ -34,11 +34,11 @@ async def batch_raises_the_revision(kit: Kit) -> None:
     """A batch raises the revision of its client, without which no member would notice that it missed one."""
     client, service = await kit.client(), kit.service()
     await client.register(kit.service(), "10.0.0.1", 79)
-    revisions = [await _revision(kit, client.id)]
+    revisions = [await kit.revision_of(client.id)]
     kit.presuppose(bool(revisions[0]), f"a revision of {client.id} that a registration raises", revisions[0])
     for ports in (PORTS, PORTS[1:]):
         await client.register_batch(service, "10.0.0.1", ports)
-        revisions.append(await _revision(kit, client.id))
+        revisions.append(await kit.revision_of(client.id))
         kit.note(f"it registers the batch {service}, ports {ports}; the node holds revision {revisions[-1]}")
     kit.require(
         len(set(revisions)) == len(revisions),
@@ -70,8 +70,3 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
 
     what = f"{service} at ports {PORTS} and no other"
     await kit.eventually(shown, within_ms=kit.timings.view_ms, what=what, otherwise=otherwise)
-
-
-async def _revision(kit: Kit, client: str) -> int | None:
-    copy = await kit.peer.query(client)
-    return copy.revision if copy else None

@@ -51,24 +51,6 @@ async def unknown_fields_are_ignored(kit: Kit) -> None:
     kit.require(reply.succeeded and services(copy) == [service], f"{client} to publish {service}", copy)
 
 
-@requirement("DISTRO-ERROR-005", MUST, "#distro-envelope, #receive-raised", bug="B16")
-async def data_without_a_type_is_refused(kit: Kit) -> None:
-    """A CHANGE whose data does not say what it is is answered with failure."""
-    client = kit.foreign_client()
-    content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
-    body = distro_request("CHANGE", client, target=kit.target.address, content=content)
-    del body["distroData"]["type"]
-    reply = await kit.peer.say(body)
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} without the inner type: {reply}")
-    copy = await kit.peer.query(client)
-    observed = {
-        "result_code": reply.body.get("resultCode"),
-        "error_code": reply.body.get("errorCode"),
-        "held": copy is not None,
-    }
-    kit.require(not reply.succeeded, "a failure", reply, observed=observed)
-
-
 @requirement("DISTRO-ERROR-006", MUST, "#wire-envelope, #wire-errors")
 async def codes_agree(kit: Kit) -> None:
     """Every answer says success in both codes, or in neither."""

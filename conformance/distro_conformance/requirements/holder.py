@@ -17,8 +17,7 @@ from distro_protos import Message
 @requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
 async def verify_of_another_revision_fails(kit: Kit) -> None:
     """A VERIFY of another revision than that of the copy fails."""
-    client = kit.foreign_client()
-    await _synced(kit, client)
+    client, _ = await kit.synced()
     _require_typed_failure(kit, await _verified(kit, client, 2), f"VERIFY of {client} revision 2")
 
 
@@ -33,13 +32,13 @@ async def verify_of_an_unknown_client_fails(kit: Kit) -> None:
 @requirement("DISTRO-HOLDER-003", MUST, "#receive-late, #defect-d3", bug="B26")
 async def late_change_is_not_applied(kit: Kit) -> None:
     """A CHANGE that comes after the DELETE of its client does not bring the client back."""
-    client = kit.foreign_client()
-    await _synced(kit, client)
+    client, _ = await kit.synced()
     reply = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
     kit.presuppose(reply.succeeded, f"an acknowledged DELETE of {client}", reply)
     late = kit.service()
-    reply = await _changed(kit, client, late)
+    reply = await kit.peer.sync(client, 1, (late, "10.0.0.1", 80))
+    kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply}")
     copy = await kit.peer.query(client)
     kit.require(
         copy is None,
@@ -75,12 +74,12 @@ async def change_is_the_whole_client(kit: Kit) -> None:
     """A CHANGE is the whole client: what it does not mention is removed, and lists follow."""
     reader, client, (first, second) = await kit.client(), kit.foreign_client(), (kit.service(), kit.service())
     await kit.peer.sync(client, 1, (first, "10.0.0.1", 80), (second, "10.0.0.1", 80))
-    await kit.arrange(kit.shows(reader, first, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{first} in a list")
+    await kit.arrange_listed(reader, first, "10.0.0.1:80")
     reply = await kit.peer.sync(client, 2, (second, "10.0.0.1", 80))
     kit.note(f"{kit.peer.address} sends CHANGE of {client} without {first}: {reply}")
     copy = await kit.peer.query(client)
     kit.require(services(copy) == [second], f"{second} alone", copy)
-    await kit.eventually(kit.shows(reader, first), within_ms=kit.timings.view_ms, what=f"{first} without hosts")
+    await kit.eventually_listed(reader, first)
 
 
 @requirement("DISTRO-HOLDER-007", MUST, "#receive-delete")
@@ -88,11 +87,11 @@ async def delete_ends_a_copy(kit: Kit) -> None:
     """A DELETE ends a copy, and what it published is in no list."""
     reader = await kit.client()
     client, service = await kit.synced()
-    await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")
+    await kit.arrange_listed(reader, service, "10.0.0.1:80")
     reply = await kit.peer.delete(client)
     kit.note(f"{kit.peer.address} sends DELETE of {client}: {reply}")
     kit.require(reply.succeeded and await kit.peer.query(client) is None, f"no {client}", reply.body)
-    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+    await kit.eventually_listed(reader, service)
 
 
 @requirement("DISTRO-HOLDER-008", MUST, "#receive-equal, #defect-d4")
@@ -155,17 +154,6 @@ async def zero_is_no_wildcard(kit: Kit) -> None:
         reply.body,
         observed={"zero": reply.succeeded, "right": right.succeeded},
     )
-
-
-async def _synced(kit: Kit, client: str) -> None:
-    reply = await _changed(kit, client)
-    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
-
-
-async def _changed(kit: Kit, client: str, service: str | None = None) -> Message:
-    reply = await kit.peer.sync(client, 1, (service or kit.service(), "10.0.0.1", 80))
-    kit.note(f"{kit.peer.address} sends CHANGE of {client} revision 1: {reply}")
-    return reply
 
 
 async def _verified(kit: Kit, client: str, revision: int) -> Message:

@@ -14,6 +14,7 @@ from distro_conformance.node.peer import Arrival
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
+from distro_traces.content import Replica
 
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
 _HAS_REVISIONS = Span(since="2.1.2")
@@ -227,15 +228,10 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
 def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:
     """Looks for a CHANGE that shows the client's one instance so."""
 
-    async def look() -> Arrival | None:
-        arrivals = kit.arrivals(client)
-        for arrival in arrivals if after is None else arrivals[arrivals.index(after) + 1 :]:
-            replica = arrival.call.replica if arrival.call else None
-            if replica is not None and [each.healthy for each in replica.published] == [healthy]:
-                return arrival
-        return None
+    def shows(replica: Replica) -> bool:
+        return [each.healthy for each in replica.published] == [healthy]
 
-    return look
+    return kit.arrival("CHANGE", client, after=after, carrying=shows)
 
 
 async def _registered(kit: Kit) -> tuple[PlayedHttpClient, str]:

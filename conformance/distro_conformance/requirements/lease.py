@@ -25,7 +25,7 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
         within_ms=1_000 + 2 * kit.timings.clean_ms,
         what=f"the end of {client}, which nobody verifies",
     )
-    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+    await kit.eventually_listed(reader, service)
 
 
 @requirement("DISTRO-LEASE-002", MUST, "#verify-accept, #lease-copies")

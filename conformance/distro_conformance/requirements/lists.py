@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.player import PlayedClient, instance_request, read_hosts, service_request
+from distro_conformance.node.player import PlayedClient, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_protos import Json
 
 
 @requirement("DISTRO-LIST-001", MUST, "#index-push", bug="B12")
@@ -13,17 +12,16 @@ async def registration_shows(kit: Kit) -> None:
     """An acknowledged registration shows in queries of any client, and a deregistration ends that."""
     reader = await kit.client()
     client, service = await kit.publisher()
-    shown = kit.shows(reader, service, "10.0.0.1:80")
-    await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"{service} at 10.0.0.1:80")
+    await kit.eventually_listed(reader, service, "10.0.0.1:80")
     await client.deregister(service, "10.0.0.1", 80)
     kit.note(f"it deregisters {service}")
-    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+    await kit.eventually_listed(reader, service)
 
 
 @requirement("DISTRO-LIST-002", MUST, "#naming-requests")
 async def unknown_service_is_empty(kit: Kit) -> None:
     """A query of a service that nobody publishes succeeds and shows no hosts."""
-    reply = await (await kit.client()).ask("ServiceQueryRequest", _query(kit.service()))
+    reply = await (await kit.client()).ask("ServiceQueryRequest", query_request(kit.service()))
     kit.require(reply.type == "QueryServiceResponse" and reply.succeeded, "success", reply)
     kit.require(read_hosts(reply) == (), "no hosts", reply.body)
 
@@ -35,9 +33,7 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
     await _register(await kit.client(), service, 80, enabled=False)
     reader = await kit.client()
     await _register(await kit.client(), service, 81)
-    await kit.eventually(
-        kit.shows(reader, service, "10.0.0.1:81"), within_ms=kit.timings.view_ms, what=f"{service} at port 81 alone"
-    )
+    await kit.eventually_listed(reader, service, "10.0.0.1:81")
 
 
 @requirement("DISTRO-LIST-004", MUST, "#naming-requests")
@@ -46,11 +42,9 @@ async def selectors_select(kit: Kit) -> None:
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
-    await kit.arrange(
-        kit.shows(reader, service, "10.0.0.1:80", "10.0.0.1:81"), within_ms=kit.timings.view_ms, what="both instances"
-    )
+    await kit.arrange_listed(reader, service, "10.0.0.1:80", "10.0.0.1:81")
     for selector, port in ({"healthyOnly": True}, 81), ({"cluster": "blue"}, 81), ({"cluster": "DEFAULT"}, 80):
-        reply = await reader.ask("ServiceQueryRequest", {**_query(service), **selector})
+        reply = await reader.ask("ServiceQueryRequest", {**query_request(service), **selector})
         hosts = read_hosts(reply)
         kit.note(f"a query with {selector}: {hosts}")
         kit.require([each.port for each in hosts] == [port], f"port {port} alone for {selector}", hosts)
@@ -65,9 +59,7 @@ async def list_is_the_union(kit: Kit) -> None:
     reply = await kit.peer.sync(kit.foreign_client(), 1, (service, "10.0.0.1", 82))
     kit.presuppose(reply.succeeded, "an acknowledged CHANGE", reply)
     addresses = [f"10.0.0.1:{port}" for port in (80, 81, 82)]
-    hosts = await kit.eventually(
-        kit.shows(reader, service, *addresses), within_ms=kit.timings.view_ms, what=f"{service} at three ports"
-    )
+    hosts = await kit.eventually_listed(reader, service, *addresses)
     first = next(host for host in hosts if host.port == 80)
     kit.require((first.weight, dict(first.metadata)) == (2.5, {"zone": "a"}), "weight and metadata", first)
 
@@ -91,9 +83,9 @@ async def gone_client_is_in_no_list(kit: Kit) -> None:
     """What a client published is in no list once its connection has ended."""
     reader = await kit.client()
     client, service = await kit.publisher()
-    await kit.arrange(kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what="its instance")
+    await kit.arrange_listed(reader, service, "10.0.0.1:80")
     await kit.leave(client)
-    await kit.eventually(kit.shows(reader, service), within_ms=kit.timings.view_ms, what=f"{service} without hosts")
+    await kit.eventually_listed(reader, service)
     kit.require(await kit.peer.query(client.id) is None, f"no client {client.id}", "it is still held")
 
 
@@ -101,7 +93,3 @@ async def _register(client: PlayedClient, service: str, port: int, **instance: o
     body = instance_request("registerInstance", service, "10.0.0.1", port, {})
     body["instance"] |= instance
     await client.ask("InstanceRequest", body)
-
-
-def _query(service: str) -> Json:
-    return {**service_request(service), "cluster": "", "healthyOnly": False, "udpPort": 0}

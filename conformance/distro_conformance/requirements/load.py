@@ -58,9 +58,7 @@ async def snapshot_is_applied(kit: Kit) -> None:
     within_ms = _STARTED_MS + (_LOAD_RETRY_2_0_MS if serves_first else 0)
     await kit.eventually(kit.holds(client, service), within_ms=within_ms, what=f"{client} at the node")
     reader = await kit.client()
-    await kit.eventually(
-        kit.shows(reader, service, "10.0.0.1:80"), within_ms=kit.timings.view_ms, what=f"{service} in a list"
-    )
+    await kit.eventually_listed(reader, service, "10.0.0.1:80")
     verified = await kit.peer.verify(client, 3)
     kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified)
     await kit.arrange_sent("VERIFY", reader.id, within_ms=2 * kit.timings.verify_ms)

@@ -5,7 +5,7 @@ node of its own."""
 from __future__ import annotations
 
 from distro_conformance.node.http_member import ANSWER
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, requirement
@@ -65,9 +65,11 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     kit.note(f"it registers {service}")
-    await kit.eventually(
-        _with(kit, client.id, service, kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}"
-    )
+
+    def told(peer: PlayedPeer) -> Look[Arrival]:
+        return kit.arrival("CHANGE", client.id, at=peer, carrying=lambda copy: service in (services(copy) or ()))
+
+    await kit.eventually(told(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
     async def sent() -> Arrival | None:
         arrivals = kit.arrivals(client.id, kit.other)
@@ -77,9 +79,7 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
     kit.other.forget(refusal)
     kit.note(f"{kit.other.address} takes reports again")
     within_ms = _ROUND_MS + kit.timings.retry_ms + kit.timings.verify_ms
-    await kit.eventually(
-        _with(kit, client.id, service, kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}"
-    )
+    await kit.eventually(told(kit.other), within_ms=within_ms, what=f"{service} at {kit.other.address}")
 
 
 @requirement("DISTRO-MEMBER-005", MUST, "#owner-place, #member-alive, #member-report-end", since="2.2.1", own_node=True)
@@ -150,17 +150,6 @@ def _report(peer: PlayedPeer, count: int) -> Look[Arrival]:
     async def look() -> Arrival | None:
         reports = _reports(peer)
         return reports[-1] if len(reports) >= count else None
-
-    return look
-
-
-def _with(kit: Kit, client: str, service: str, peer: PlayedPeer) -> Look[Arrival]:
-    async def look() -> Arrival | None:
-        for arrival in kit.arrivals(client, peer):
-            replica = arrival.call.replica if arrival.call else None
-            if replica is not None and any(each.service == service for each in replica.published):
-                return arrival
-        return None
 
     return look
 

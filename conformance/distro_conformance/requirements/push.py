@@ -20,13 +20,9 @@ async def changes_are_pushed(kit: Kit) -> None:
     await subscriber.subscribe(service)
     for ports in ((80,), (81,)):
         await publisher.register(service, "10.0.0.1", ports[0])
-        await kit.eventually(
-            _list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=f"a push of {service} at {ports}"
-        )
+        await _pushed(kit, subscriber, service, *ports)
     await kit.leave(publisher)
-    await kit.eventually(
-        _list(subscriber, service), within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts"
-    )
+    await _pushed(kit, subscriber, service)
 
 
 @requirement("DISTRO-PUSH-002", MUST, "#index-push, #receive-change")
@@ -35,13 +31,9 @@ async def synced_changes_are_pushed(kit: Kit) -> None:
     subscriber, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     await subscriber.subscribe(service)
     await kit.peer.sync(synced, 1, (service, "10.0.0.1", 80))
-    await kit.eventually(
-        _list(subscriber, service, 80), within_ms=kit.timings.push_ms, what=f"a push of {service} at port 80"
-    )
+    await _pushed(kit, subscriber, service, 80)
     await kit.peer.delete(synced)
-    await kit.eventually(
-        _list(subscriber, service), within_ms=kit.timings.push_ms, what=f"a push of {service} without hosts"
-    )
+    await _pushed(kit, subscriber, service)
 
 
 @requirement("DISTRO-PUSH-003", SHOULD, "#index-push")
@@ -114,6 +106,11 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
     subscriber = await kit.client()
     hosts = await subscriber.subscribe(service)
     kit.require([each.address for each in hosts] == ["10.0.0.1:80"], f"{service} at 10.0.0.1:80", hosts)
+
+
+async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:
+    what = f"a push of {service} at {', '.join(map(str, ports)) or 'no port'}"
+    await kit.eventually(_list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=what)
 
 
 def _list(client: PlayedClient, service: str, *ports: int) -> Look[Message]:

@@ -35,6 +35,14 @@ async def unknown_operation_is_refused(kit: Kit) -> None:
     await _require_failure(kit, body, "a CHANGE whose data has the type QUERY")
 
 
+@requirement("DISTRO-ERROR-005", MUST, "#distro-envelope, #receive-raised", bug="B16")
+async def data_without_a_type_is_refused(kit: Kit) -> None:
+    """A CHANGE whose data does not say what it is is answered with failure."""
+    body = _change(kit, kit.foreign_client())
+    del body["distroData"]["type"]
+    await _require_failure(kit, body, "a CHANGE without the inner type")
+
+
 def _change(kit: Kit, client: str) -> Json:
     content = sync_data(client, 1, [(kit.service(), "10.0.0.1", 80)])
     return distro_request("CHANGE", client, target=kit.target.address, content=content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.player import instance_request, service_request
+from distro_conformance.node.player import instance_request, query_request
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import content_of
 
@@ -92,12 +92,12 @@ async def blank_service_is_refused(kit: Kit) -> None:
 async def every_request_counts(kit: Kit) -> None:
     """Every registration and deregistration raises the client's revision, also where nothing differs."""
     client, service = await kit.publisher()
-    revisions = [await _revision(kit, client.id)]
+    revisions = [await kit.revision_of(client.id)]
     await client.register(service, "10.0.0.1", 80)
-    revisions.append(await _revision(kit, client.id))
+    revisions.append(await kit.revision_of(client.id))
     for _ in range(2):
         await client.deregister(service, "10.0.0.1", 80)
-        revisions.append(await _revision(kit, client.id))
+        revisions.append(await kit.revision_of(client.id))
     kit.require(revisions == [1, 2, 3, 4], "1 to 4 after two registrations and two deregistrations", revisions)
 
 
@@ -112,16 +112,7 @@ async def services_of_one_name_stay_apart(kit: Kit) -> None:
     kit.note(f"it registers {service} in another namespace and in another group too, at 10.0.0.9:90")
     copy = await kit.peer.query(client.id)
     kit.require(len(copy.published if copy else ()) == 3, "three services", copy)
-
-    async def alone() -> bool | None:
-        return [each.address for each in await client.query(service)] == ["10.0.0.1:80"] or None
-
-    await kit.eventually(alone, within_ms=kit.timings.view_ms, what=f"{service} at 10.0.0.1:80 alone")
-    query = {**service_request(service), "namespace": "nowhere", "cluster": "", "healthyOnly": False, "udpPort": 0}
+    await kit.eventually_listed(client, service, "10.0.0.1:80")
+    query = {**query_request(service), "namespace": "nowhere"}
     reply = await client.ask("ServiceQueryRequest", query)
     kit.require(not (reply.body.get("serviceInfo") or {}).get("hosts"), "nothing in a third namespace", reply.body)
-
-
-async def _revision(kit: Kit, client: str) -> int | None:
-    copy = await kit.peer.query(client)
-    return copy.revision if copy else None

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.peer import Arrival
 from distro_conformance.node.replies import ERROR, FAILURE, NEVER, SUCCESS, Reply
 from distro_conformance.requirements.requirement import MUST, requirement
 
@@ -118,13 +117,7 @@ async def silence_delays_nobody_else(kit: Kit) -> None:
     await kit.arrange_sent("CHANGE", client.id)
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
-
-    async def told() -> Arrival | None:
-        for arrival in kit.arrivals(client.id, kit.other):
-            if arrival.call and service in (services(arrival.call.replica) or ()):
-                return arrival
-        return None
-
+    told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda replica: service in (services(replica) or ()))
     await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.other.address}")
 
 

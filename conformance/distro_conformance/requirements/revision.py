@@ -13,9 +13,7 @@ async def verify_after_change_succeeds(kit: Kit) -> None:
     """After an acknowledged CHANGE the next VERIFY of the same revision succeeds."""
     client, service = kit.foreign_client(), kit.service()
     for revision in (1, 2):
-        reply = await kit.peer.sync(client, revision, (service, "10.0.0.1", 80), round=str(revision))
-        kit.note(f"{kit.peer.address} sends CHANGE of {client} revision {revision}: {reply}")
-        kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client}", reply)
+        await kit.synced(revision, client=client, service=service, round=str(revision))
     verified = await kit.peer.verify(client, 2)
     kit.note(f"{kit.peer.address} sends VERIFY of {client} revision 2: {verified}")
     kit.require(

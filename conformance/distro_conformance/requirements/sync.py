@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.peer import Arrival
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Look
 from distro_conformance.wire.messages import RESOURCE_TYPE
 
 _ATTEMPTS = 20
@@ -58,9 +56,8 @@ async def later_changes_do_not_postpone(kit: Kit) -> None:
         await kit.sleep(400)
         names.append(kit.service())
         await client.register(names[-1], "10.0.0.1", 80)
-    await kit.eventually(
-        _change_of(kit, client.id, names), within_ms=kit.timings.sync_ms, what="a CHANGE with all services"
-    )
+    look = kit.arrival("CHANGE", client.id, carrying=lambda replica: services(replica) == sorted(names))
+    await kit.eventually(look, within_ms=kit.timings.sync_ms, what="a CHANGE with all services")
 
 
 @requirement("DISTRO-SYNC-005", MUST, "#sync-execute, #sync-merge")
@@ -115,17 +112,5 @@ async def deregistration_arrives(kit: Kit) -> None:
     other = kit.service()
     await client.register(other, "10.0.0.1", 80)
     await client.deregister(service, "10.0.0.1", 80)
-    await kit.eventually(
-        _change_of(kit, client.id, [other]), within_ms=kit.timings.sync_ms, what=f"a CHANGE with {other} alone"
-    )
-
-
-def _change_of(kit: Kit, client: str, names: list[str]) -> Look[Arrival]:
-    async def look() -> Arrival | None:
-        for arrival in kit.arrivals(client):
-            replica = arrival.call.replica if arrival.call else None
-            if arrival.is_about("CHANGE", client) and services(replica) == sorted(names):
-                return arrival
-        return None
-
-    return look
+    look = kit.arrival("CHANGE", client.id, carrying=lambda replica: services(replica) == [other])
+    await kit.eventually(look, within_ms=kit.timings.sync_ms, what=f"a CHANGE with {other} alone")

@@ -6,7 +6,6 @@ import itertools
 
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival, PlayedPeer
-from distro_conformance.node.player import PlayedClient
 from distro_conformance.node.replies import FAILURE
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
@@ -19,9 +18,8 @@ async def verify_carries_the_revision(kit: Kit) -> None:
     client, _, _ = await kit.replicated()
     await client.register(kit.service(), "10.0.0.2", 80)
     kit.note("it registers a second service")
-    change = await kit.arrange(
-        _change_with(kit, client, 2), within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services"
-    )
+    look = kit.arrival("CHANGE", client.id, carrying=lambda replica: len(replica.published) == 2)
+    change = await kit.arrange(look, within_ms=kit.timings.sync_ms, what=f"a CHANGE of {client.id} with both services")
     verify = await kit.eventually_sent("VERIFY", client.id, after=change)
     assert verify.call is not None
     assert change.call is not None
@@ -42,17 +40,6 @@ async def failed_verify_is_followed_by_change(kit: Kit) -> None:
     assert again.call is not None
     assert change.call is not None
     kit.require(again.call.digest == change.call.digest, f"the content of {change}", again)
-
-
-def _change_with(kit: Kit, client: PlayedClient, services: int) -> Look[Arrival]:
-    async def look() -> Arrival | None:
-        for arrival in kit.arrivals(client.id):
-            replica = arrival.call.replica if arrival.call else None
-            if arrival.is_about("CHANGE", client.id) and replica and len(replica.published) == services:
-                return arrival
-        return None
-
-    return look
 
 
 @requirement("DISTRO-VERIFY-003", MUST, "#verify-round")
