@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+from functools import cache
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -16,3 +17,10 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     import uvloop  # noqa: PLC0415
 
     return uvloop.new_event_loop()
+
+
+@cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """That of everything that is driven synchronously: Hypothesis, a replay, a fixture. One for the whole process: gRPC
+    keeps serving every loop that it has ever met, closed ones too."""
+    return new_event_loop()

@@ -16,9 +16,8 @@ import pytest
 from distro_conformance.drivers import reader
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
-from distro_conformance.event_loop import new_event_loop
+from distro_conformance.event_loop import event_loop, new_event_loop
 from distro_conformance.findings import Judgement
 from distro_conformance.language import replay as runner
 from distro_conformance.language.recording import record

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from distro_conformance.drivers.service_lists import Lists, read_list
+from distro_conformance.drivers.cluster import Lists
+from distro_conformance.drivers.service_lists import as_text, read_list
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
 from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Deregister, Register, RegisterBatch
-from distro_protos import Message
+from distro_protos import Json, Message
 
 ANY_INSTANCE = "10.0.0.1:80"
 """Who deregisters names an instance, and nobody looks at which."""
@@ -78,16 +79,20 @@ class ConnectedClients:
 
     async def act(self, action: Register | RegisterBatch | Deregister) -> None:
         """Raises RefusedError."""
+        if not isinstance(action, Deregister):
+            await self.subscribe(action.client, action.service)
+        await self._accepted(action.client, *self.request_of(action))
+
+    def request_of(self, action: Register | RegisterBatch | Deregister) -> tuple[str, Json]:
+        """Type and body of the request that asks for it."""
         match action:
-            case Register(client, service, instance):
-                await self.subscribe(client, service)
-                await self._accepted(client, *_about_one("registerInstance", service, instance, self.namespace))
-            case RegisterBatch(client, service, instances):
-                await self.subscribe(client, service)
-                body = batch_request(service, map(read_instance, instances), self.namespace)
-                await self._accepted(client, "BatchInstanceRequest", body)
-            case Deregister(client, service):
-                await self._accepted(client, *_about_one("deregisterInstance", service, ANY_INSTANCE, self.namespace))
+            case Register(_, service, instance):
+                kind = "registerInstance"
+            case RegisterBatch(_, service, instances):
+                return "BatchInstanceRequest", batch_request(service, map(read_instance, instances), self.namespace)
+            case Deregister(_, service):
+                kind, instance = "deregisterInstance", ANY_INSTANCE
+        return "InstanceRequest", instance_request(kind, service, *read_instance(instance), self.namespace)
 
     async def subscribe(self, name: str, service: str) -> None:
         """Once. The answer is a list as well, and counts as the first that was sent. Raises RefusedError."""
@@ -137,15 +142,9 @@ class ConnectedClients:
             for service in client.pushed if lists is not None else ():
                 due = lists.get(service, ()) if lists else ()
                 if client.pushed[service] != due:
-                    sent = " and ".join(client.pushed[service]) or "empty"
-                    held = " and ".join(due) or "empty"
-                    return f"{client.node} told {client.name} last that {service} is {sent} and holds {held}"
+                    told = f"{client.node} told {client.name} last that {service} is {as_text(client.pushed[service])}"
+                    return f"{told} and holds {as_text(due)}"
         return None
-
-
-def _about_one(kind: str, service: str, instance: str, namespace: str) -> tuple[str, Mapping[str, object]]:
-    ip, port, metadata = read_instance(instance)
-    return "InstanceRequest", instance_request(kind, service, ip, port, metadata, namespace)
 
 
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:

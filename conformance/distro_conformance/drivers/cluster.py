@@ -8,12 +8,12 @@ the gate and the pytest fixture stand on this and on nothing below it. What a dr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from distro_conformance.verdict import KitError
 from distro_conformance.waiting import Clock
-from distro_model.actions import Action
+from distro_model.actions import Action, Advance
 from distro_model.possible import Observation
 
 Ends = tuple[str, str]
@@ -25,6 +25,23 @@ class CannotError(KitError):
     """The run needs what this driver cannot do; the message is the sentence that says so."""
 
     exit_code = 3
+
+
+class VirtualTime:
+    """Time from 0 that passes by an action of whoever made this, so that nothing happens between two actions. No slack,
+    since nothing in it depends on the machine."""
+
+    slack_ms = 0
+
+    def __init__(self, now_ms: Callable[[], int], perform: Callable[[Action], Awaitable[None]]) -> None:
+        self._now_ms, self._perform = now_ms, perform
+        self._zero_ms = now_ms()
+
+    def now_ms(self) -> int:
+        return self._now_ms() - self._zero_ms
+
+    async def pass_ms(self, ms: int) -> None:
+        await self._perform(Advance(ms))
 
 
 class Cluster(Protocol):

@@ -9,12 +9,13 @@ do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
 from typing import Any
 
+from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
@@ -55,25 +56,6 @@ SETTLE_TIMEOUT_S = 60.0
 
 LOAD_RETRY_MS, LOADED_WITHIN_MS = 200, 60_000
 """In real time: nodes that start together find nobody to load from, and would usually ask again in half a minute."""
-
-
-class VirtualTime:
-    """The clock that all nodes of a cluster share, from 0. No slack, since nothing in it depends on the machine.
-
-    Time passes by an action of whoever made this, so that nothing happens between two actions.
-    """
-
-    slack_ms = 0
-
-    def __init__(self, virtual: VirtualClock, perform: Callable[[Action], Awaitable[None]]) -> None:
-        self._virtual, self._perform = virtual, perform
-        self._zero_ms = virtual.now_ms()
-
-    def now_ms(self) -> int:
-        return self._virtual.now_ms() - self._zero_ms
-
-    async def pass_ms(self, ms: int) -> None:
-        await self._perform(Advance(ms))
 
 
 def node_events_into(cluster: WiredCluster) -> Callable[[NodeEvent], None]:
@@ -226,7 +208,7 @@ class EmbeddedCluster(WiredCluster):
 
     def _from_now_on(self) -> None:
         """Time is 0 now."""
-        self.clock: Clock = VirtualTime(self.virtual, self.perform) if self._is_virtual else RealClock()
+        self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if self._is_virtual else RealClock()
 
     def prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
@@ -251,13 +233,10 @@ class EmbeddedCluster(WiredCluster):
         options = options_for(profile)
         self.reader.headers = headers_of(options)
         config = NodeConfig(port=port, members=members, profile=profile, options=options, serves_http=self._serves_http)
-        return NodeServer(config, self._nodes_clock, self._observer(), partial(self._link, name), self._transport)
+        return NodeServer(config, self._nodes_clock, self._observer(), partial(self.link_to, name), self._transport)
 
     def _observer(self) -> Callable[[NodeEvent], None] | None:
         return node_events_into(self) if self.journal is not None and self._is_virtual else None
-
-    def _link(self, name: str, peer: str) -> Link:
-        return self.links[name, self.name_of(peer)]
 
     async def _settle(self) -> None:
         if self._is_virtual:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from distro_conformance.drivers.cluster import Ends
-from distro_conformance.drivers.embedded import EmbeddedCluster, VirtualTime
+from distro_conformance.drivers.cluster import Ends, VirtualTime
+from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
@@ -65,7 +65,7 @@ class LockstepCluster:
         self.observe = self.nodes.observe
         self.givers = self.nodes.givers
         self.checkpoint, self.stop = self.nodes.checkpoint, self.nodes.stop
-        self.clock = VirtualTime(self.nodes.virtual, self.perform)
+        self.clock = VirtualTime(self.nodes.virtual.now_ms, self.perform)
         self._possible: PossibleStates
         self._last_seen: Observation = {}
 
@@ -87,7 +87,7 @@ class LockstepCluster:
         self.nodes.prepare(names, profile, spare)
         for action in prologue(names, chosen):
             await self.perform(action)
-        self.clock = VirtualTime(self.nodes.virtual, self.perform)
+        self.clock = VirtualTime(self.nodes.virtual.now_ms, self.perform)
 
     def forbidden(self, action: Action) -> str | None:
         """Why the action makes no sense now, or None."""
@@ -123,10 +123,7 @@ class LockstepCluster:
         """The nodes alone, where the model can follow them no more: what is broken is repaired, they have their time,
         and a checkpoint ends their trace."""
         for link in self.nodes.links.values():
-            if link.is_held:
-                link.release()
-            if link.is_cut or link.is_blackhole:
-                link.heal()
+            link.mend()
         for name in self.names:
             if name not in self.nodes.up:
                 await self.nodes.perform(Restart(name))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from distro_conformance.drivers.cluster import CannotError, Ends
+from distro_conformance.drivers.cluster import CannotError, Ends, VirtualTime
 from distro_conformance.drivers.service_lists import projection
 from distro_model.actions import Action, Advance, Move, Restart, beyond_the_model
 from distro_model.clock import IllegalActionError, observe, prologue, start, unknown_to
@@ -17,20 +17,6 @@ from distro_model.profile import Profile
 from distro_model.profiles import beside_nodes, profile_named
 
 
-class ModelClock:
-    slack_ms = 0
-
-    def __init__(self, cluster: ModelCluster) -> None:
-        self._cluster = cluster
-        self.at_ms = 0
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-    async def pass_ms(self, ms: int) -> None:
-        await self._cluster.perform(Advance(ms))
-
-
 class ModelCluster:
     """Raises UnknownMutantError when it starts; an action that a guard forbids raises CannotError."""
 
@@ -39,7 +25,8 @@ class ModelCluster:
     def __init__(self, mutant: str | None = None, lease_ms: int | None = None) -> None:
         self.names: tuple[str, ...] = ()
         self.links: tuple[Ends, ...] = ()
-        self.clock = ModelClock(self)
+        self._at_ms = 0
+        self.clock = VirtualTime(lambda: self._at_ms, self.perform)
         self._mutant, self._lease_ms = mutant, lease_ms
         self._profile: Profile | None = None
         self._states: PossibleStates
@@ -59,7 +46,7 @@ class ModelCluster:
         self._states = PossibleStates.of(start(names, chosen, spare=spare))
         for action in prologue(names, chosen):
             await self.perform(action)
-        self.clock.at_ms = 0
+        self.clock = VirtualTime(lambda: self._at_ms, self.perform)
 
     def forbidden(self, action: Action) -> str | None:
         """Why the action makes no sense now, or None."""
@@ -78,7 +65,7 @@ class ModelCluster:
                 if (call.operation, call.outcome) == (Operation.SNAPSHOT, CallResult.SUCCESS):
                     self._givers.setdefault(call.source, set()).add(call.target)
         if isinstance(action, Advance):
-            self.clock.at_ms += action.ms
+            self._at_ms += action.ms
 
     async def observe(self) -> Sequence[Observation]:
         return [observe(state) for state in self._states.states]

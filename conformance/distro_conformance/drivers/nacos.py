@@ -12,6 +12,7 @@ import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
 
+from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
@@ -40,20 +41,33 @@ _SIGN_OF_LIFE_S = 5.0
 class RealTimeCluster(WiredCluster):
     """Servers that are processes of their own: clients give signs of life, processes can be paused."""
 
+    has_links = True
+    """Whether the kit can stand between the nodes."""
     _life: asyncio.Task[None] | None = None
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         super().__init__(recorder)
         self._forwarders = contextlib.AsyncExitStack()
 
-    def _lay_out(self, names: Sequence[str], spare: Sequence[str], profile: str) -> Mapping[str, int]:
-        """From now on these are the nodes; their base ports ascend as the names do."""
+    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
+        """A link in each direction between any two nodes; their base ports ascend as the names do."""
         self._name(names, spare, profile)
-        return dict(zip(self.names, sorted(free_base_ports(len(self.names))), strict=True))
+        ports = dict(zip(self.names, sorted(free_base_ports(len(self.names))), strict=True))
+        if self.has_links:
+            self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(self.names, 2)}
+        forwarded = {ends: link for ends, link in self.links.items() if self._is_forwarded(ends[0])}
+        offsets = await forward(self._forwarders, forwarded, ports)
+        for name, port in ports.items():
+            self.servers[name] = await self._server(name, port, self._listed(name, ports), offsets.get(name))
+        await self._begin(profile)
 
-    def _link_all(self) -> None:
-        """A link in each direction between any two."""
-        self.links = {ends: Link(*ends, self.traffic) for ends in itertools.permutations(self.names, 2)}
+    def _is_forwarded(self, name: str) -> bool:  # noqa: ARG002 - each of them, unless a subclass has others
+        """Whether a node finds its peers at forwarders of ours, at an offset to their ports that it is told."""
+        return True
+
+    async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:
+        """The node, not started yet."""
+        raise NotImplementedError
 
     async def _begin(self, profile: str) -> None:
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
@@ -133,28 +147,20 @@ class NacosCluster(RealTimeCluster):
     ) -> None:
         super().__init__(recorder)
         self.kind = f"nacos:{release_or_directory}"
-        self._directory, self.release = release_and_jars(release_or_directory)
+        self._jars, self.release = release_and_jars(release_or_directory)
         self.profile = f"nacos-{self.release.version}"
         self._on_progress = on_progress
         self._more = {} if lease_ms is None else {LEASE_KEY: str(lease_ms)}
 
-    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        ports = self._lay_out(names, spare, profile)
-        jars = self._directory or await jars_of(self.release, self._on_progress)
-        self._link_all()
-        offsets = await forward(self._forwarders, self.links, ports)
-        self.servers = {
-            name: NacosServer(
-                self.release,
-                jars,
-                port=port,
-                members=self._listed(name, ports),
-                jvm_properties={OFFSET_PROPERTY: str(offsets[name]), **self._more},
-                on_progress=self._on_progress,
-            )
-            for name, port in ports.items()
-        }
-        await self._begin(profile)
+    async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:  # noqa: ARG002
+        return NacosServer(
+            self.release,
+            self._jars or await jars_of(self.release, self._on_progress),
+            port=port,
+            members=members,
+            jvm_properties={OFFSET_PROPERTY: str(offset), **self._more},
+            on_progress=self._on_progress,
+        )
 
 
 async def forward(

@@ -14,31 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from distro_conformance.drivers.clients import read_instance
-from distro_conformance.drivers.embedded import (
-    SETTLE_TIMEOUT_S,
-    UNKNOWN_TO_MODEL,
-    NodeServer,
-    VirtualTime,
-    node_events_into,
-)
+from distro_conformance.drivers.cluster import VirtualTime
+from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, node_events_into
 from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.oracle import Heard, Oracle
-from distro_conformance.drivers.played import (
-    ANSWERS,
-    UNPARSED,
-    PlayedServer,
-    TargetServer,
-    copies_in,
-    said,
-)
+from distro_conformance.drivers.played import ANSWERS, UNPARSED, PlayedServer, TargetServer, copies_in, said
 from distro_conformance.drivers.wired import WiredCluster
-from distro_conformance.node.peer import (
-    REPORT_REQUEST,
-    Arrival,
-    PlayedPeer,
-)
-from distro_conformance.node.player import batch_request, instance_request
+from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.target import OnProgress, Target
@@ -46,12 +28,7 @@ from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.connection import TRANSPORT
 from distro_conformance.wire.links import Carried, Link
-from distro_conformance.wire.messages import (
-    DISTRO_REQUEST,
-    outcome_of,
-    read_query,
-    read_request,
-)
+from distro_conformance.wire.messages import DISTRO_REQUEST, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named, with_mutant
 from distro_model.actions import (
@@ -133,7 +110,7 @@ class PeersCluster(WiredCluster):
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
-        self.clock: Clock = VirtualTime(self.virtual, self.perform) if target is None else RealClock()
+        self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else RealClock()
         self.oracle = Oracle(self.clients, self.now_ms, ignores_strangers=not self._is_virtual)
         self.traffic = Heard(self.oracle)
 
@@ -284,16 +261,15 @@ class PeersCluster(WiredCluster):
                 connecting = partial(self.clients.connect, client, node)
                 await self.oracle.in_window(client, ClientConnected(0, client), connecting, f"it takes {client}")
             case Register(client, service, instance):
-                body = instance_request("registerInstance", service, *read_instance(instance), self.clients.namespace)
-                await self._acts(client, InstanceRegistered(0, client, service, instance), "InstanceRequest", body)
+                await self._acts(action, InstanceRegistered(0, client, service, instance))
             case RegisterBatch(client, service, instances):
-                body = batch_request(service, map(read_instance, instances), self.clients.namespace)
-                await self._acts(client, BatchRegistered(0, client, service, instances), "BatchInstanceRequest", body)
+                await self._acts(action, BatchRegistered(0, client, service, instances))
             case Deregister(client, service):
-                body = instance_request("deregisterInstance", service, "10.0.0.1", 80, {}, self.clients.namespace)
-                await self._acts(client, InstanceDeregistered(0, client, service), "InstanceRequest", body)
+                await self._acts(action, InstanceDeregistered(0, client, service))
 
-    async def _acts(self, client: str, event: Event, type_name: str, body: Mapping[str, object]) -> None:
+    async def _acts(self, action: Register | RegisterBatch | Deregister, event: Event) -> None:
+        client, (type_name, body) = action.client, self.clients.request_of(action)
+
         async def ask() -> Answer:
             reply = await self.clients.now[client].connection.ask(type_name, body)
             await self._settle()
@@ -408,10 +384,8 @@ class PeersCluster(WiredCluster):
         chosen = replace(chosen, **UNKNOWN_TO_MODEL).acquainted()
         config = NodeConfig(port=ports[0], members=members, profile=chosen, serves_http=False)
         observer = node_events_into(self) if self.journal is not None else None
-        return NodeServer(config, self.virtual, observer, self._link_to, self._transport)
-
-    def _link_to(self, address: str) -> Link:
-        return self.links[self.under_test, self.name_of(address)]
+        links = partial(self.link_to, self.under_test)
+        return NodeServer(config, self.virtual, observer, links, self._transport)
 
     async def _start_peer(self, name: str) -> None:
         peer = self.peers[name]

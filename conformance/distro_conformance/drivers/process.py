@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distro_conformance.drivers.nacos import RealTimeCluster, forward
+from distro_conformance.drivers.nacos import RealTimeCluster
+from distro_conformance.drivers.server import Server
 from distro_conformance.targets.process import ProcessServer, description_of, profile_of
 from distro_model.actions import Action, ListMembers
 from distro_traces.ndjson import Recorder
@@ -21,6 +22,7 @@ class ProcessCluster(RealTimeCluster):
         super().__init__(recorder)
         self.kind = f"process:{text}"
         self._described = description_of(text)
+        self.has_links = self._described.takes_offset
 
     def profile(self, chosen: str | None) -> str:
         """Of its servers, where nothing else was chosen. Raises TargetError."""
@@ -31,12 +33,5 @@ class ProcessCluster(RealTimeCluster):
             return "its description names the members in no file: a server that runs never hears of another list"
         return super().cannot(action)
 
-    async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        ports = self._lay_out(names, spare, profile)
-        offsets: dict[str, int] = {}
-        if self._described.takes_offset:
-            self._link_all()
-            offsets = await forward(self._forwarders, self.links, ports)
-        for name, port in ports.items():
-            self.servers[name] = ProcessServer(self._described, port, self._listed(name, ports), offsets.get(name))
-        await self._begin(profile)
+    async def _server(self, name: str, port: int, members: Sequence[str], offset: int | None) -> Server:  # noqa: ARG002
+        return ProcessServer(self._described, port, members, offset)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import grpc.aio
 
-from distro_conformance.drivers.service_lists import Lists, read_list
+from distro_conformance.drivers.cluster import Lists
+from distro_conformance.drivers.service_lists import read_list
 from distro_conformance.node.player import RefusedError, query_request
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.verdict import TargetError

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from distro_conformance.drivers.cluster import Lists
 from distro_conformance.node.player import CLUSTER, read_hosts
 from distro_model.clock import View
 from distro_model.messages import Content, batch_of, instances_of
@@ -21,8 +22,6 @@ PUSHED_WITHIN_MS = 700
 """The push delay of 500 ms, one tick, and some."""
 
 Held = Mapping[str, View] | None
-Lists = Mapping[str, tuple[str, ...]]
-"""Service -> the instance texts in it, sorted. A service that is missing is empty."""
 
 _RESERVED_METADATA = frozenset({"customInstanceId", "publishInstanceWeight", "publishInstanceEnable"})
 
@@ -55,7 +54,7 @@ def wrong_lists(seen: Observation, shown: Mapping[str, Lists], how: str) -> str 
         expected = projection(seen[node])
         for service, instances in sorted(lists.items()):
             if instances != expected.get(service, ()):
-                return f"{node} {how} {service} as {_text(instances)} and holds {_text(expected.get(service, ()))}"
+                return f"{node} {how} {service} as {as_text(instances)} and holds {as_text(expected.get(service, ()))}"
     return None
 
 
@@ -79,5 +78,5 @@ def published_of(replica: Replica) -> Content:
     )
 
 
-def _text(instances: tuple[str, ...]) -> str:
+def as_text(instances: tuple[str, ...]) -> str:
     return " and ".join(instances) or "empty"

@@ -203,9 +203,6 @@ class WiredCluster:
 
     # What lockstep looks at besides
 
-    def node_of(self, client: str) -> str:
-        return self.clients.now[client].node
-
     @property
     def subscribed(self) -> tuple[str, ...]:
         """The nodes to which a client with a subscription is connected."""
@@ -229,6 +226,10 @@ class WiredCluster:
         return next(name for name, server in self.servers.items() if server.address == address)
 
     # For subclasses
+
+    def link_to(self, name: str, address: str) -> Link:
+        """From that node to the one at the address."""
+        return self.links[name, self.name_of(address)]
 
     async def _settle(self) -> None:
         """Until the nodes have nothing left to do now. In real time nobody can tell."""

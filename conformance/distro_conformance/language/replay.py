@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from distro_conformance.drivers.cluster import CannotError, Cluster
 from distro_conformance.drivers.lockstep import DivergedError
-from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
+from distro_conformance.event_loop import event_loop
 from distro_conformance.language.expectations import Expect, ExpectModel, listed
 from distro_conformance.language.observing import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import Line, Scenario, ScenarioError, Step, parse

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
-from distro_conformance.drivers.loop import event_loop
+from distro_conformance.event_loop import event_loop
 
 T = TypeVar("T")
 

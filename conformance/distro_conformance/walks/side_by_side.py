@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from distro_conformance.drivers.lockstep import DivergedError, Watch
-from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.peers import PeersCluster
+from distro_conformance.event_loop import event_loop
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
@@ -187,10 +187,7 @@ class SideBySide:
     async def _rest(self, cluster: PeersCluster) -> None:
         """Everything is whole again, and what was found is forgotten."""
         for link in cluster.links.values():
-            if link.is_held:
-                link.release()
-            if link.is_cut:
-                link.heal()
+            link.mend()
         await cluster.forget_clients()
         cluster.oracle.forgive()
         for peer in sorted(set(PEERS) - set(cluster.up)):

@@ -13,10 +13,10 @@ from typing import Protocol, Self
 
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster, Watch
-from distro_conformance.drivers.loop import event_loop
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.drivers.wired import WiredCluster
+from distro_conformance.event_loop import event_loop
 from distro_conformance.language.expectations import AllAgree, Expect
 from distro_conformance.language.replay import hold
 from distro_conformance.targets.target import OnProgress

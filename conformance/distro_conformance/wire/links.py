@@ -150,6 +150,13 @@ class Link(PeerLink):
         self.is_cut = self.is_blackhole = self.is_refusing = False
         self._severed.clear()
 
+    def mend(self) -> None:
+        """Whatever is wrong with it: what is held travels on, and the target can be reached."""
+        if self.is_held:
+            self.release()
+        if self.is_cut or self.is_blackhole:
+            self.heal()
+
     def refuse(self) -> None:
         """From now on, until `heal`, Distro requests that arrive are answered with a failure, and go no further."""
         self._journal.fault(self.source, self.target, "refusing")
