@@ -65,12 +65,12 @@ def spin() -> None:
 def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
     """Verdict, seconds, and what violates or is not judged."""
     # Heavy, and needed by nobody who only wants to know whether something grows.
-    from distro_conformance.gate.options import GateOptions, budget_named  # noqa: PLC0415
+    from distro_conformance.gate.options import BUDGETS, GateOptions  # noqa: PLC0415
     from distro_conformance.gate.run import run_gate  # noqa: PLC0415
     from distro_spark.session import local_session  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="soak-") as out:
-        options = GateOptions(target=target, budget=budget_named("quick"), seed=seed, out=Path(out))
+        options = GateOptions(target=target, budget=BUDGETS["quick"], seed=seed, out=Path(out))
         report = run_gate(options, lambda: local_session(small=True))
     news = [f"{each.about}: {each.message}" for each in (*report.news, *report.not_judged)]
     return report.verdict.value, report.seconds, news

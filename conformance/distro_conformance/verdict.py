@@ -6,8 +6,11 @@ They are one small file because every verb needs them and scripts of others rely
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Verdict(StrEnum):
@@ -45,3 +48,15 @@ class TargetError(KitError):
     """The target could not be reached or started."""
 
     exit_code = 4
+
+
+def named(what: str, known: Mapping[str, T], name: str) -> T:
+    """The entry of that name. Raises UsageError, which lists what there is."""
+    if name not in known:
+        raise UsageError(f"no {what} '{name}'; known: {', '.join(known)}")
+    return known[name]
+
+
+def all_named(what: str, known: Mapping[str, T], names: Sequence[str] | None) -> tuple[T, ...]:
+    """The same for several; every entry where none is named."""
+    return tuple(named(what, known, name) for name in names or known)

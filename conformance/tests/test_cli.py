@@ -58,11 +58,11 @@ def run(
     ("arguments", "complaint"),
     [
         (("frobnicate",), "No such command 'frobnicate'"),
-        (("gate", "--budget", "huge"), "there is no budget 'huge'; budgets are quick, ci, nightly"),
+        (("gate", "--budget", "huge"), "no budget 'huge'; known: quick, ci, nightly"),
         (("gate", "--target", "moon"), "no target 'moon'; known: embedded, nacos:VERSION, nacos:DIRECTORY"),
         (("gate", "--profile", "nacos-9"), "no profile 'nacos-9'"),
         (("test", "node", "--target", "nacos:9.9"), "9.9"),
-        (("test", "node", "--requirement", "DISTRO-NONE-001"), "no requirement DISTRO-NONE-001"),
+        (("test", "node", "--requirement", "DISTRO-NONE-001"), "no requirement 'DISTRO-NONE-001'"),
         (("test", "cluster", "--mutant", "B99"), "the node knows no mutant 'B99'; of "),
         (("test", "cluster", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
         (
@@ -84,7 +84,7 @@ def run(
         (("simulate", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
         (("simulate", "--out", str(ROOT)), "is not empty, and recordings are never overwritten"),
         (("simulate", "--duration-s", "1", "--out", "/proc/nowhere"), "/proc/nowhere"),
-        (("mutants", "run", "--level", "moon"), "there is no level 'moon'; there are model, node, real, trace"),
+        (("mutants", "run", "--level", "moon"), "no level 'moon'; known: model, node, real, trace"),
         (("mutants", "run", "--mutant", "B99"), "unknown mutant 'B99' at the level model; known: "),
         (("mutants", "run", "--level", "node", "--mutant", "B43"), "unknown mutant 'B43' at the level node; known: "),
         (("mutants", "run", "--level", "trace", "--mutant", "B43"), "unknown mutant 'B43' at the level trace; known: "),
@@ -115,9 +115,9 @@ def run(
         (("test", "differential", "--target", "moon"), "no target 'moon'; known: embedded"),
         (
             ("test", "differential", "--target", "embedded", "--script", "x"),
-            "no script x; known: envelope-unregistered",
+            "no script 'x'; known: envelope-unregistered",
         ),
-        (("list", "dragons"), "there is no list of 'dragons'; there are requirements"),
+        (("list", "dragons"), "no list 'dragons'; known: requirements"),
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
     ],
 )

@@ -25,11 +25,11 @@ from distro_conformance.differential.judge import Log, compared, judged
 from distro_conformance.differential.listed import DEVIATIONS, VARIES, Listed, releases
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.run import play, reference_nodes, run_differential
-from distro_conformance.differential.scripts import SCRIPTS, scripts_named
+from distro_conformance.differential.scripts import SCRIPTS
 from distro_conformance.findings import Judgement, verdict_of
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
-from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.verdict import TargetError, UsageError, Verdict, all_named
 from distro_conformance.wire.messages import pack
 
 RELEASE = "2.2.4"
@@ -133,7 +133,7 @@ def test_a_row_explains_what_both_sides_said_and_must_be_needed(
     found = compared(*logs, profile)
     assert (len(found.unexplained), len(found.gone)) == (unexplained, gone)
     expected = Verdict.VIOLATES if unexplained or gone else Verdict.CONFORMS
-    assert verdict_of(judged([found], scripts_named(["query"]), "t")) is expected
+    assert verdict_of(judged([found], [SCRIPTS["query"]], "t")) is expected
 
 
 def test_what_varies_from_run_to_run_may_be_anything_and_its_surroundings_may_not() -> None:
@@ -159,7 +159,7 @@ def test_what_the_target_shows_once_of_twice_is_told_and_is_no_verdict() -> None
     first: Log = {"query": [Exchange("s1", 2), Exchange("s2", 2), Exchange("s3", 1)]}
     second: Log = {"query": [Exchange("s1", 2), Exchange("s2", 1), Exchange("s3", 2)]}
     runs = [compared(real, ours, "strict") for real in (first, second)]
-    scripts = scripts_named(["query"])
+    scripts = [SCRIPTS["query"]]
     found = list(judged(runs, scripts, "t"))
     assert [(each.details["step"], each.judgement) for each in found] == [
         ("s1", Judgement.VIOLATES),
@@ -205,12 +205,12 @@ def test_a_step_has_one_name_in_its_script() -> None:
 
 
 def test_unknown_scripts_are_refused() -> None:
-    with pytest.raises(UsageError, match="no script nonsense; known: envelope-unregistered"):
-        scripts_named(["nonsense"])
+    with pytest.raises(UsageError, match="no script 'nonsense'; known: envelope-unregistered"):
+        run_differential("embedded", script_ids=["nonsense"])
 
 
 def played(profile: str, *ids: str, mutant: str | None = None) -> Log:
-    scripts = [each for each in scripts_named(ids or None) if profile in each.releases]
+    scripts = [each for each in all_named("script", SCRIPTS, ids) if profile in each.releases]
     return asyncio.run(play(reference_nodes(profile, mutant), scripts, lambda _: None))
 
 

@@ -14,14 +14,14 @@ from blocks import block
 from promises import promised
 
 from distro_conformance.cli.gate import closing_line, stage_line
-from distro_conformance.gate.options import Budget, GateOptions, budget_named
+from distro_conformance.gate.options import Budget, GateOptions
 from distro_conformance.gate.run import run_gate, scope_of_gate
 from distro_conformance.gate.stages import check_stage
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
 from distro_conformance.report import Report, write_report
 from distro_conformance.requirements import all_requirements
-from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.verdict import Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_spark.invariants import INVARIANTS
 from distro_spark.session import local_session
@@ -122,8 +122,3 @@ def test_a_broken_node_is_named_by_every_stage_that_can_see_it(tmp_path: Path) -
     (failure,) = report.failures
     assert "expect model agrees" in failure.scenario
     assert failure.replay.endswith(".scenario")
-
-
-def test_an_unknown_budget_is_refused() -> None:
-    with pytest.raises(UsageError, match="there is no budget 'huge'; budgets are quick, ci, nightly"):
-        budget_named("huge")

@@ -13,7 +13,7 @@ from distro_conformance.cli.console import errors
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json
 from distro_conformance.cli.paths import readable, writable_file
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, named
 
 
 @app.command()
@@ -33,8 +33,7 @@ def export(
     from distro_traces.exports import export as write_as
     from distro_traces.reading import read_run
 
-    if to not in EXPORTS:
-        raise UsageError(f"there is no format {to!r}; formats are {', '.join(EXPORTS)}")
+    named("format", EXPORTS, to)
     if json and out is None:
         raise UsageError("--json prints a document about what was written; name the file with --out")
     writable_file(out, "--out")

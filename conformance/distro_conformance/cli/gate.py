@@ -23,9 +23,10 @@ from distro_conformance.cli.options import (
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, schema, stage_ended, summary
 from distro_conformance.cli.paths import require_extras, writable_places
 from distro_conformance.findings import Finding
-from distro_conformance.gate.options import GateOptions, budget_named
+from distro_conformance.gate.options import BUDGETS, GateOptions
 from distro_conformance.report import Report, Stage, write_report
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
+from distro_conformance.verdict import named
 from distro_spark.java import require_java
 
 
@@ -45,7 +46,7 @@ def gate(
 ) -> None:
     """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
     require_extras("explore", "spark")
-    chosen_budget = budget_named(budget)
+    chosen_budget = named("budget", BUDGETS, budget)
     writable_places(out, database, None)
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.

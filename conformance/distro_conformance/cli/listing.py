@@ -10,7 +10,7 @@ from distro_conformance.catalogue import CATALOGUE
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, say
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, named
 
 
 @app.command("list")
@@ -19,8 +19,6 @@ def list_entries(
     json: JsonOption = False,
 ) -> None:
     """List the entries of one registry."""
-    if what not in CATALOGUE:
-        raise UsageError(f"there is no list of '{what}'; there are {', '.join(CATALOGUE)}")
     show(what, json)
 
 
@@ -44,8 +42,8 @@ def explain(
 
 
 def show(what: str, json: bool) -> None:
-    """One registry as a list. `what` is a key of CATALOGUE."""
-    entries = CATALOGUE[what]()
+    """One registry as a list. Raises UsageError."""
+    entries = named("list", CATALOGUE, what)()
     if json:
         verb = "mutants" if what == "mutants" else "list"
         print_json(verb, {what: [entry.to_json() for entry in entries]})

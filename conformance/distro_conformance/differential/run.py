@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from distro_conformance.differential.exchange import ScriptLog
 from distro_conformance.differential.judge import Compared, Exchanges, Log, compared, judged
 from distro_conformance.differential.listed import DEVIATIONS, accept, listing
 from distro_conformance.differential.normalise import normalised
-from distro_conformance.differential.scripts import scripts_named
+from distro_conformance.differential.scripts import SCRIPTS
 from distro_conformance.differential.scripts.registry import Script, Setting
 from distro_conformance.differential.secured import SecuredNacos, secured_reference
 from distro_conformance.differential.stage import GROUP, SERVICE, Stage
 from distro_conformance.findings import Judged
-from distro_conformance.node.beside import members_beside, port_beside, version_of
+from distro_conformance.node.beside import members_beside
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos import listed_members
 from distro_conformance.targets.ports import SDK_OFFSET, with_offset
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.verdict import TargetError, UsageError, all_named
 from distro_conformance.waiting import eventually
 from distro_conformance.wire.connection import SDK_LABELS, Connection
 
 Nodes = Mapping[Setting, Target]
-Around = Callable[[Target, OnProgress], AbstractAsyncContextManager[PlayedPeer]]
-"""What stands around a node while it plays: it starts the node, and gives the member that speaks to it."""
 
 _READY_WITHIN_MS = 90_000
 _SIDE_BY_SIDE = 8
@@ -58,8 +55,8 @@ def run_differential(
     real = require_own(resolve_target(target))
     own = profile or real.profile
     nodes = _nodes_of(real, own)
-    named = scripts_named(script_ids)
-    scripts = [each for each in named if each.setting in nodes and nodes[each.setting].profile in each.releases]
+    wanted = all_named("script", SCRIPTS, script_ids)
+    scripts = [each for each in wanted if each.setting in nodes and nodes[each.setting].profile in each.releases]
     if not scripts:
         raise UsageError(f"none of these scripts is for {target}, profile {own}")
 
@@ -102,11 +99,11 @@ async def play(nodes: Nodes, scripts: Sequence[Script], on_progress: OnProgress)
     logs: dict[str, Exchanges] = {}
     for setting, target in nodes.items():
         if wanted := [script for script in scripts if script.setting is setting]:
-            logs |= await _play_all(target, _AROUND[setting], wanted, on_progress)
+            logs |= await _play_all(target, wanted, setting is Setting.MEMBER, on_progress)
     return {script.id: logs[script.id] for script in scripts}
 
 
-async def _play_all(target: Target, around: Around, scripts: Sequence[Script], on_progress: OnProgress) -> Log:
+async def _play_all(target: Target, scripts: Sequence[Script], among_members: bool, on_progress: OnProgress) -> Log:
     """Start the node, let it do the scripts, stop it.
 
     Where time is real, scripts run side by side: most of it is waiting, and they do not see each other. Those that
@@ -126,7 +123,11 @@ async def _play_all(target: Target, around: Around, scripts: Sequence[Script], o
             for script in played:
                 group.create_task(on_a_lane(script))
 
-    async with around(target, on_progress) as peer:
+    # The member's address is the higher one on every node: who owns what depends on the order (docs/protocol
+    # #owner-place). Where the node is alone, it only speaks to it.
+    async with members_beside(target, on_progress, 1, higher=True, listed=among_members) as (peer,):
+        if among_members:
+            await _ready(peer, target, _READY_WITHIN_MS)
         side_by_side = 1 if target.kind == "embedded" else _SIDE_BY_SIDE
         await in_lanes(side_by_side, (each for each in scripts if not each.alone), peer)
         await in_lanes(1, (each for each in scripts if each.alone), peer)
@@ -142,33 +143,6 @@ async def _play(script: Script, target: Target, peer: PlayedPeer) -> ScriptLog:
     finally:
         await stage.close()
     return stage.log
-
-
-@asynccontextmanager
-async def _beside(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
-    """The member's address is the higher one on every node: who owns what depends on the order
-    (docs/protocol #owner-place)."""
-    async with members_beside(target, on_progress, 1, higher=True) as (peer,):
-        await _ready(peer, target, _READY_WITHIN_MS)
-        yield peer
-
-
-@asynccontextmanager
-async def _alone(target: Target, on_progress: OnProgress) -> AsyncIterator[PlayedPeer]:
-    """The played member is none of the node's: it only speaks to it."""
-    peer = PlayedPeer(
-        port_beside(target, higher=True),
-        target.clock.now_ms,
-        version=version_of(target.profile),
-        headers=target.member_headers,
-    )
-    try:
-        await target.start([], on_progress)
-        await peer.dial(target.address)
-        yield peer
-    finally:
-        await peer.hang_up()
-        await target.stop()
 
 
 async def _ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
@@ -190,6 +164,3 @@ def _describes(address: str, members: Sequence[Mapping[str, Any]]) -> bool:
     """Its answer to the first report has arrived; a node that shows no such list cannot be asked."""
     own = [member for member in members if member["address"] == address]
     return not own or "version" in (own[0].get("extendInfo") or ())
-
-
-_AROUND: Mapping[Setting, Around] = {Setting.MEMBER: _beside, Setting.SECURED: _alone}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from distro_conformance.verdict import UsageError
 from distro_conformance.wire.transports import Carrier
 from distro_model.bounded.bounds import Bounds
 
@@ -42,13 +41,6 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         )
     }
 )
-
-
-def budget_named(name: str) -> Budget:
-    """Raises UsageError that lists the budgets."""
-    if name not in BUDGETS:
-        raise UsageError(f"there is no budget '{name}'; budgets are {', '.join(BUDGETS)}")
-    return BUDGETS[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.mutation.levels import LEVELS, kill_on_real_server
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, named
 
 
 def run_mutants(
@@ -38,9 +38,7 @@ def run_mutants(
 
 def mutants_of(level: str) -> Sequence[str]:
     """All that are put to the test there. Raises UsageError."""
-    if level not in LEVELS:
-        raise UsageError(f"there is no level '{level}'; there are {', '.join(LEVELS)}")
-    return LEVELS[level].mutants()
+    return named("level", LEVELS, level).mutants()
 
 
 def score(findings: Sequence[Finding]) -> float:

@@ -16,18 +16,18 @@ PLAYED = 2
 
 @asynccontextmanager
 async def members_beside(
-    target: Target, on_progress: OnProgress, count: int = PLAYED, *, higher: bool = False
+    target: Target, on_progress: OnProgress, count: int = PLAYED, *, higher: bool = False, listed: bool = True
 ) -> AsyncIterator[tuple[PlayedPeer, ...]]:
     """The target running, and played members on its list that have been dialled in both directions, if possible.
 
     `higher`: the members' addresses are higher. Who owns which ip:port client depends on the order
-    (docs/protocol #owner-place).
+    (docs/protocol #owner-place). `listed`: else they are on no list of the node, and only speak to it.
     """
     async with played_members(target, count, higher=higher) as peers:
         try:
-            await target.start([peer.address for peer in peers], on_progress)
+            await target.start([peer.address for peer in peers] if listed else [], on_progress)
             for peer in peers:
-                await (peer.join if target.limits.counts_members else peer.dial)(target.address)
+                await (peer.join if listed and target.limits.counts_members else peer.dial)(target.address)
             yield peers
         finally:
             for peer in peers:
@@ -41,8 +41,8 @@ async def played_members(target: Target, count: int, *, higher: bool = False) ->
     peers: list[PlayedPeer] = []
     try:
         for _ in range(count):
-            port = port_beside(target, higher, *(peer.port for peer in peers))
-            is_virtual, version = target.clock.slack_ms == 0, version_of(target.profile)
+            port = _port_beside(target, higher, *(peer.port for peer in peers))
+            is_virtual, version = target.clock.slack_ms == 0, _version_of(target.profile)
             peers.append(
                 PlayedPeer(
                     port,
@@ -60,13 +60,13 @@ async def played_members(target: Target, count: int, *, higher: bool = False) ->
             await peer.stop()
 
 
-def port_beside(target: Target, higher: bool, *others: int) -> int:
+def _port_beside(target: Target, higher: bool, *others: int) -> int:
     own = int(target.address.rpartition(":")[2])
     (port,) = free_base_ports(beside=(own, *others), above=own if higher else 0)
     return port
 
 
-def version_of(profile: str) -> str:
+def _version_of(profile: str) -> str:
     """That a member of this profile has; `strict` stands on the latest 2.x."""
     release = release_of(profile)
     return "2.5.1" if release is None else ".".join(map(str, release))

@@ -26,7 +26,7 @@ from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
-from distro_conformance.verdict import KitError, UsageError
+from distro_conformance.verdict import KitError, all_named
 from distro_conformance.waiting import Clock, Look, RealClock
 from distro_conformance.wire.messages import distro_request
 
@@ -57,7 +57,7 @@ def run_node_conformance(
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
     found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption)
-    chosen = _chosen(requirement_ids)
+    chosen = all_named("requirement", {each.id: each for each in all_requirements()}, requirement_ids)
 
     async def run() -> Judged:
         begun = time.monotonic()
@@ -76,7 +76,7 @@ async def run_requirements(
     target: Target, ids: Sequence[str] | None = None, on_finding: OnFinding = lambda _: None
 ) -> list[Finding]:
     """The same on a target object, which is started here and stopped at the end."""
-    chosen = _chosen(ids)
+    chosen = all_named("requirement", {each.id: each for each in all_requirements()}, ids)
     async with members_beside(target, lambda _: None) as peers:
         return await check_requirements(target, peers, chosen, on_finding)
 
@@ -244,11 +244,3 @@ def _connected(peer: PlayedPeer) -> Look[bool]:
         return peer.is_connected or None
 
     return look
-
-
-def _chosen(ids: Sequence[str] | None) -> tuple[Requirement, ...]:
-    known = {requirement.id: requirement for requirement in all_requirements()}
-    unknown = [name for name in ids or () if name not in known]
-    if unknown:
-        raise UsageError(f"no requirement {', '.join(unknown)}; known: {', '.join(known)}")
-    return tuple(known.values()) if ids is None else tuple(known[name] for name in ids)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from distro_conformance.verdict import UsageError
-
 SOURCES = Path(__file__).resolve().parent / "programs"
 """One folder a language; built elsewhere, in the cache."""
 
@@ -91,11 +89,3 @@ SDKS: dict[str, Sdk] = {
         Sdk("node", "node", Transport.HTTP, False, ("node", "{built}/client.js"), build=(("npm", "ci"),)),
     )
 }
-
-
-def sdk_named(name: str) -> Sdk:
-    """Raises UsageError that lists the known ones."""
-    try:
-        return SDKS[name]
-    except KeyError:
-        raise UsageError(f"no SDK {name!r}; known: {', '.join(SDKS)}") from None

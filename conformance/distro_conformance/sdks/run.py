@@ -15,11 +15,11 @@ from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.sdks.build import SdkMissingError, built
 from distro_conformance.sdks.nodes import EMBEDDED, guard, started_nodes
 from distro_conformance.sdks.program import ProgramError
-from distro_conformance.sdks.registry import SDKS, Sdk, sdk_named
+from distro_conformance.sdks.registry import SDKS, Sdk
 from distro_conformance.sdks.scenarios import SCENARIOS
 from distro_conformance.sdks.stage import FailedError, Scenario, Stage
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import KitError, UsageError
+from distro_conformance.verdict import KitError, all_named
 
 BY = "sdk"
 
@@ -38,8 +38,8 @@ async def run_sdks(
 
     Raises UsageError for unknown names, TargetError when the nodes cannot be started.
     """
-    chosen = [sdk_named(name) for name in sdks or SDKS]
-    wanted = [_scenario_named(name) for name in scenarios or SCENARIOS]
+    chosen = all_named("SDK", SDKS, sdks)
+    wanted = all_named("scenario", SCENARIOS, scenarios)
     started = time.monotonic()
 
     # A real server's login is not part of its naming module.
@@ -115,10 +115,3 @@ def _asked(sdk: Sdk, scenario: Scenario, target: str) -> Finding:
         client=sdk.name,
         again=f"distrocheck test sdks --target {target} --sdk {sdk.name} --scenario {scenario.name}",
     )
-
-
-def _scenario_named(name: str) -> Scenario:
-    try:
-        return SCENARIOS[name]
-    except KeyError:
-        raise UsageError(f"no scenario {name!r}; known: {', '.join(SCENARIOS)}") from None

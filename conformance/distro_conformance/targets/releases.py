@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import named
 
 _AUTH_2_0, _AUTH = "com.alibaba.nacos.auth.common.AuthConfigs", "com.alibaba.nacos.auth.config.AuthConfigs"
 _LOAD_RETRY_2_1 = "nacos.naming.clean.loadDataRetryDelayMillis"
@@ -101,7 +101,4 @@ three classes, and in none of what such a server is fetched for."""
 
 def nacos_release(version: str) -> NacosRelease:
     """Raises UsageError that lists the known releases."""
-    try:
-        return RELEASES[version]
-    except KeyError:
-        raise UsageError(f"no Nacos release {version!r}; known: {', '.join(RELEASES)}") from None
+    return named("Nacos release", RELEASES, version)

@@ -18,10 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import get_args
 
-import hypothesis
-from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.errors import Flaky
-from hypothesis.stateful import run_state_machine_as_test
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
@@ -36,6 +33,7 @@ from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lockstep, Stage
+from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
 from distro_model.profiles import Profile
@@ -310,12 +308,20 @@ def _rounds(
         tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
         tally.http = options.has_http(round_number)
         machine = AmongMachine if options.among_played else HttpMachine if tally.http else LockstepMachine
-        members = {
-            "start": staticmethod(start),
-            "on_end": staticmethod(tally.ended),
-            "beginnings": () if tally.http else beginnings,
-        }
-        _round(hypothesis.seed(seed)(type("Walk", (machine,), members)), options, tally)
+        runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.runs)
+        reports = {"start": staticmethod(start), "on_end": staticmethod(tally.ended)}
+        try:
+            draw(
+                machine,
+                seed,
+                max(1, runs),
+                options.steps_per_run,
+                beginnings=() if tally.http else beginnings,
+                **reports,
+            )
+        except (DivergedError, Flaky):  # Flaky: `start` gave nothing any more when Hypothesis repeated the run
+            if tally.failing is None:
+                raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
         if tally.is_enough(options) or time.monotonic() - tally.began_s > options.seconds:
             break
 
@@ -336,26 +342,6 @@ def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
     from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 
     return rare_starts(options.profile, options.seed)
-
-
-def _round(machine_class: type, options: HuntOptions, tally: _Tally) -> None:
-    runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.runs)
-    profile = settings(
-        max_examples=max(1, runs),
-        stateful_step_count=options.steps_per_run,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-        verbosity=Verbosity.quiet,
-    )
-    try:
-        run_state_machine_as_test(machine_class, settings=profile)
-    except (DivergedError, Flaky):  # Flaky: `start` gave nothing any more when Hypothesis repeated the run
-        if tally.failing is None:
-            raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
 
 
 def _recorder(options: HuntOptions, run: int) -> Recorder | None:

@@ -15,10 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-import hypothesis
-from hypothesis import HealthCheck, Phase, Verbosity, settings
-from hypothesis.stateful import run_state_machine_as_test
-
 from distro_conformance.drivers.lockstep import DivergedError, Watch
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.event_loop import event_loop
@@ -26,6 +22,7 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
 from distro_conformance.walks.stage import WAIT_MAX_MS, Stage
+from distro_conformance.walks.walk import draw
 from distro_model.actions import Action, Advance, Restart
 
 RUNS, STEPS = 24, 60
@@ -69,18 +66,7 @@ def drawn(seed: int, runs: int = RUNS, steps: int = STEPS) -> list[tuple[Action,
     def on_end(actions: list[Action], _failure: BaseException | None) -> None:
         found.append(tuple(actions))
 
-    members = {"start": staticmethod(start), "on_end": staticmethod(on_end)}
-    machine = hypothesis.seed(seed)(type("Drawn", (AmongMachine,), members))
-    profile = settings(
-        max_examples=runs,
-        stateful_step_count=steps,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-    )
-    run_state_machine_as_test(machine, settings=profile)
+    draw(AmongMachine, seed, runs, steps, start=staticmethod(start), on_end=staticmethod(on_end))
     return found[:runs]
 
 

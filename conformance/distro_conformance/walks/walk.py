@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.walks.stage import Stage
@@ -96,6 +98,22 @@ class Walk(RuleBasedStateMachine):
         finally:
             self.stage.close()
             type(self).on_end(self.done, self.failure)
+
+
+def draw(machine: type[Walk], seed: int, runs: int, steps: int, **members: Any) -> None:
+    """Let Hypothesis draw so many walks, or some more; `members` of the class say where they are done and reported."""
+    profile = settings(
+        max_examples=runs,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+    )
+    run_state_machine_as_test(hypothesis.seed(seed)(type("Walk", (machine,), members)), settings=profile)
 
 
 def pick(choices: Collection[T], index: int) -> T:
