@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import subprocess
@@ -88,6 +89,11 @@ def _stages(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in document.get("stages", ()) if each["verdict"] != "conforms"]
 
 
+def missing(load: float) -> int:
+    """How many programs a busy machine lacks, beside those that keep it busy already."""
+    return max(0, math.ceil(BUSY_LOAD * usable_cores() - load))
+
+
 def spin() -> None:
     while True:
         pass
@@ -110,7 +116,7 @@ def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) ->
     for target, busy in todo:
         if seconds is not None and time.monotonic() - began > seconds:
             return
-        with others(2 * usable_cores() if busy else 0):
+        with others(missing(os.getloadavg()[0]) if busy else 0):
             row = once(target, budget)
         results.keep(TABLE, f"{row['target']} {row['seed']}", row)
         yield row
