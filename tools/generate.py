@@ -60,9 +60,9 @@ def pictures() -> Generated:
 
 def results() -> Generated:
     """docs: the tables of long jobs, from what docs/results has of them."""
-    nightly, matrix, repeats = map(importlib.import_module, ("nightly", "matrix", "repeats"))
-    pages = [("nightly.md", nightly.page(nightly.kept())), ("repeats.md", repeats.page()), *matrix.pages()]
-    for name, text in pages:
+    nightly, matrix = map(importlib.import_module, ("nightly", "matrix"))
+    of_runs = [(f"{name}.md", importlib.import_module(name).page()) for name in ("repeats", "hours")]
+    for name, text in (("nightly.md", nightly.page(nightly.kept())), *of_runs, *matrix.pages()):
         yield ROOT / "docs" / name, text
 
 

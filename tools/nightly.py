@@ -95,6 +95,12 @@ JOBS: tuple[Job, ...] = (
     *(_gate(f"nacos:{release}", "ci", 60) for release in ("2.0.4", "2.1.1", "2.2.3", "2.2.4", "2.3.2")),
     Job("busy", "the gate, 20 fresh seeds beside two busy processes", _BUSY, 240),
     Job("repeats", "20 gates on 2.2.4, 6 on each other, half of them busy", ("tools/repeats.py", "--json"), 360),
+    Job(
+        "hours",
+        "an hour each of machine and walks on 2.2.4 and 2.3.2",
+        ("tools/hours.py", "--json", "--jobs", "2"),
+        240,
+    ),
     Job("soak", "the gate for two hours, and what it leaves behind", (*_SOAK, "--minutes", "120"), 150),
 )
 

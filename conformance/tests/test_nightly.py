@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import alarms
+import hours
 import matrix
 import nightly
 import pytest
@@ -230,3 +231,56 @@ def test_one_run_is_kept_with_what_the_machine_had_to_do() -> None:
     assert (row["target"], row["code"]) == ("no-such-target", 2)
     assert "no-such-target" in row["headline"]
     assert row["load_per_core"] > 0
+
+
+def a_part(kind: str, seed: int, seconds: float, code: int = 0, decided: str = "") -> dict[str, object]:
+    found = "a: it sends `CHANGE`\n  nearest 1" if code else ""
+    counted = {"seconds": seconds, "steps": 100, "runs": 24, "code": code, "found": found, "decided": decided}
+    return {"kind": kind, "target": "nacos:2.2.4", "seed": seed, "commit": "abc", "date": "2026-11-24", **counted}
+
+
+def test_what_was_searched_for_the_shortest_time_is_searched_next_and_nothing_twice_at_a_time() -> None:
+    machine, walks = ("machine", "nacos:2.2.4"), ("walks", "nacos:2.2.4")
+    rows = [a_part("machine", 1, 150), a_part("walks", 2, 300)]
+    assert hours.due(rows, (walks, machine)) == machine
+    assert hours.due(rows, (walks, machine), [machine]) == walks
+    assert hours.due([*rows, a_part("machine", 3, 3_450)], (walks, machine), [walks]) is None
+
+
+def test_the_hours_add_up_and_each_finding_says_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "PLACE", tmp_path)
+    for row in (a_part("machine", 1, 150), a_part("machine", 2, 90, code=1), a_part("walks", 2, 300)):
+        results.keep(hours.TABLE, hours.key_of(row), row)
+    page = hours.page()
+    assert "| machine | nacos:2.2.4 | 4 | 2 | 48 | 200 | 1 | 2026-11-24 to 2026-11-24 |" in page
+    assert "* machine nacos:2.2.4 2, abc: `a: it sends 'CHANGE' nearest 1`\n\n    **not decided yet**\n" in page
+    assert hours.main(["--decide", "machine nacos:2.2.4 2", "a false alarm, mended"]) == 3, "minutes are left"
+    assert "    a false alarm, mended\n" in hours.page()
+    with pytest.raises(SystemExit):
+        hours.main(["--decide", "machine nacos:2.2.4 7", "nothing"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code", "decided", "expected"),
+    [(3_600, 0, "", 0), (60, 0, "", 3), (3_600, 1, "", 1), (3_600, 1, "B05", 0)],
+)
+def test_a_finding_that_nobody_has_read_fails_the_job(seconds: float, code: int, decided: str, expected: int) -> None:
+    rows = [a_part("machine", 1, seconds, code, decided)]
+    assert hours.told(rows, [("machine", "nacos:2.2.4")], as_json=True) == expected
+
+
+def test_a_part_that_cannot_be_searched_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(hours.WORDS, "machine", ("test", "node", "--no-such-option"))
+    row = hours.once(("machine", "nacos:2.2.4"))
+    assert (row["code"], row["seconds"]) == (2, 0)
+    assert "no-such-option" in row["found"]
+
+
+def test_what_the_parts_of_a_search_met_adds_up_and_what_none_met_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "PLACE", tmp_path)
+    hours.keep_coverage("walks", {"actions": {"cut": 2, "pause": 0, "gone": 1}})
+    hours.keep_coverage("walks", {"actions": {"cut": 1, "pause": 0, "move": 1}})
+    assert results.kept(hours.COVERAGE) == {"walks: actions": {"cut": 3, "pause": 0, "move": 1}}
+    assert "* walks: actions: 2 of 3; never: pause\n" in hours.page()
