@@ -28,9 +28,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
-from distro_conformance.targets.nacos_home import HOST
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import nacos_release
+from distro_conformance.targets.server_process import HOST
 
 CLIENTS, QUICK_CLIENTS = (500, 5_000, 20_000), (200, 1_000)
 WINDOW_S, QUICK_WINDOW_S = 30.0, 11.0

@@ -19,12 +19,12 @@ import aiohttp
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
-from distro_conformance.targets.nacos_home import HOST
-from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import WHOLE_RELEASES, NacosRelease
-from distro_conformance.targets.target import UNLIMITED, OnProgress
+from distro_conformance.targets.served import ServedTarget
+from distro_conformance.targets.server_process import ServerProcess
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import RealClock, eventually
+from distro_conformance.waiting import eventually
 from distro_impl.options import READS_ALL, AuthOptions, NodeOptions, ServerIdentity, User
 
 SECRET = b"a secret that all members share!"
@@ -52,7 +52,7 @@ def secured_reference(profile: str, mutant: str | None = None) -> EmbeddedTarget
     return EmbeddedTarget(profile, mutant, acquainted=False, options=options)
 
 
-class SecuredNacos:
+class SecuredNacos(ServedTarget):
     """A whole server for the release of a profile; see `offers`."""
 
     kind = "nacos"
@@ -61,53 +61,35 @@ class SecuredNacos:
     def __init__(self, profile: str) -> None:
         self.profile = profile
         self._release = WHOLE_RELEASES[profile.removeprefix("nacos-")]
-        self.spec = f"nacos:{self._release.directory}"
-        self.clock = RealClock()
-        (self._port,) = free_base_ports()
-        self._server: NacosServer | None = None
+        super().__init__(f"nacos:{self._release.directory}")
 
     @staticmethod
     def offers(profile: str) -> bool:
         """Whether there is a whole server to fetch."""
         return profile.removeprefix("nacos-") in WHOLE_RELEASES
 
-    @property
-    def address(self) -> str:
-        return f"{HOST}:{self._port}"
-
-    lease_ms = None
-    limits = UNLIMITED
-
     def fresh(self) -> Self:
         return type(self)(self.profile)
 
-    async def start(
-        self,
-        other_members: Sequence[str],
-        on_progress: OnProgress,
-        *,
-        until_loaded: bool = True,  # noqa: ARG002 - it is alone, and has nothing to load
-    ) -> None:
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         """Returns when the server knows its users. Raises TargetError."""
-        assert not other_members, "it is started alone"
+        await super().start(other_members, on_progress, until_loaded=until_loaded)
+        await self._logged_in()
+
+    async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
+        assert members == (self.address,), "it is started alone"
         jars = await jars_of(self._release, on_progress)
         on_progress(f"starting Nacos {self._release.version} with authentication at {self.address}")
-        self._server = NacosServer(
+        server = NacosServer(
             self._release,
             jars,
             port=self._port,
-            members=[self.address],
+            members=members,
             jvm_properties=_properties(),
             on_progress=on_progress,
         )
-        _write_schema(self._server.home, jars, self._release)
-        await self._server.start()
-        await self._logged_in()
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
+        _write_schema(server.home, jars, self._release)
+        return server
 
     async def _logged_in(self) -> None:
         """The users are read from the database a while after the start."""

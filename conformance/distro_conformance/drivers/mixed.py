@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import partial
 
 from distro_conformance.drivers.embedded import NodeServer
-from distro_conformance.drivers.nacos import LEASE_KEY, NacosCluster
+from distro_conformance.drivers.nacos import NacosCluster
 from distro_conformance.drivers.server import Server
-from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
+from distro_conformance.targets.nacos_home import LEASE_KEY, LOAD_RETRY_MS
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import UsageError
 from distro_impl import NodeConfig, SystemClock, UnknownProfileError, profile_named

@@ -18,6 +18,7 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
+from distro_conformance.targets.nacos_home import LEASE_KEY
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
@@ -28,7 +29,6 @@ from distro_model.actions import Connect, Deregister, Register, RegisterBatch
 from distro_traces.ndjson import Recorder
 
 OFFSET_PROPERTY = "nacos.server.grpc.port.offset"
-LEASE_KEY = "nacos.naming.client.expired.time"
 _OFFSETS = range(3001, 20_001, 500)
 KNOWN_WITHIN_MS = 60_000
 """Each member is reported to every 4 s, the first time 5 s after the start; a busy machine takes longer to start."""

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from distro_conformance.sdks.registry import Sdk
-from distro_conformance.targets.jvm import end_group
 from distro_conformance.targets.maven import cache_directory
+from distro_conformance.targets.server_process import end_group
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError
 

@@ -22,7 +22,8 @@ from distro_conformance.release import STRICT, Span
 from distro_conformance.sdks.listing import Listing, listing
 from distro_conformance.targets.nacos import start_nacos_cluster
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
-from distro_conformance.targets.process import HOST, Description, ProcessServer
+from distro_conformance.targets.process import Description, ProcessServer
+from distro_conformance.targets.server_process import HOST
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import Look, RealClock, T, eventually

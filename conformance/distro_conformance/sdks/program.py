@@ -21,7 +21,8 @@ from typing import Any, Self
 from distro_conformance.node.player import Host
 from distro_conformance.sdks.listing import Listing, listing
 from distro_conformance.sdks.registry import Sdk
-from distro_conformance.targets import jvm, leash
+from distro_conformance.targets import leash
+from distro_conformance.targets.server_process import end_group
 from distro_conformance.verdict import KitError
 
 START_TIMEOUT_S = 60.0
@@ -103,7 +104,7 @@ class SdkProgram:
 
     async def kill(self) -> None:
         """SIGKILL: the SDK has no chance to say anything."""
-        jvm.end_group(self.pid)
+        end_group(self.pid)
         await self._process.wait()
         await self._reader
         shutil.rmtree(self._home, ignore_errors=True)

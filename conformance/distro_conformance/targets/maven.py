@@ -14,8 +14,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from distro_conformance.targets.jvm import end_group
 from distro_conformance.targets.releases import NacosRelease
+from distro_conformance.targets.server_process import end_group
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
 

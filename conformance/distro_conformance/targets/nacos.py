@@ -10,25 +10,22 @@ import asyncio
 import contextlib
 import http.client
 import json
-import shutil
-import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
-from distro_conformance.targets.jvm import Leashed
 from distro_conformance.targets.maven import jars_of
-from distro_conformance.targets.nacos_home import HOST, server_command, write_home
+from distro_conformance.targets.nacos_home import server_command, write_home
 from distro_conformance.targets.ports import SDK_OFFSET, require_free
 from distro_conformance.targets.releases import NacosRelease, nacos_release
+from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import RealClock, eventually
 
-READY_WITHIN_MS = 300_000
+READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
 
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
@@ -70,8 +67,8 @@ async def start_nacos_cluster(
         await asyncio.gather(*(server.close() for server in servers))
 
 
-class NacosServer:
-    """One server process. `start` and `stop` may alternate; the home directory lives until `close`."""
+class NacosServer(ServerProcess):
+    """The home directory is kept when a start failed: then the user wants to look at it."""
 
     def __init__(
         self,
@@ -84,23 +81,14 @@ class NacosServer:
         jvm_options: Sequence[str] = (),
         on_progress: OnProgress = _silent,
     ) -> None:
+        super().__init__("nacos", port, members)
         self.release = release
-        self.port = port
-        self.address = f"{HOST}:{port}"
         self.sdk_address = f"{HOST}:{port + SDK_OFFSET}"
-        self.home = Path(tempfile.mkdtemp(prefix=f"distrocheck-nacos-{port}-"))
         self._jars = jars
-        self._members = tuple(members)
         self._own_properties, self._options = dict(jvm_properties), tuple(jvm_options)
         self._on_progress = on_progress
-        self._process = Leashed(self.home / "console.log")
         self._start_failed = False
         self._loads_before = 0
-
-    @property
-    def pid(self) -> int | None:
-        """Of the running process, None when it is stopped."""
-        return self._process.pid
 
     async def start(self, *, until_loaded: bool = True) -> None:
         """Returns when the server is up and, unless told otherwise, its Distro data are loaded.
@@ -111,31 +99,15 @@ class NacosServer:
         write_home(self.home, self.release, self._members)
         started = time.monotonic()
         command = server_command(self.home, self.release, self._jars, self.port, self._own_properties, self._options)
-        await self._process.start(command, self.home)
         self._loads_before = self._loads()
-        try:
-            await self._until(self._is_up)
-            if until_loaded:
-                await self._until(self._is_loaded)
-        except BaseException:
-            await self.stop()
-            raise
+        conditions = (self._is_up, *((self._is_loaded,) if until_loaded else ()))
+        await self._run(command, self.home, READY_WITHIN_S, *conditions)
         self._on_progress(
             f"Nacos {self.release.version} at {self.address} is ready ({time.monotonic() - started:.1f} s)"
         )
 
-    async def stop(self) -> None:
-        await self._process.stop()
-
     async def close(self) -> None:
-        """Stop, and remove the home directory unless a start failed: then the user wants to look at it."""
-        await self.stop()
-        if not self._start_failed:
-            shutil.rmtree(self.home, ignore_errors=True)
-
-    @property
-    def console(self) -> Path:
-        return self._process.console
+        await (self.stop() if self._start_failed else super().close())
 
     async def get(self, path: str) -> str:
         """The body of the answer to an HTTP GET, empty when there is none (yet)."""
@@ -155,17 +127,6 @@ class NacosServer:
         listed = await asyncio.to_thread(listed_members, self.address)
         return {member["address"]: member["state"] for member in listed}
 
-    async def _until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        async def holds() -> bool | None:
-            if await condition():
-                return True
-            if self.pid is None:
-                raise self._failed("ended while it was starting")
-            return None
-
-        if await eventually(holds, RealClock(slack_ms=0), READY_WITHIN_MS, step_ms=100) is None:
-            raise self._failed(f"is not ready after {READY_WITHIN_MS / 1000:.0f} s")
-
     async def _is_up(self) -> bool:
         return '"UP"' in await self.get("/nacos/v1/ns/operator/metrics")
 
@@ -181,7 +142,7 @@ class NacosServer:
 
     def _failed(self, what: str) -> TargetError:
         self._start_failed = True
-        reason = _reason(_read(self.console)) or "nothing was logged"
+        reason = _reason(self.said) or "nothing was logged"
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 

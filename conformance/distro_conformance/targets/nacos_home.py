@@ -7,14 +7,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from distro_conformance.targets.jvm import find_java
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.releases import NacosRelease
+from distro_conformance.targets.server_process import HOST
+from distro_conformance.verdict import TargetError
 
-HOST = "127.0.0.1"
+LEASE_KEY = "nacos.naming.client.expired.time"
 LOAD_RETRY_MS = 1000
 """Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is repeated after this."""
 
@@ -48,6 +51,15 @@ def server_command(
     defines = [f"-D{key}={value}" for key, value in properties.items()]
     main, heap = (_WHOLE_MAIN, "-Xmx384m") if release.is_whole else (_MAIN, "-Xmx256m")
     return [find_java(), "-Xms64m", heap, *jvm_options, *defines, "-cp", class_path(jars), main]
+
+
+def find_java() -> str:
+    """JAVA_HOME's java, else the one on the path. Raises TargetError when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(str(Path(home) / "bin" / "java") if home else "java") or shutil.which("java")
+    if java is None:
+        raise TargetError("no Java found: install Java 17 or newer, or point JAVA_HOME at it")
+    return java
 
 
 def _properties(home: Path, release: NacosRelease, port: int) -> dict[str, str]:

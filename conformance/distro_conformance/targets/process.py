@@ -21,7 +21,6 @@ import asyncio
 import os
 import shlex
 import shutil
-import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,15 +32,13 @@ from typing import Any, Self
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.release import STRICT, release_of
 from distro_conformance.targets.attached import NoReleaseError, asked_profile
-from distro_conformance.targets.identity import NO_HEADERS
-from distro_conformance.targets.jvm import Leashed
 from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
-from distro_conformance.targets.target import UNLIMITED, OnProgress
+from distro_conformance.targets.served import ServedTarget
+from distro_conformance.targets.server_process import HOST, ServerProcess
+from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import RealClock, eventually
 
-HOST = "127.0.0.1"
 SUFFIX = ".toml"
 _TABLES = ("environment", "files", "ready")
 _KEYS = {"command": list, "member": list, "profile": str, **dict.fromkeys(_TABLES, dict)}
@@ -139,23 +136,16 @@ async def _asked(described: Description) -> str:
         await server.close()
 
 
-class ProcessServer:
-    """One server process at a base port. `start` and `stop` may alternate; `close` removes its home."""
+class ProcessServer(ServerProcess):
+    """What a description says, at a base port."""
 
     def __init__(self, described: Description, port: int, members: Sequence[str], offset: int | None = None) -> None:
-        self.address = f"{HOST}:{port}"
-        self._described, self._port, self._offset = described, port, offset
-        self._members = tuple(members)
-        self._home = Path(tempfile.mkdtemp(prefix=f"distrocheck-process-{port}-"))
-        self._process = Leashed(self._home / "console.txt")
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid
+        super().__init__("process", port, members)
+        self._described, self._offset = described, offset
 
     async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
         """Returns when it is ready. Raises TargetError with what it wrote last."""
-        require_free(self._port)
+        require_free(self.port)
         self._write_files()
         described = self._described
         others = [member for member in self._members if member != self.address]
@@ -165,23 +155,7 @@ class ProcessServer:
         if not shutil.which(command[0]) and not program.is_file():
             raise TargetError(f"there is no program '{command[0]}' to start, neither in the path nor as {program}")
         environment = {**os.environ, **{key: self._filled(text) for key, text in described.environment.items()}}
-        await self._process.start(command, described.directory, environment)
-
-        async def ready() -> bool | None:
-            if self.pid is None:
-                raise self._failed("ended while it was starting")
-            return await self._is_ready() or None
-
-        if await eventually(ready, RealClock(), described.ready_seconds * 1000, step_ms=50) is None:
-            await self.stop()
-            raise self._failed(f"is not ready after {described.ready_seconds} s")
-
-    async def stop(self) -> None:
-        await self._process.stop()
-
-    async def close(self) -> None:
-        await self.stop()
-        shutil.rmtree(self._home, ignore_errors=True)
+        await self._run(command, described.directory, described.ready_seconds, self._is_ready, environment=environment)
 
     async def change_members(self, addresses: Sequence[str]) -> None:
         """Into the files that name them; whether the server watches them is its own matter."""
@@ -195,7 +169,7 @@ class ProcessServer:
     async def _is_ready(self) -> bool:
         described = self._described
         if described.ready_line is not None:
-            return self._filled(described.ready_line) in self._process.said
+            return self._filled(described.ready_line) in self.said
         if described.ready_http is not None:
             return await asyncio.to_thread(get, f"http://{self.address}{described.ready_http}") is not None
         try:
@@ -206,19 +180,19 @@ class ProcessServer:
 
     def _write_files(self) -> None:
         for name, text in self._described.files.items():
-            path = self._home / name
+            path = self.home / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self._filled(text), encoding="utf-8")
 
     def _filled(self, text: str) -> str:
         values = {
-            "port": self._port,
-            "sdk_port": self._port + SDK_OFFSET,
-            "cluster_port": self._port + CLUSTER_OFFSET,
+            "port": self.port,
+            "sdk_port": self.port + SDK_OFFSET,
+            "cluster_port": self.port + CLUSTER_OFFSET,
             "address": self.address,
             "members": ",".join(self._members),
             "member_lines": "".join(f"{member}\n" for member in self._members),
-            "home": self._home,
+            "home": self.home,
             "offset": CLUSTER_OFFSET if self._offset is None else self._offset,
         }
         for name, value in values.items():
@@ -226,52 +200,29 @@ class ProcessServer:
         return text
 
     def _failed(self, what: str) -> TargetError:
-        said = " ".join(self._process.said.split())[-400:]
+        said = " ".join(self.said.split())[-400:]
         return TargetError(f"{self._described.command[0]} at {self.address} {what}: {said or 'it wrote nothing'}")
 
 
-class ProcessTarget:
+class ProcessTarget(ServedTarget):
     """`process:FILE.toml` or `process:COMMAND` as the node under test."""
 
     kind = "process"
-    member_headers = NO_HEADERS
-    limits = UNLIMITED
 
     def __init__(self, text: str, profile: str | None) -> None:
-        self.spec = f"process:{text}"
         self._described = description_of(text)
         self._profile = profile
-        self.clock = RealClock()
-        (self._port,) = free_base_ports()
-        self._server: ProcessServer | None = None
-
-    @property
-    def address(self) -> str:
-        return f"{HOST}:{self._port}"
+        super().__init__(f"process:{text}")
 
     @cached_property
     def profile(self) -> str:
         return profile_of(self._described, self._profile)
-
-    lease_ms = None
 
     def fresh(self) -> Self:
         other = type(self)(self.spec.partition(":")[2], self.profile)
         other.clock = self.clock
         return other
 
-    async def start(
-        self,
-        other_members: Sequence[str],
-        on_progress: OnProgress,
-        *,
-        until_loaded: bool = True,  # noqa: ARG002 - only the server knows
-    ) -> None:
+    async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
         on_progress(f"starting {self._described.command[0]} at {self.address}")
-        self._server = ProcessServer(self._described, self._port, sorted((self.address, *other_members)))
-        await self._server.start()
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
+        return ProcessServer(self._described, self._port, sorted(members))

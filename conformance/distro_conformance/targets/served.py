@@ -1,0 +1,46 @@
+"""A node under test that is a server process of ours: what a real Nacos and a described server have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from distro_conformance.targets.identity import NO_HEADERS
+from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.targets.server_process import HOST, ServerProcess
+from distro_conformance.targets.target import UNLIMITED, OnProgress
+from distro_conformance.waiting import RealClock
+
+
+class ServedTarget:
+    """In real time, at a port that is chosen when this is made."""
+
+    member_headers: Mapping[str, str] = NO_HEADERS
+    limits = UNLIMITED
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+        self.clock = RealClock()
+        (self._port,) = free_base_ports()
+        self._server: ServerProcess | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self._port}"
+
+    @property
+    def lease_ms(self) -> int | None:
+        """Its own."""
+        return None
+
+    async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
+        self._server = await self._made((self.address, *other_members), on_progress)
+        await self._server.start(until_loaded=until_loaded)
+
+    async def stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
+
+    async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
+        """The server, which is one of the members, not started yet. Raises TargetError."""
+        raise NotImplementedError

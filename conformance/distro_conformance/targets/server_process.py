@@ -1,0 +1,110 @@
+"""A server as a child process, Java or not: started in a process group of its own, watched, and gone when we are gone.
+
+Its own group, so that Ctrl-C reaches us first and the server is stopped in order; a leash (see `leash.py`), so that it
+does not survive us when there is no order at all. What it writes stays in a home directory of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from distro_conformance.targets import leash
+from distro_conformance.verdict import TargetError
+from distro_conformance.waiting import RealClock, eventually
+
+HOST = "127.0.0.1"
+_LEASH = str(Path(leash.__file__))
+
+
+class ServerProcess:
+    """One server at a base port. `start` and `stop` may alternate; the home lives until `close`."""
+
+    def __init__(self, kind: str, port: int, members: Sequence[str]) -> None:
+        self.port = port
+        self.address = f"{HOST}:{port}"
+        self.home = Path(tempfile.mkdtemp(prefix=f"distrocheck-{kind}-{port}-"))
+        self.console = self.home / "console.log"
+        self._members = tuple(members)
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running process, None when it is stopped."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    @property
+    def said(self) -> str:
+        """All that it wrote since it was started last; empty before the first start."""
+        return self.console.read_text("utf-8", "replace") if self.console.exists() else ""
+
+    async def start(self, *, until_loaded: bool = True) -> None:
+        """Returns when it serves. Raises TargetError with what it wrote last."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """End the group at once and wait until it is gone; a throw-away home has nothing to put in order."""
+        if self._process is not None:
+            end_group(self._process.pid)
+            await self._process.wait()
+            self._process = None
+
+    async def close(self) -> None:
+        await self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    async def _run(
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        within_s: float,
+        *conditions: Callable[[], Awaitable[bool]],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Returns when the conditions hold, one after the other. Raises TargetError, and then nothing runs.
+
+        `environment` None: ours.
+        """
+        with self.console.open("wb") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", _LEASH, str(os.getpid()), *command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+            )
+        try:
+            for condition in conditions:
+                await self._until(condition, within_s)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _until(self, condition: Callable[[], Awaitable[bool]], within_s: float) -> None:
+        async def holds() -> bool | None:
+            if self.pid is None:
+                raise self._failed("ended while it was starting")
+            return await condition() or None
+
+        if await eventually(holds, RealClock(slack_ms=0), round(within_s * 1000), step_ms=100) is None:
+            raise self._failed(f"is not ready after {within_s:.0f} s")
+
+    def _failed(self, what: str) -> TargetError:
+        """With what it wrote last."""
+        raise NotImplementedError
+
+
+def end_group(pid: int) -> None:
+    """Kill the process group that `pid` leads; nothing to do when it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
