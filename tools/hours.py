@@ -40,7 +40,7 @@ KEPT_BELOW = Path("distrocheck-out/nightly/hours")
 
 
 def searched_s(rows: Sequence[Row], search: Search) -> float:
-    return sum(row["seconds"] for row in rows if (row["kind"], row["target"]) == search)
+    return float(sum(row["seconds"] for row in rows if (row["kind"], row["target"]) == search))
 
 
 def due(rows: Sequence[Row], searches: Sequence[Search], running: Sequence[Search] = ()) -> Search | None:
