@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import alarms
@@ -81,10 +86,51 @@ def samples(*descriptors: int) -> list[dict[str, float]]:
 
 
 def test_what_grows_round_by_round_is_told_and_what_moves_is_not() -> None:
-    assert soak.growing(samples(50, 60, 70, 80, 90, 100, 110)) == {"descriptors": 10.0}
+    assert soak.growing(samples(50, 60, 70, 80, 90, 100, 110)) == {"descriptors": 30.0}
+    assert soak.growing(samples(50, *range(60, 90))) == {"descriptors": 15.0}, "little by little"
     assert soak.growing(samples(50, 90, 91, 90, 99, 91, 90)) == {}
     assert soak.growing(samples(50, 500, 501, 502, 501, 500, 502)) == {}, "the first round loads what stays"
+    assert soak.growing(samples(50, 90, 91, 92, 90, 300, 91)) == {}, "one large round is no growth"
     assert soak.growing(samples(50, 90, 200)) == {}, "three rounds say nothing"
+
+
+LEAKS: dict[str, Callable[[ExitStack], object]] = {
+    "rss_mb": lambda _: bytearray(os.urandom(1 << 20) * 20),
+    "descriptors": lambda kept: [kept.callback(os.close, os.open(os.devnull, os.O_RDONLY)) for _ in range(5)],
+    "threads": lambda kept: [idle(kept) for _ in range(3)],
+    "children": lambda kept: kept.enter_context(killed(subprocess.Popen(["sleep", "60"]))),
+    "temporary_files": lambda _: tempfile.mkdtemp(),
+}
+
+
+def idle(kept: ExitStack) -> None:
+    over = threading.Event()
+    threading.Thread(target=over.wait, daemon=True).start()
+    kept.callback(over.set)
+
+
+@contextmanager
+def killed(program: subprocess.Popen[bytes]) -> Iterator[None]:
+    with program:
+        yield
+        program.kill()
+
+
+@pytest.mark.parametrize("what", soak.ROOM)
+def test_a_soak_notices_what_each_round_leaves_behind(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as kept:
+        held = []
+
+        def leaves(*_: object) -> tuple[str, float, list[str]]:
+            held.append(LEAKS[what](kept))
+            return "conforms", 0.0, []
+
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        monkeypatch.setattr(soak, "one_round", leaves)
+        _, seen = soak.soak("embedded", 60, 7)
+        assert set(soak.growing(seen)) == {what}
 
 
 def test_a_kill_matrix_has_a_row_for_every_mutant_and_says_who_lives_and_who_was_not_asked() -> None:
