@@ -90,8 +90,9 @@ def test_without_its_cause_a_mutant_does_no_harm(mutant, bounds, repaired):
     """Or with the other line of defence put back: so the bounds say what the defect needs, and nothing else is it."""
     smaller = replace(MUTANTS[mutant].bounds, **bounds)
     profile = without(mutant, **repaired) if isinstance(repaired, dict) else without(mutant, repaired)
-    harm = broken(explore(smaller, profile))
-    assert harm & set(MUTANTS[mutant].breaks) == set()
+    explored = explore(smaller, profile, [property_named(name) for name in MUTANTS[mutant].breaks])
+    assert explored.complete
+    assert broken(explored) == set()
 
 
 def test_a_revision_that_stays_behind_costs_no_lease_where_syncs_renew_it():
