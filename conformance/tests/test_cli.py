@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
 from distro_conformance.errors import USAGE_ERRORS
 from distro_impl import free_main_ports
+from distro_spark import session
 from distro_traces.ndjson import Recorder
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +63,7 @@ def run(
         (("gate", "--budget", "huge"), "no budget 'huge'; known: quick, ci, nightly"),
         (("gate", "--target", "moon"), "no target 'moon'; known: embedded, nacos:VERSION, nacos:DIRECTORY"),
         (("gate", "--profile", "nacos-9"), "no profile 'nacos-9'"),
+        (("gate", "--requirement", "DISTRO-NONE-001"), "no requirement 'DISTRO-NONE-001'; known: "),
         (("test", "node", "--target", "nacos:9.9"), "9.9"),
         (("test", "node", "--requirement", "DISTRO-NONE-001"), "no requirement 'DISTRO-NONE-001'"),
         (("test", "cluster", "--mutant", "B99"), "the node knows no mutant 'B99'; of "),
@@ -105,6 +108,7 @@ def run(
         (("gate", "--out", "/proc/nowhere"), "--out /proc/nowhere: cannot be written to (No such file or directory)"),
         (("test", "cluster", "--out", "/proc/nowhere"), "--out /proc/nowhere: cannot be written to"),
         (("check", "/nope"), "there is no trace at /nope"),
+        (("check", str(B02), "--invariant", "INV-NONE"), "no invariant INV-NONE; there are INV-CONV"),
         (
             ("explore", "--nodes", "4", "--clients", "4", "--scenario", "/proc/nowhere"),
             "--scenario /proc/nowhere: cannot",
@@ -121,13 +125,25 @@ def run(
         (("explain", "INV-NONE"), "nothing is called 'INV-NONE'"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_exit_code_2(call: Call, arguments: tuple[str, ...], complaint: str) -> None:
+def test_a_users_mistake_is_one_line_and_exit_code_2(
+    call: Call, arguments: tuple[str, ...], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "local_session", None)  # Spark takes seconds to start, and is not needed to say so
     ran = call(*arguments)
     assert ran.returncode == 2, ran.stderr
     assert complaint in ran.stderr
     assert ran.stderr.startswith("distrocheck: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stdout == ""
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for verb in ("ui", "serve"):
+            ran = run(verb, "--port", port)
+            assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+            assert port in ran.stderr
 
 
 @pytest.mark.parametrize("arguments", [("frobnicate",), ("check", "/nope"), ("explore", "--mutant", "B99")])
@@ -215,6 +231,8 @@ def test_a_scenario_may_come_from_standard_input() -> None:
     assert run("replay", "-", "--target", "model", stdin=B02.read_text()).returncode == 1
     wrong = run("replay", "-", stdin="conect c1 a")
     assert (wrong.returncode, wrong.stderr.split(":")[1].strip()) == (2, "standard input line 1")
+    nothing = run("replay", "-", stdin="nodes a b")
+    assert (nothing.returncode, "standard input has no step" in nothing.stderr) == (2, True)
 
 
 def test_explore_says_what_holds_and_how_long_a_counterexample_is(

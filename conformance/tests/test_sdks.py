@@ -16,6 +16,7 @@ import pytest
 
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.sdks import registry, scenarios
+from distro_conformance.sdks import run as sdk_runs
 from distro_conformance.sdks.build import SdkMissingError, built
 from distro_conformance.sdks.nodes import CREDENTIALS, Nodes
 from distro_conformance.sdks.registry import SDKS
@@ -23,6 +24,7 @@ from distro_conformance.sdks.run import run_sdks
 from distro_conformance.sdks.scenarios import SCENARIOS
 from distro_conformance.sdks.stage import Stage
 from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_impl.settings import SettingError
 
 pytestmark = pytest.mark.wire
 
@@ -135,9 +137,21 @@ def test_a_changed_program_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ("embedded", None, "python", "dance", "no scenario 'dance'; known: register, "),
     ],
 )
-def test_what_cannot_be_run_is_refused(target: str, profile: str, sdk: str, scenario: str, complaint: str) -> None:
+def test_what_cannot_be_run_is_refused(
+    target: str, profile: str, sdk: str, scenario: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdk_runs, "built", None)  # nothing is built before
     with pytest.raises(UsageError, match=complaint):
         asyncio.run(run_sdks(target, profile, [sdk], [scenario], quiet))
+
+
+@pytest.mark.parametrize(("setting", "complaint"), [("delay", "KEY=VALUE, not 'delay'"), ("a.b=1", "no setting 'a.b'")])
+def test_a_setting_that_there_is_not_is_refused_before_anything_is_built(
+    setting: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdk_runs, "built", None)
+    with pytest.raises((UsageError, SettingError), match=complaint):
+        asyncio.run(run_sdks("embedded", None, ["python"], ["register"], quiet, settings=[setting]))
 
 
 def run(sdks: Sequence[str], of: Sequence[str]) -> Judged:

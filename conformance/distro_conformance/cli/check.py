@@ -95,8 +95,10 @@ def check(
     # Spark is an extra, and heavy: only this verb and the gate load it.
     from distro_conformance.findings.traces import findings_of
     from distro_spark.check import check as run_check
+    from distro_spark.check import chosen_invariants
     from distro_spark.session import local_session
 
+    chosen_invariants(invariant)
     sinks = _sinks(jdbc, out)
     with progress() as on_progress:
         on_progress("starting Spark")

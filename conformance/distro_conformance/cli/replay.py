@@ -37,6 +37,8 @@ def replay(
     """Run a scenario: a saved failure, a counterexample, a hand-written one."""
     writable_file(pytest, "--pytest")
     scenario = parse(_standard_input(), "standard input") if str(file) == "-" else read(file)
+    if not scenario.lines:
+        raise UsageError(f"{'standard input' if str(file) == '-' else file} has no step: there is nothing to play")
     with progress() as on_progress:
         result = run_replay(
             scenario,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import webbrowser
 from pathlib import Path
@@ -14,6 +15,7 @@ from aiohttp import web
 from distro_conformance.cli import app
 from distro_conformance.cli.options import MutantOption, ProfileOption
 from distro_conformance.cli.output import say
+from distro_conformance.verdict import UsageError
 
 if TYPE_CHECKING:
     from distro_conformance.ui.app import Explorer
@@ -39,7 +41,11 @@ async def _serve(explorer: Explorer, port: int, *, open_browser: bool) -> None:
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise UsageError(f"--port {port}: {why}; choose another one, or 0 for any that is free") from error
         address = f"http://127.0.0.1:{runner.addresses[0][1]}/?token={explorer.token}"
         say(address)
         if open_browser:

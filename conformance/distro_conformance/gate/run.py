@@ -19,6 +19,7 @@ from distro_conformance.gate.stages import (
     node_stage,
     real_cluster_stage,
 )
+from distro_conformance.node.run import requirements_named
 from distro_conformance.report import Report, Stage
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress
@@ -44,6 +45,7 @@ def run_gate(
     before anything starts, TargetError when the target cannot be started.
     """
     began = time.monotonic()
+    requirements_named(options.requirements)
     target = resolve_target(options.target, options.profile, options.mutant)
     traces = options.out / TRACES
     _make_room(traces)
@@ -124,6 +126,7 @@ def expected_seconds(options: GateOptions) -> dict[str, float]:
 
 def scope_of_gate(options: GateOptions) -> str:
     """The first line of a run. Raises UsageError for what `run_gate` would refuse."""
+    requirements_named(options.requirements)
     target = resolve_target(options.target, options.profile, options.mutant)
     _require_recordings_only(options.out / TRACES)
     return scope_of(options.target, target.kind, target.profile)

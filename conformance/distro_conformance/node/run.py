@@ -56,8 +56,8 @@ def run_node_conformance(
 
     Raises UsageError for unknown names and TargetError when the target cannot be started. Ctrl-C stops the target.
     """
+    chosen = requirements_named(requirement_ids)
     found = resolve_target(target, profile, mutant, allow_disruption=allow_disruption)
-    chosen = all_named("requirement", {each.id: each for each in all_requirements()}, requirement_ids)
 
     async def run() -> Judged:
         begun = time.monotonic()
@@ -76,7 +76,7 @@ async def run_requirements(
     target: Target, ids: Sequence[str] | None = None, on_finding: OnFinding = lambda _: None
 ) -> list[Finding]:
     """The same on a target object, which is started here and stopped at the end."""
-    chosen = all_named("requirement", {each.id: each for each in all_requirements()}, ids)
+    chosen = requirements_named(ids)
     async with members_beside(target, lambda _: None) as peers:
         return await check_requirements(target, peers, chosen, on_finding)
 
@@ -244,3 +244,8 @@ def _connected(peer: PlayedPeer) -> Look[bool]:
         return peer.is_connected or None
 
     return look
+
+
+def requirements_named(ids: Sequence[str] | None) -> Sequence[Requirement]:
+    """Those, or all. Raises UsageError."""
+    return all_named("requirement", {each.id: each for each in all_requirements()}, ids)

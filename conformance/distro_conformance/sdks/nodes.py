@@ -23,12 +23,14 @@ from distro_conformance.sdks.listing import Listing, listing
 from distro_conformance.targets.nacos import start_nacos_cluster
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
 from distro_conformance.targets.process import Description, ProcessServer
+from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.server_process import HOST
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
 from distro_conformance.waiting import Look, RealClock, T, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
+from distro_impl.settings import configured
 
 EMBEDDED = "embedded"
 SIZE = 3
@@ -58,29 +60,42 @@ def _quick_load(profile: str) -> str:
     return f"{old if profile in _OLD_KEYS else new}=1000"
 
 
+def require_usable(target: str, profile: str | None, settings: Sequence[str]) -> None:
+    """What `started_nodes` takes; nothing is started. Raises UsageError, and the errors of profiles and settings."""
+    kind, _, version = target.partition(":")
+    if kind == "nacos":
+        nacos_release(version)
+        if settings or profile not in (None, f"nacos-{version}"):
+            raise UsageError(f"the target {target} behaves as nacos-{version}; it takes no other profile, no settings")
+    elif target != EMBEDDED:
+        raise UsageError(f"'test sdks' starts its nodes itself: --target embedded or nacos:VERSION, not {target!r}")
+    elif wrong := [setting for setting in settings if "=" not in setting]:
+        raise UsageError(f"--set takes KEY=VALUE, not '{wrong[0]}'")
+    else:
+        pairs = (setting.partition("=") for setting in settings)
+        configured(profile_named(profile or STRICT), {key: value for key, _, value in pairs})
+
+
 @contextlib.asynccontextmanager
 async def started_nodes(
     target: str, profile: str | None, settings: Sequence[str], on_progress: OnProgress, *, size: int = SIZE
 ) -> AsyncIterator[Nodes]:
     """`target` is `embedded` (reference nodes) or `nacos:VERSION`; `settings` are KEY=VALUE for reference nodes.
 
-    Raises UsageError, TargetError.
+    Raises what `require_usable` raises, and TargetError.
     """
-    kind, _, version = target.partition(":")
-    if kind == "nacos":
-        if settings or profile not in (None, f"nacos-{version}"):
-            raise UsageError(f"the target {target} behaves as nacos-{version}; it takes no other profile, no settings")
+    require_usable(target, profile, settings)
+    if target != EMBEDDED:
+        version = target.removeprefix("nacos:")
         cluster = start_nacos_cluster(version, ports=sorted(free_base_ports(size)), on_progress=on_progress)
         async with cluster as servers, Nodes(servers, f"nacos-{version}") as nodes:
             yield nodes
-    elif target == EMBEDDED:
-        profile = profile_named(profile or STRICT).name
-        options = ["--profile", profile]
-        options += [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
-        async with _reference_servers(options, size) as references, Nodes(references, profile) as nodes:
-            yield nodes
-    else:
-        raise UsageError(f"'test sdks' starts its nodes itself: --target embedded or nacos:VERSION, not {target!r}")
+        return
+    profile = profile or STRICT
+    options = ["--profile", profile]
+    options += [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
+    async with _reference_servers(options, size) as references, Nodes(references, profile) as nodes:
+        yield nodes
 
 
 @contextlib.asynccontextmanager

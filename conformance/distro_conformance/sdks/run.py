@@ -13,7 +13,7 @@ import grpc.aio
 
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.sdks.build import SdkMissingError, built
-from distro_conformance.sdks.nodes import EMBEDDED, guard, started_nodes
+from distro_conformance.sdks.nodes import EMBEDDED, guard, require_usable, started_nodes
 from distro_conformance.sdks.program import ProgramError
 from distro_conformance.sdks.registry import SDKS, Sdk
 from distro_conformance.sdks.scenarios import SCENARIOS
@@ -36,8 +36,9 @@ async def run_sdks(
 ) -> Judged:
     """All SDKs and all scenarios unless some are named, on so many clusters side by side.
 
-    Raises UsageError for unknown names, TargetError when the nodes cannot be started.
+    Raises UsageError for unknown names before anything is built, TargetError when the nodes cannot be started.
     """
+    require_usable(target, profile, settings)
     chosen = all_named("SDK", SDKS, sdks)
     wanted = all_named("scenario", SCENARIOS, scenarios)
     started = time.monotonic()
