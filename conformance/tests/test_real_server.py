@@ -101,7 +101,7 @@ def test_a_server_that_ends_while_starting_says_why_and_keeps_its_home(tmp_path:
 @needs_java
 @pytest.mark.wire
 def test_a_server_that_is_not_ready_in_time_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(nacos, "READY_WITHIN_MS", 0)
+    monkeypatch.setattr(nacos, "READY_WITHIN_S", 0)
     server = _server(tmp_path)
 
     with pytest.raises(TargetError, match="is not ready after 0 s"):
