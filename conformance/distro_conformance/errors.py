@@ -30,7 +30,7 @@ USAGE_ERRORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "UnknownProfileError",
             "UnknownPropertyError",
         ),
-        "distro_spark": ("CheckpointError", "JavaMissingError", "SinkError", "UnknownInvariantError"),
+        "distro_spark": ("CheckpointError", "JavaMissingError", "SessionError", "SinkError", "UnknownInvariantError"),
         "distro_traces": ("TraceError",),
     }
 )

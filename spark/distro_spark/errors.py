@@ -16,5 +16,9 @@ class CheckpointError(ValueError):
     """A checkpoint directory holds another search, or something else altogether."""
 
 
+class SessionError(ValueError):
+    """Spark does not start where, or as, it was told to. The message is one line."""
+
+
 class SinkError(ValueError):
     """Violations cannot be written where they were to be written. The message is one line."""

@@ -16,13 +16,18 @@ from importlib import resources
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from distro_spark.errors import SessionError
 from distro_spark.java import JavaMissingError, require_java
 
 _GREETING = b"WARNING: Using incubator modules"
 _IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit has started."""
+
+_MASTERS = ("local", "spark://", "k8s://", "yarn")
 
 _LOCAL_SETTINGS = {
     # Executors elsewhere must find the driver: where it is, Spark finds out itself.
@@ -53,12 +58,14 @@ def local_session(
     little is logged. `small`, on this machine: for recordings of one sitting, where compiling and planning take longer
     than the work; on millions of events it costs more than it saves. `settings` are
     Spark's, and win over those made here. Stop the session with `session.stop()`. Raises
-    JavaMissingError before a JVM is started.
+    JavaMissingError before a JVM is started, and SessionError.
     """
     if master is None and _IS_SUBMITTED in os.environ:
         return _built(SparkSession.builder, settings or {}).getOrCreate()
     require_java()
     master = master or "local[*]"
+    if not master.startswith(_MASTERS):
+        raise SessionError(f"no Spark master '{master}'; one begins with {', '.join(_MASTERS)}")
     # The setting `spark.pyspark.python` is for spark-submit only; without this, tasks run on the first `python3`.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log4j = resources.files("distro_spark") / "log4j2-quiet.properties"
@@ -80,6 +87,9 @@ def local_session(
     try:
         with _jvm_greeting_held_back(), _ends_held_back():
             session = builder.getOrCreate()
+    except (Py4JJavaError, PySparkException) as error:
+        said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+        raise SessionError(f"Spark does not start on {master}: {str(said).splitlines()[0]}") from error
     finally:
         logging.disable(logging.NOTSET)
     if current_thread() is main_thread():

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -71,12 +72,34 @@ def discover(session: SparkSession, paths: Iterable[Path | str]) -> tuple[Source
     return tuple(sources)
 
 
+def look_at(path: Path) -> None:
+    """Refuse what is on this machine's disk as `discover` does, while Spark, which takes seconds, is not started yet.
+
+    Of a directory so many files as are opened sooner than that. Raises the TraceError family.
+    """
+    name = os.path.abspath(path)
+    below = (str(each) for each in Path(name).rglob("*") if each.suffix in SUFFIXES and not _is_hidden(each, name))
+    traces = (each for each in below if not _is_of_a_check(each.removeprefix(name)))
+    for each in _chosen(name, list(islice(traces, FEW_FILES)) if path.is_dir() else None):
+        _headed(each)
+
+
+def _is_hidden(file: Path, directory: str) -> bool:
+    """To Spark."""
+    return any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+
+
 def _names(files: Files, path: str) -> list[str]:
-    if not files.is_directory(path):
+    return _chosen(path, files.below(path, SUFFIXES) if files.is_directory(path) else None)
+
+
+def _chosen(path: str, below: Sequence[str] | None) -> list[str]:
+    """The files that a path names: those of traces in a directory, or itself."""
+    if below is None:
         if not path.endswith(SUFFIXES):
             raise NotATraceError(f"{path}: neither {ndjson.SUFFIX} nor {parquet.SUFFIX}; name a recording")
         return [path]
-    found = [name for name in files.below(path, SUFFIXES) if not _is_of_a_check(name.removeprefix(path))]
+    found = [name for name in below if not _is_of_a_check(name.removeprefix(path))]
     if not found:
         raise EmptyTraceError(
             f"{path}: no *{ndjson.SUFFIX} and no *{parquet.SUFFIX} below; record a run with `distrocheck gate`"

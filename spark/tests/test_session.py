@@ -11,8 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
+from distro_spark.errors import SessionError
 from distro_spark.java import JAVA_MIN, JavaMissingError, require_java
+from distro_spark.session import local_session
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 
@@ -63,6 +67,21 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaMissingError, match="no Java found, the trace check needs 17 or later; install one"):
         require_java()
+
+
+def refused(_: object) -> None:
+    raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [("bogus://x", "no Spark master 'bogus://x'"), ("spark://x:7077", "does not start on spark://x:7077: .*GATEWAY")],
+)
+def test_where_spark_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, master: str, said: str) -> None:
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
+    with pytest.raises(SessionError, match=said) as told:
+        local_session(master)
+    assert "\n" not in str(told.value)
 
 
 @pytest.mark.spark

@@ -44,6 +44,8 @@ def query(sql: str, path: Path, checked: Path | None = None) -> Table:
     with opened(path, checked) as database:
         try:
             answer = database.execute(sql)
+            if answer is None:
+                raise QueryError(f"there is no statement in it; {VIEWS}")
             return Table(tuple(column[0] for column in answer.description or ()), answer.fetchall())
         except duckdb.Error as error:
             _refuse_too_long(path)

@@ -97,8 +97,11 @@ def check(
     from distro_spark.check import check as run_check
     from distro_spark.check import chosen_invariants
     from distro_spark.session import local_session
+    from distro_spark.sources import look_at
 
     chosen_invariants(invariant)
+    if is_here and not follow:
+        look_at(Path(path))
     sinks = _sinks(jdbc, out)
     with progress() as on_progress:
         on_progress("starting Spark")
