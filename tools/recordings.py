@@ -245,6 +245,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def checked(place: Path, runs: Sequence[str]) -> list[Line]:
     """What `check` says of each, in the ledger too."""
+    if not runs:
+        return []
     session = local_session("local[2]")
     try:
         paths = [path for run in runs for path in sorted(place.glob(f"{run}.*"))]

@@ -36,7 +36,7 @@ WEB = (("web", "10.0.0.2:80 v=1"),)
         Bounds(changes=0, **NO_FAULTS, strays=1, index=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, flips=1, drops=0, swallows=1),
         Bounds(**ONE_HTTP_CLIENT, changes=3, flips=1, **NO_FAULTS),
-        Bounds(changes=1, periods=3),
+        pytest.param(Bounds(changes=1, periods=3), marks=pytest.mark.slow),  # leases are in TestWhatIsNotClaimed too
     ],
     ids=str,
 )

@@ -36,7 +36,11 @@ def some_rows(system, count):
     return seen
 
 
-@pytest.mark.parametrize("profile", [STRICT, PROFILES["nacos-2.2.4"]], ids=lambda profile: profile.name)
+@pytest.mark.parametrize(
+    "profile",  # the symmetry is that of the cluster: what a release does otherwise names no node
+    [STRICT, pytest.param(PROFILES["nacos-2.2.4"], marks=pytest.mark.slow)],
+    ids=lambda profile: profile.name,
+)
 @pytest.mark.parametrize(
     ("bounds", "size"),
     [

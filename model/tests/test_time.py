@@ -102,7 +102,9 @@ class TestNodesThatStartedTogether:
         possible = after(possible, Hold("a", "b"), Advance(181_900), Release("a", "b"), Advance(100))
         assert {"c1" in (observe(state)["b"] or {}) for state in possible.states} == {True, False}
 
-    @pytest.mark.parametrize("cut", [[], [("a", "b")], [("a", "b"), ("b", "a"), ("c", "a")]])
+    @pytest.mark.parametrize(
+        "cut", [[], [("a", "b")], pytest.param([("a", "b"), ("b", "a"), ("c", "a")], marks=pytest.mark.slow)]
+    )
     def test_trying_every_order_of_all_nodes_would_find_nothing_more(self, monkeypatch, cut: list[tuple[str, str]]):
         begun = after(self.running("abc"), *(Cut(*ends) for ends in cut))
         for client, node in (("c1", "a"), ("c2", "b"), ("c3", "c")):

@@ -156,6 +156,7 @@ def test_a_run_with_a_gap_waits_until_the_missing_rows_are_there(spark: SparkSes
     assert [key[2] for key in kept(spark, tmp_path / "found")] == ["c1", "c2"]
 
 
+@pytest.mark.slow  # a run that has grown is looked at in the tests above too; here it is how often
 def test_a_long_run_is_looked_at_when_it_has_grown_and_in_the_end(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,7 +70,13 @@ def place_of(judged: Validated) -> tuple[str | None, str, int, tuple[str, ...]] 
     return event.client, event.node, event.seq, tuple(str(each) for each in judged.rejection.candidates)
 
 
-@pytest.mark.parametrize("rows", [replay.REPLAY_ROWS, 900], ids=["one task", "several tasks"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(replay.REPLAY_ROWS, id="one task"),
+        pytest.param(900, id="several tasks", marks=pytest.mark.slow),  # test_deployment does it on two workers
+    ],
+)
 def test_it_agrees_with_validate(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:

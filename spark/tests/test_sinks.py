@@ -114,5 +114,6 @@ def with_driver(spark: SparkSession) -> SparkSession:
     return spark
 
 
+@pytest.mark.slow  # Parquet, which the same lines write, has them once too; this one starts PostgreSQL
 def test_a_database_has_each_violation_once(with_driver: SparkSession, database: str, tmp_path: Path) -> None:
     is_filled_once(with_driver, JdbcSink(database), tmp_path)
