@@ -15,8 +15,10 @@ from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks import shrink
 from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.walks.rare_starts import STARTS, rare_starts
+from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import Wire
 from distro_impl import NodeEventKind
@@ -74,17 +76,27 @@ def test_healthy_nodes_stay_within_the_model(profile: str) -> None:
         *(pytest.param(each, marks=pytest.mark.slow) for each in ("B07", "m-delete-retried-as-change")),
     ],
 )
-def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(mutant: str, tmp_path: Path) -> None:
+def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(
+    mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     traces = tmp_path / "traces"
     options = HuntOptions(mutant=mutant, seconds=FOUND_WITHIN_S, seed=1, shrink_seconds=90, record_into=traces)
+    asked: list[str] = []
+
+    def on_model(profile: str, mutant: str) -> OnModel:
+        asked.append(mutant)
+        return OnModel(profile, mutant)
+
+    monkeypatch.setattr(shrink, "OnModel", on_model)
     found = hunt(options).failure
+    assert asked == [mutant], "made smaller on the model first"
     assert found is not None, f"{mutant} was not found within {FOUND_WITHIN_S} s"
     assert found.seconds_until_found < FOUND_WITHIN_S
     scenario, test = save_failure(found, tmp_path, f"lockstep-{mutant}")
     for trace in traces.iterdir():  # that of the failing run too
         assert {event.node for event in read_ndjson(trace).events if event.kind is Kind.CHECKPOINT} == {"a", "b", "c"}
 
-    assert found.steps <= 12, found.scenario.render()
+    assert found.steps <= 8, found.scenario.render()
     assert found.scenario.mutant == mutant
     assert replay(found.scenario, target="embedded").reproduced
     assert not replay(found.scenario, target="model").reproduced, "the model itself has no such bug"

@@ -9,7 +9,21 @@ import pytest
 
 from distro_conformance.walks.shrink import OnModel, OnNodes, Run, shrink, smallest
 from distro_conformance.wire.transports import IN_MEMORY
-from distro_model.actions import Action, Advance, Connect, Crash, Cut, Disconnect, Heal, Register, Restart, Swallow
+from distro_model.actions import (
+    Action,
+    Advance,
+    Connect,
+    Crash,
+    Cut,
+    Deliver,
+    Disconnect,
+    Heal,
+    Hold,
+    Register,
+    Release,
+    Restart,
+    Swallow,
+)
 from distro_model.mutants import UnknownMutantError
 
 LONG: Sequence[Action] = (
@@ -64,6 +78,25 @@ def test_a_lost_change_that_verify_does_not_see_takes_five_steps_on_the_model() 
     assert small.nodes == ("a", "b")
     assert len(small.actions) <= 6, small.actions
     assert on_model(small) == len(small.actions)
+
+
+def test_what_a_held_link_does_in_five_actions_one_lost_change_does_too() -> None:
+    """As random walks come upon it, and as none of the actions can be left out."""
+    held: Sequence[Action] = (
+        Hold("a", "b", True),
+        Connect("c1", "a"),
+        Advance(4_050),
+        Deliver("a", "b", "VERIFY", "c1"),
+        Advance(100),
+        Register("c1", "web", "10.0.0.1:80"),
+        Deliver("a", "b", "CHANGE", "c1"),
+        Advance(4_850),
+        Release("a", "b"),
+    )
+    on_model = OnModel("strict", "B02")
+    assert on_model(Run(NODES[:2], tuple(held))) == len(held)
+    small = smallest(Run(NODES[:2], tuple(held)), on_model, soon())
+    assert [type(action) for action in small.actions if not isinstance(action, Advance)] == [Connect, Swallow, Register]
 
 
 def test_what_makes_no_sense_does_not_fail() -> None:

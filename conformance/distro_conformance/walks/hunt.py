@@ -372,7 +372,9 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         return FoundFailure(scenario, str(error), len(actions), *tally.first_failure, recording=tally.recording)
     run = Run(options.nodes, tuple(actions))
     stage = Among if options.among_played else partial(Lockstep, serves_http=tally.http)
-    on_nodes = OnNodes(options.profile, options.mutant, tally.wire, tally.tried, stage)
+    on_nodes = OnNodes(
+        options.profile, options.mutant, tally.wire, tally.tried, stage, model_first=not options.among_played
+    )
     small = shrink(run, on_nodes, seconds=options.shrink_seconds) if options.shrink_seconds else None
     if small is not None and on_nodes.error is not None:
         run, error = small, on_nodes.error

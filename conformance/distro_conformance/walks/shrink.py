@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.walks.stage import Among, Lockstep
 from distro_conformance.wire.transports import Wire
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
 from distro_model.clock import observe, prologue, start
 from distro_model.mutants import UnknownMutantError, with_mutant
 from distro_model.possible import PossibleStates, Rejection
@@ -49,6 +49,8 @@ class OnNodes:
     on_run: Callable[[Run], None] = lambda _: None
     stage: Callable[..., Lockstep | Among] = Lockstep
     """Made of nodes, profile, mutant and wire."""
+    model_first: bool = True
+    """Whether the model with the mutant, beside the one without, does what such a run does."""
     error: DivergedError | None = None
 
     def __call__(self, run: Run) -> int | None:
@@ -115,7 +117,7 @@ def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
 
 
 def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None:
-    if on_nodes.mutant is None or on_nodes.stage is not Lockstep:
+    if on_nodes.mutant is None or not on_nodes.model_first:
         return None
     try:
         on_model = OnModel(on_nodes.profile, on_nodes.mutant)
@@ -154,6 +156,7 @@ def candidates(run: Run) -> Iterator[Run]:
         for begin in range(0, length, size):
             yield replace(run, actions=run.actions[:begin] + run.actions[begin + size :])
         size //= 2
+    yield from _unheld(run)
     yield from _sooner(run)
 
 
@@ -166,6 +169,22 @@ def _merged(actions: Sequence[Action]) -> tuple[Action, ...]:
         else:
             merged.append(action)
     return tuple(merged)
+
+
+def _unheld(run: Run) -> Iterator[Run]:
+    """Of all that is done to a link that is held only this: one change is lost on it."""
+    for source, target in dict.fromkeys((each.source, each.target) for each in run.actions if isinstance(each, Hold)):
+        left = [each for each in run.actions if (source, target) != _link_of(each)]
+        if len(run.actions) - len(left) < 2:
+            continue
+        for at, action in enumerate(left):
+            if isinstance(action, Register | RegisterBatch | Deregister):
+                for lost in (Swallow(source, target, "CHANGE"), Drop(source, target, "CHANGE")):
+                    yield replace(run, actions=(*left[:at], lost, *left[at:]))
+
+
+def _link_of(action: Action) -> tuple[str, str] | None:
+    return (action.source, action.target) if isinstance(action, OfLink) else None
 
 
 def _sooner(run: Run) -> Iterator[Run]:
