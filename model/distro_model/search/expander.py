@@ -31,10 +31,10 @@ from distro_model.search.layout import (
     Words,
 )
 from distro_model.search.program import Program
-from distro_model.search.tables import Miss, Tables
+from distro_model.search.tables import Tables
 
-MISSES_AT_ONCE = 1024
-MISSES_LATELY = 4096
+MISSES_AT_ONCE = 1 << 14
+MISSES_LATELY = 1 << 14
 LATELY = 1 << 15
 """Fingerprints in each thread's cache: 256 KiB, a quarter of a common second-level cache."""
 WORTH_A_THREAD = 2048
@@ -69,13 +69,15 @@ class Expander:
         self.lately = np.zeros((threads, 0 if exact else LATELY), np.uint64)
         self.candidates = self.space_for_candidates(FIRST_CAPACITY)
         self.misses = np.zeros((threads, MISSES_AT_ONCE, 4), np.int32)
+        self.scratch = [_scratch_for(tables.program, tables.permutations) for _ in range(threads)]
         strands, chains = len(tables.program.strands), tables.program.chains
         self.transitions = _bits(strands, 0, chains)
         self.checks = _bits(strands, chains, strands)
 
     @property
     def memory_bytes(self) -> int:
-        return sum(each.nbytes for each in (*self.candidates, self.lately, self.misses))
+        kept = (array for scratch in self.scratch for array in scratch)
+        return sum(each.nbytes for each in (*self.candidates, self.lately, self.misses, *kept))
 
     def space_for_candidates(self, capacity: int) -> Candidates:
         columns = len(self.tables.system.columns)
@@ -132,14 +134,13 @@ class _Round:
         self.refused = np.zeros((self.threads, len(program.steps)), np.int64)
         self.reports = np.zeros((self.threads, 4), np.int64)
         self.found = np.zeros((self.threads, 0, 2), np.int64)
-        self.scratch = [_scratch_for(program, expander.tables.permutations) for _ in range(self.threads)]
 
     def expansion(self) -> Expansion:
         which = np.arange(len(self.rows), dtype=np.int32)
         lately = self.expander.lately
         again = False
         while True:
-            which = self.walk(np.array_split(which, self.threads), lately)
+            which = self.walk([which] if self.threads == 1 else np.array_split(which, self.threads), lately)
             if not len(which):
                 break
             again = True
@@ -168,11 +169,10 @@ class _Round:
     def walk(self, shares: list[Ints], lately: Words) -> Ints:
         """Walk these rows, ask what was missing, and return the rows that missed it."""
         tables = self.expander.tables
-        aside = [np.zeros(len(share), np.int32) for share in shares]
+        aside = [np.empty(len(share), np.int32) for share in shares]
         self.make_room_for_findings()
-        for scratch in self.scratch:
-            scratch.asked_lately[:] = 0
-        self.reports[:, [NEXT, ASIDE, MISSES]] = 0
+        for report in (NEXT, ASIDE, MISSES):
+            self.reports[:, report] = 0
         while True:
             candidates = self.expander.candidates
 
@@ -191,27 +191,26 @@ class _Round:
                         self.found[thread],
                     ),
                     self.reports[thread],
-                    self.scratch[thread],
+                    self.expander.scratch[thread],
                 )
 
             self.expander.run(work, self.threads)
             if all(report[NEXT] == len(share) for report, share in zip(self.reports, shares, strict=True)):
                 break
             self.widen()
-        misses: set[Miss] = set()
-        for thread, count in enumerate(self.reports[:, MISSES]):
-            misses.update(map(tuple, self.expander.misses[thread, :count].tolist()))
-        if misses:
-            # Sorted, so that a search repeated gives the same numbers to the same values.
-            tables.fill(sorted(misses))
-        return np.sort(
-            np.concatenate([rows[:count] for rows, count in zip(aside, self.reports[:, ASIDE], strict=True)])
-        )
+        put_aside, missed = self.reports[:, ASIDE].tolist(), self.reports[:, MISSES].tolist()
+        if any(missed):
+            tables.fill(_distinct(_joined([self.expander.misses[thread, :n] for thread, n in enumerate(missed)])))
+            for scratch in self.expander.scratch[: self.threads]:
+                scratch.asked_lately[:] = 0
+        left = _joined([rows[:count] for rows, count in zip(aside, put_aside, strict=True)])
+        return left if self.threads == 1 else np.sort(left)
 
     def make_room_for_findings(self) -> None:
         more = len(self.expander.tables.properties) - self.found.shape[1]
-        nowhere = np.full((self.threads, more, 2), NOWHERE)
-        self.found = np.concatenate([self.found, nowhere], axis=1)
+        if more:
+            nowhere = np.full((self.threads, more, 2), NOWHERE)
+            self.found = np.concatenate([self.found, nowhere], axis=1)
 
     def widen(self) -> None:
         """Give every thread twice the space for candidates."""
@@ -233,6 +232,18 @@ def _scratch_for(program: Program, permutations: int) -> Scratch:
         row_prints=np.zeros(permutations, np.uint64),
         asked_lately=np.zeros(MISSES_LATELY, np.uint64),
     )
+
+
+def _joined(arrays: list[Ints]) -> Ints:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _distinct(rows: Ints) -> Ints:
+    """Each of them once, and sorted, so that a search repeated gives the same numbers to the same values."""
+    rows = rows[np.lexsort(rows.T[::-1])]
+    is_first = np.ones(len(rows), np.bool_)
+    is_first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return rows[is_first]
 
 
 def _bits(strands: int, begin: int, end: int) -> Words:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from distro_model.search.system import NO_GUARD, Alternative, Lookup, System
 
 MOST_OPENED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A look-up function, with the domains of what it reads and writes."""
 
     call: Callable[..., Sequence[Alternative]]

@@ -7,14 +7,26 @@ few possible combinations of inputs get a dense table, the others share one hash
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import accumulate
 from sys import getsizeof
 
 import numpy as np
 
 from distro_model.search.kernels import file_entries
-from distro_model.search.layout import HASHED, LEAST_WIDTH, REFUSED, STEP_SIZE, Indices, Ints, Layout, Words
+from distro_model.search.layout import (
+    BASE,
+    FUNCTION,
+    HASHED,
+    LEAST_WIDTH,
+    REFUSED,
+    SHIFT_0,
+    SHIFT_1,
+    STEP_SIZE,
+    Indices,
+    Ints,
+    Layout,
+    Words,
+)
 from distro_model.search.program import Program
 from distro_model.search.system import ContradictionError, Row, System, Value, findings_in
 
@@ -27,8 +39,6 @@ MOST_PROPERTIES = 64
 
 SAMPLED_EVERY = 16
 
-Miss = tuple[int, int, int, int]
-
 
 class Array:
     """A growing int32 matrix, with `LEAST_WIDTH` rows of space at the end."""
@@ -37,12 +47,11 @@ class Array:
         self.rows = np.zeros((256, width), np.int32)
         self.size = 0
 
-    def extend(self, rows: list[tuple[int, ...]]) -> None:
+    def extend(self, rows: Ints) -> None:
         while self.size + len(rows) + LEAST_WIDTH > len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
-        if rows:
-            self.rows[self.size : self.size + len(rows)] = rows
-            self.size += len(rows)
+        self.rows[self.size : self.size + len(rows)] = rows
+        self.size += len(rows)
 
 
 class Tables:
@@ -55,11 +64,13 @@ class Tables:
         self.measured: set[int] = set()
         """The ids of what was measured; none of it is ever dropped."""
         self.bits = [LEAST_BITS] * program.domains
+        self.outgrown = False
+        """Has a domain more values than its bits can tell apart?"""
         self.properties: dict[str, int] = {}
         self.findings: list[tuple[int, int, int]] = []
         self.entries = Array(5)
         self.heap = Array(1)
-        self.heap.extend([(0,), (0,)])
+        self.heap.extend(np.zeros((2, 1), np.int32))
         self.hashed_entries = 0
         self.placed = Array(2 + self.permutations)
         """Column, number of a value, and the numbers of its renamed values; without symmetry only the identity."""
@@ -69,9 +80,19 @@ class Tables:
                 for permutation in range(self.permutations):
                     renamed, _ = system.symmetry.renamed(name, value, permutation)
                     self.image_columns[permutation, column] = system.index[renamed]
+        nothing, functions = len(system.columns), program.functions
+        self.steps = _indices(
+            [
+                (*(*step.reads, nothing, nothing)[:3], 0, 0, 0, step.function, step.first_write, len(writes))
+                for step in program.steps
+                for writes in (functions[step.function].writes,)
+            ],
+            STEP_SIZE,
+        )
+        """`Layout.steps` without what hangs on how many values there are."""
         self.initial = self.numbered(system.initial)
         self.layout = self.laid_out()
-        self.fill([(-1 - column, number, 0, 0) for column, number in enumerate(self.initial)])
+        self.fill(np.array([(-1 - column, number, 0, 0) for column, number in enumerate(self.initial)], np.int32))
 
     @property
     def permutations(self) -> int:
@@ -93,10 +114,12 @@ class Tables:
 
     def number(self, domain: int, value: Value) -> int:
         known = self.numbers[domain].get(value)
-        if known is not None:
-            return known
+        return self.add(domain, value) if known is None else known
+
+    def add(self, domain: int, value: Value) -> int:
         number = self.numbers[domain][value] = len(self.values[domain])
         self.values[domain].append(value)
+        self.outgrown |= number >> self.bits[domain] > 0
         if number % SAMPLED_EVERY == 0:
             self.value_bytes += SAMPLED_EVERY * size_of(value, self.measured)
         for finding in findings_in(value):
@@ -106,49 +129,58 @@ class Tables:
             self.findings.append((domain, number, place))
         return number
 
-    def fill(self, misses: Iterable[Miss]) -> None:
-        """Ask the functions what the loops wanted to know, and put the answers where they look."""
-        entries: list[tuple[int, ...]] = []
-        heap: list[tuple[int, ...]] = []
-        placed: list[tuple[int, ...]] = []
-        findings = len(self.findings)
-        for miss in misses:
-            if miss[0] < 0:
-                placed.append(self.images(-1 - miss[0], miss[1]))
-            else:
-                entries.append((*miss, self.answer(miss, heap)))
-        self.heap.extend(heap)
-        begin = self.entries.size
-        self.entries.extend(entries)
-        begin_placed = self.placed.size
-        self.placed.extend(placed)
-        hashed = sum(self.layout.functions[entry[0], 0] < 0 for entry in entries)
-        outgrown = any(len(values) > 1 << bits for values, bits in zip(self.values, self.bits, strict=True))
-        if outgrown or 2 * (self.hashed_entries + hashed) > len(self.layout.hashed):
+    def fill(self, misses: Ints) -> None:
+        """Ask the functions what the loops wanted to know, and put the answers where they look.
+
+        `misses`: see `Tally`; every one once, in ascending order, so those of fingerprints come first."""
+        begin, begin_placed, findings = self.entries.size, self.placed.size, len(self.findings)
+        asked = misses
+        if misses[0, 0] < 0:
+            places = int(np.searchsorted(misses[:, 0], 0))
+            placed = [self.images(-1 - column, number) for column, number, *_ in misses[:places].tolist()]
+            self.placed.extend(np.array(placed, np.int32))
+            asked = misses[places:]
+        self.entries.extend(np.column_stack([asked, self.answers(asked)]))
+        hashed = int((self.layout.functions[asked[:, 0], 0] < 0).sum())
+        if self.outgrown or 2 * (self.hashed_entries + hashed) > len(self.layout.hashed):
             self.layout = self.laid_out()
             return
         self.hashed_entries += hashed
         self.layout = self.layout._replace(heap=self.heap.rows.reshape(-1))
-        self.mark_findings(self.layout, findings)
-        self.place(self.layout, begin_placed)
+        if findings < len(self.findings):
+            self.mark_findings(self.layout, findings)
+        if begin_placed < self.placed.size:
+            self.place(self.layout, begin_placed)
         file_entries(self.layout, self.entries.rows, begin, self.entries.size)
 
-    def answer(self, miss: Miss, heap: list[tuple[int, ...]]) -> int:
-        function = self.program.functions[miss[0]]
-        inputs = [self.values[domain][number] for domain, number in zip(function.reads, miss[1:], strict=False)]
-        alternatives = function.call(*inputs)
-        if not alternatives:
-            return REFUSED
-        start = self.heap.size + len(heap)
-        heap.append((len(alternatives),))
-        for alternative in alternatives:
-            if len(alternative) != len(function.writes):
-                raise ContradictionError(
-                    f"the look-up {function.call!r} writes {len(function.writes)} registers, but gave {alternative!r}"
-                )
-            for domain, value in zip(function.writes, alternative, strict=True):
-                heap.append((self.number(domain, value),))
-        return start
+    def answers(self, asked: Ints) -> list[int]:
+        """Ask; the alternatives go to the heap. A small search spends most of its time here: hence the plain loop."""
+        functions, values, numbers = self.program.functions, self.values, self.numbers
+        answers: list[int] = []
+        heap: list[int] = []
+        for function, one, two, three in asked.tolist():
+            call, reads, writes = functions[function]
+            if len(reads) == 1:
+                alternatives = call(values[reads[0]][one])
+            elif len(reads) == 2:
+                alternatives = call(values[reads[0]][one], values[reads[1]][two])
+            else:
+                alternatives = call(values[reads[0]][one], values[reads[1]][two], values[reads[2]][three])
+            if not alternatives:
+                answers.append(REFUSED)
+                continue
+            answers.append(self.heap.size + len(heap))
+            heap.append(len(alternatives))
+            for alternative in alternatives:
+                if len(alternative) != len(writes):
+                    raise ContradictionError(
+                        f"the look-up {call!r} writes {len(writes)} registers, but gave {alternative!r}"
+                    )
+                for domain, value in zip(writes, alternative, strict=True):
+                    known = numbers[domain].get(value)
+                    heap.append(self.add(domain, value) if known is None else known)
+        self.heap.extend(np.array(heap, np.int32).reshape(-1, 1))
+        return answers
 
     def images(self, column: int, number: int) -> tuple[int, ...]:
         """The numbers of a value's renamed values, one for each permutation."""
@@ -168,9 +200,10 @@ class Tables:
         return tuple(found)
 
     def laid_out(self) -> Layout:
-        """Give every domain the space it needs, and file everything that is known."""
+        """Give every domain twice the space it needs, or almost, and file everything that is known."""
         for domain, values in enumerate(self.values):
-            self.bits[domain] = max(self.bits[domain], (len(values) + len(values) // 4).bit_length())
+            self.bits[domain] = max(self.bits[domain], (2 * len(values)).bit_length())
+        self.outgrown = False
         program = self.program
         sizes = [1 << bits for bits in self.bits]
         domain_bases = [0, *accumulate(sizes)]
@@ -234,21 +267,10 @@ class Tables:
         return rows, dense_size, max(16, 1 << (4 * self.hashed_entries).bit_length())
 
     def step_table(self, functions: Ints) -> Indices:
-        nothing = len(self.system.columns)
-        rows = np.zeros((len(self.program.steps), STEP_SIZE), np.uint32)
-        for number, step in enumerate(self.program.steps):
-            base, shift_0, shift_1 = functions[step.function]
-            reads = (*step.reads, nothing, nothing)[:3]
-            width = len(self.program.functions[step.function].writes)
-            rows[number] = (
-                *reads,
-                shift_0,
-                shift_1,
-                base if base >= 0 else HASHED,
-                step.function,
-                step.first_write,
-                width,
-            )
+        rows = self.steps.copy()
+        bases, *shifts = functions[rows[:, FUNCTION]].T
+        rows[:, BASE] = np.where(bases >= 0, bases, HASHED)
+        rows[:, SHIFT_0], rows[:, SHIFT_1] = shifts
         return rows
 
     def guard_tables(self) -> tuple[Ints, Indices, Words, Ints, Ints, int]:
