@@ -151,16 +151,23 @@ def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock
 @cache
 def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, tells: bool, watches: bool) -> Look:
     """A look-up of the values of `names`: the same function and constants are the same object."""
-    given = dict(constants)
+    given = partial(function, **dict(constants))
+    meant = _seen if watches else events if tells else alternatives
 
     def look(*values: Value) -> Sequence[Alternative]:
-        found = function(**dict(zip(names, values, strict=True)), **given)
-        if watches:
-            return ((found,),)
-        return events(found) if tells else alternatives(found)
+        return meant(given(*values))
 
-    look.__qualname__ = function.__qualname__
-    return look
+    def look_by_name(*values: Value) -> Sequence[Alternative]:
+        return meant(given(**dict(zip(names, values, strict=True))))
+
+    in_order = reads_of(function)[: len(names)] == names
+    found = look if in_order else look_by_name
+    found.__qualname__ = function.__qualname__
+    return found
+
+
+def _seen(found: object) -> Sequence[Alternative]:
+    return ((found,),)
 
 
 @cache

@@ -168,10 +168,10 @@ def written_by(function: Function) -> Mapping[str, Any]:
 
 def alternatives(result: Any) -> Sequence[tuple[Any, ...]]:
     """What a step returned, as alternatives: none, one, or several."""
-    if hasattr(result, "_fields"):
-        return (result,)
     if result is None or result is False:
         return ()
+    if isinstance(result, tuple):
+        return (result,)
     return ((),) if result is True else result
 
 

@@ -83,9 +83,11 @@ class Link:
     def refused(self) -> Link:
         """The connection ends: every call on it fails, and what was given up never arrives."""
         calls = tuple(
-            replace(each, phase=Phase.REFUSED, answer=None) for each in self.calls if each.phase is not Phase.ABANDONED
+            Call(each.request, Phase.REFUSED, None, each.sent_as, each.deadline_ms, each.number)
+            for each in self.calls
+            if each.phase is not Phase.ABANDONED
         )
-        return replace(self, calls=calls, half_open=False)
+        return Link(self.down, calls, False, self.cut)
 
 
 class Connection(StrEnum):

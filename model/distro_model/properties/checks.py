@@ -25,7 +25,7 @@ from distro_model.clock.board import Board, Plan, Wire
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
 from distro_model.events import TaskDue, VerifyDue
 from distro_model.messages import Change, Content, Delete, text_of
-from distro_model.node import MemberState, NodeState, fresh_node
+from distro_model.node import Addresses, Client, MemberState, NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.rules.sync import has_free_worker
 from distro_model.search.system import Alternative, Finding, Lookup
@@ -48,13 +48,22 @@ def slice_of(node: NodeState | None, client: str) -> NodeState | None:
     if node is None:
         return None
     held = node.client(client)
-    return fresh_node(node.name, node.others, 0, node.addresses).changed(
+    return _fresh(node.name, node.others, node.addresses).changed(
         loaded=node.loaded,
         members=node.members,
-        clients=() if held is None else (replace(held, renewed_ms=0, beats=()),),
+        clients=() if held is None else (_timeless(held),),
         applies=tuple(apply for apply in node.applies if apply.client == client),
         local=node.local,
     )
+
+
+@cache
+def _fresh(name: str, others: tuple[str, ...], addresses: Addresses) -> NodeState:
+    return fresh_node(name, others, 0, addresses)
+
+
+def _timeless(client: Client) -> Client:
+    return replace(client, renewed_ms=0, beats=()) if client.renewed_ms or client.beats else client
 
 
 @cache
@@ -164,10 +173,8 @@ def _without_stamps(nodes: Nodes) -> Nodes:
     return tuple(
         None
         if node is None
-        else replace(
-            node,
-            sent=(),
-            clients=tuple(client if client.beats else replace(client, renewed_ms=0) for client in node.clients),
+        else node.changed(
+            sent=(), clients=tuple(client if client.beats else _timeless(client) for client in node.clients)
         )
         for node in nodes
     )

@@ -195,9 +195,10 @@ def _gives_unready(before: NodeState, event: Event, answer: Answer | None) -> Fi
 
 def spoken_for(before: NodeState, event: Event, after: NodeState, sent: Sent) -> Finding | None:
     """INV-SOURCE: a node speaks for a client that it does not own. Who owns an `ip:port` client is another matter."""
-    begun = set(after.tasks) - set(before.tasks)
-    if isinstance(event, LeaseCheckDue) and not all(is_ip_client(task.client) for task in begun):
-        return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")
+    if isinstance(event, LeaseCheckDue):
+        begun = set(after.tasks) - set(before.tasks)
+        if not all(is_ip_client(task.client) for task in begun):
+            return Finding("INV-SOURCE", f"{after.name} announces what its lease check removed")
     for target, request in sent:
         held = after.client(request.client) if isinstance(request, Change | Verify) else None
         if held is not None and not held.native and not is_ip_client(held.name):
