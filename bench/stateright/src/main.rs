@@ -9,7 +9,9 @@ use std::time::Instant;
 
 type Node = usize; // position of a node; 0 is `a`
 type Client = u8;
-type Content = u8; // 0: nothing is published; v: the instance of the v-th change
+type Content = [u8; MOST_SERVICES]; // at each service: 0: nothing is published; v: the instance of the v-th change
+
+const MOST_SERVICES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 enum Sync {
@@ -106,8 +108,8 @@ enum Answer {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Action {
     Connect(usize),
-    Register(usize),
-    Deregister(usize),
+    Register(usize, usize), // client and service
+    Deregister(usize, usize),
     Disconnect(usize),
     Task(Node, usize),
     VerifyRound(Node),
@@ -123,6 +125,7 @@ enum Action {
 struct Cluster {
     nodes: usize,
     clients: usize,
+    services: usize,
     changes: u8,
     crashes: u8,
     drops: u8,
@@ -312,7 +315,7 @@ impl Model for Cluster {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let life = Life { contents: vec![0], changes_left: self.changes, connection: Connection::New, left_cleanly: false };
+        let life = Life { contents: vec![[0; MOST_SERVICES]], changes_left: self.changes, connection: Connection::New, left_cleanly: false };
         vec![State {
             nodes: vec![Some(NodeState::new(true)); self.nodes],
             links: vec![Link::default(); self.nodes * self.nodes],
@@ -332,9 +335,11 @@ impl Model for Cluster {
                 Connection::New => actions.push(Action::Connect(client)),
                 Connection::Open => {
                     if life.changes_left > 0 {
-                        actions.push(Action::Register(client));
-                        if *life.contents.last().unwrap() != 0 {
-                            actions.push(Action::Deregister(client));
+                        for service in 0..self.services {
+                            actions.push(Action::Register(client, service));
+                            if life.contents.last().unwrap()[service] != 0 {
+                                actions.push(Action::Deregister(client, service));
+                            }
                         }
                     }
                     actions.push(Action::Disconnect(client));
@@ -386,12 +391,13 @@ impl Model for Cluster {
             Action::Connect(client) => {
                 state.lives[client].connection = Connection::Open;
                 let node = state.nodes[self.home(client)].as_mut().unwrap();
-                node.clients.push(Held { client: client as Client, native: true, revision: 0, content: 0 });
+                node.clients.push(Held { client: client as Client, native: true, revision: 0, content: [0; MOST_SERVICES] });
                 node.clients.sort_by_key(|held| held.client);
             }
-            Action::Register(client) | Action::Deregister(client) => {
+            Action::Register(client, service) | Action::Deregister(client, service) => {
                 let life = &mut state.lives[client];
-                let content = if matches!(action, Action::Register(_)) { life.contents.len() as Content } else { 0 };
+                let mut content = *life.contents.last().unwrap();
+                content[service] = if matches!(action, Action::Register(..)) { life.contents.len() as u8 } else { 0 };
                 life.contents.push(content);
                 life.changes_left -= 1;
                 let home = self.home(client);
@@ -504,19 +510,24 @@ impl Model for Cluster {
 
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<usize>().expect("a number"));
-    let mut next = || numbers.next().expect("usage: NODES CLIENTS CHANGES CRASHES DROPS SWALLOWS IN_FLIGHT THREADS");
+    let mut next = || numbers.next().expect("usage: NODES CLIENTS SERVICES CHANGES CRASHES DROPS SWALLOWS IN_FLIGHT DEPTH THREADS");
     let cluster = Cluster {
         nodes: next(),
         clients: next(),
+        services: next(),
         changes: next() as u8,
         crashes: next() as u8,
         drops: next() as u8,
         swallows: next() as u8,
         in_flight: next(),
     };
-    let threads = next();
+    let (depth, threads) = (next(), next()); // depth: levels, the initial state's among them; 0 for all
     let began = Instant::now();
-    let checker = cluster.checker().threads(threads).spawn_bfs().join();
+    let mut builder = cluster.checker().threads(threads);
+    if depth > 0 {
+        builder = builder.target_max_depth(depth);
+    }
+    let checker = builder.spawn_bfs().join();
     let seconds = began.elapsed().as_secs_f64();
     println!(
         "{{\"distinct_states\": {}, \"transitions\": {}, \"seconds\": {:.3}, \"holds\": {}}}",
