@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import tracemalloc
 from collections.abc import Callable
@@ -521,3 +522,15 @@ def test_what_a_search_takes_is_counted_with_the_values_in_its_tables():
         tracemalloc.stop()
     assert running.memory_bytes == pytest.approx(taken, rel=0.03)
     running.close()
+
+
+def test_garbage_is_looked_for_again_when_a_search_ends_or_breaks_off():
+    def refuse(_: Progress) -> bool:
+        assert not gc.isenabled()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(moving(4, 2), watch=refuse)
+    assert gc.isenabled()
+    search(moving(4, 2))
+    assert gc.isenabled()
