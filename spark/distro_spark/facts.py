@@ -99,6 +99,10 @@ class Overview:
         decides = self.facts.decides[list(INVARIANTS).index(invariant)]
         return [self.nodes[g].name for g in self.positions.get(run, ()) if decides[g]]
 
+    def blind(self, run: str) -> frozenset[str]:
+        """The nodes of a run of which nobody saw what they hold."""
+        return frozenset(self.nodes[g].name for g in self.positions[run]).difference(self.decided(run, "INV-CONV"))
+
     @cached_property
     def positions(self) -> Mapping[str, Sequence[int]]:
         """By run where its nodes are: of thousands of runs each asks for its own."""

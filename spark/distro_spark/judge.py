@@ -238,6 +238,7 @@ def story_of(table: pa.Table, seen: Overview, profiles: Mapping[str, str]) -> St
         seen.deleters[run],
         seen.marks_of(run, [Kind.LINK_FAULT]),
         seen.marks_of(run, CALLS),
+        seen.blind(run),
     )
 
 

@@ -46,7 +46,7 @@ ROUNDS_MS = 11_000
 
 INTERVALS_MAX = 200
 UNKNOWN = -1
-NEEDS = (Needs(state=True), Needs(state=True, sent=True))
+NEEDS = (Needs(state=True, owned=True), Needs(state=True, owned=True, sent=("CHANGE", "VERIFY")))
 """To tell who claims a client of a connection, and one by `ip:port#…`."""
 
 _COLUMNS = ("key", "from_ms", "until_ms", "claimers", "one", "other")

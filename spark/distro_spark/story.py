@@ -60,7 +60,7 @@ class Story:
     """`rows` sorted by node and sequence number; `resets`, `checkpoints`, `faults` of links and calls for a snapshot,
     `loads`, likewise, by node.
 
-    `deleters`: the nodes of the run that sent any DELETE.
+    `deleters`: the nodes of the run that sent any DELETE; `blind`: those of which INV-CONV is not judged.
     """
 
     run: str
@@ -72,6 +72,7 @@ class Story:
     deleters: frozenset[str] = frozenset()
     faults: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     loads: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    blind: frozenset[str] = frozenset()
 
     @property
     def has_connection(self) -> bool:

@@ -1,6 +1,11 @@
-"""One Spark session for all tests, since starting it takes longer than most of them; and random runs for some."""
+"""One Spark session for all tests, since starting it takes longer than most of them; and random runs for some.
 
+Test modules are imported without their directory (import mode `importlib`): it is added for what they share.
+"""
+
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,6 +15,8 @@ from distro_spark.session import local_session
 from distro_traces.content import digest
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 EMPTY = digest(())
 

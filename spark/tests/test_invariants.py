@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from partly import WITHOUT, as_observed
 from pyspark.sql import SparkSession
 
 from distro_spark.check import check
 from distro_spark.invariants import INVARIANTS
-from distro_spark.result import CheckResult, EventReference
+from distro_spark.result import CheckResult, EventReference, Violation
 from distro_traces.content import digest
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.ndjson import Recorder
@@ -1423,6 +1424,63 @@ def library(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Li
         with Recorder(directory, name, profile=profile, target="told", nodes=NODES) as recorder:
             expected[name] = told(Teller(recorder))
     return Library(check(spark, directory), expected)
+
+
+class Partly(Recorder):
+    """Records of a run what is observed of it."""
+
+    def record(self, node: str, kind: Kind, **fields: object) -> Event:
+        whole = Event(run="", node=node, seq=0, kind=kind, **fields)  # type: ignore[arg-type]
+        row = as_observed(whole, self.header.observed)
+        if row is None:
+            return whole
+        return super().record(node, kind, **{name: getattr(row, name) for name in fields})
+
+
+def _whom(run: str, told: Violation) -> tuple[str, ...]:
+    """Of two contents under one revision the first is taken for right where nobody saw the owner."""
+    return run, told.invariant, told.client, "" if told.invariant == "INV-REV" else told.node
+
+
+NOT_DECIDED = {
+    "state": {*INVARIANTS} - {"INV-OWNER", "INV-REV", "INV-LOAD", "INV-INIT"},
+    "sent": {"INV-DELETE", "INV-LOAD", "INV-INIT", "INV-RETRY", "INV-DELAY", "INV-AIM", "INV-ROUND", "INV-ISOLATE"},
+    "received": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-ACK", "INV-VERIFY", "INV-GONE", "INV-ASKS"},
+    "owned": {"INV-CONV", "INV-OWNER", "INV-REV"},
+    "revision": {"INV-VERIFY", "INV-REV", "INV-AIM"},
+    "digest": {*INVARIANTS} - {"INV-OWNER", "INV-REV", "INV-LOAD", "INV-INIT"},
+    "CHANGE": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-RETRY", "INV-ACK", "INV-DELAY", "INV-AIM", "INV-ROUND"}
+    | {"INV-ISOLATE", "INV-ASKS"},
+    "DELETE": {"INV-DELETE", "INV-RETRY", "INV-ACK", "INV-GONE", "INV-ROUND", "INV-ISOLATE"},
+    "VERIFY": {"INV-LIVE", "INV-EXPIRE", "INV-RENEW", "INV-INIT", "INV-VERIFY", "INV-DELAY", "INV-AIM", "INV-ROUND"}
+    | {"INV-ASKS"},
+    "SNAPSHOT": {"INV-LOAD", "INV-INIT", "INV-ROUND"},
+    "QUERY": set(),
+}
+"""By what nobody observed."""
+
+
+@pytest.mark.parametrize("lacks", NOT_DECIDED)
+def test_what_was_not_observed_is_not_judged(lacks: str) -> None:
+    judged = {name for name, each in INVARIANTS.items() if each.needs.met(WITHOUT[lacks], "a", ("b", "c"))}
+    assert {*INVARIANTS} - judged == NOT_DECIDED[lacks]
+
+
+@pytest.mark.parametrize("lacks", [[*WITHOUT][i : i + 3] for i in range(0, len(WITHOUT), 3)], ids=", ".join)
+def test_what_was_not_observed_raises_no_alarm(
+    library: Library, spark: SparkSession, tmp_path: Path, lacks: Sequence[str]
+) -> None:
+    """That the invariants ask for enough: no story has a violation more when somebody looks at less of it."""
+    for name, (tell, profile, _) in STORIES.items():
+        for each in lacks if profile == "strict" else ():
+            options = {"profile": profile, "target": "told", "nodes": NODES, "observed": WITHOUT[each]}
+            with Partly(tmp_path / each, f"{each}: {name}", **options) as recorder:  # type: ignore[arg-type]
+                tell(Teller(recorder))
+    found = check(spark, tmp_path)
+    assert found.violations_left_out == 0
+    known = {_whom(each.run, each) for each in library.result.violations}
+    news = [each for each in found.violations if _whom(each.run.partition(": ")[2], each) not in known]
+    assert [f"{each.run}: {each.invariant}: {each.message}" for each in news] == []
 
 
 def reference(event: Event) -> EventReference:

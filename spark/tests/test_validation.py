@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from partly import WITHOUT, as_observed, numbered
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
@@ -55,12 +56,7 @@ def recorded(directory: Path, observed: Observed | None = None) -> TraceFile:
 
 def judged(trace: TraceFile, change: Change = lambda event: event) -> Validated:
     """The trace with each row changed, or left out and the rest renumbered."""
-    numbers: dict[str, int] = {}
-    rows = []
-    for event in map(change, trace.events):
-        if event is not None:
-            numbers[event.node] = numbers.get(event.node, 0) + 1
-            rows.append(replace(event, seq=numbers[event.node]))
+    rows = numbered(event for event in map(change, trace.events) if event is not None)
     return validate(trace.header, rows, profile_named("strict"))
 
 
@@ -164,6 +160,27 @@ def test_where_rows_may_be_missing_a_state_that_does_not_fit_is_not_decided(tmp_
     lossy = recorded(tmp_path, Observed(lossless=False))
     result = judged(lossy, at(Kind.REPLICA_APPLIED, None, lambda e: replace(e, revision=2)))
     assert (result.accepted, result.undecided > 0) == (True, True)
+
+
+@pytest.mark.parametrize("profile", ["nacos-2.2.4", "strict"])
+def test_nothing_is_rejected_for_want_of_what_was_not_observed(tmp_path: Path, profile: str) -> None:
+    trace = simulated(tmp_path, profile, None)
+    for lacks, observed in WITHOUT.items():
+        rows = numbered(row for event in trace.events if (row := as_observed(event, observed)) is not None)
+        found = validate(replace(trace.header, observed=observed), rows, profile_named(profile), shorten=False)
+        assert found.rejection is None, lacks
+
+
+@pytest.mark.parametrize("lacks", ["sent by b", "received by b", "owned", "VERIFY"])
+def test_what_was_observed_is_judged_all_the_same(tmp_path: Path, lacks: str) -> None:
+    """a sends a revision that it does not have."""
+    trace = recorded(tmp_path, WITHOUT[lacks])
+    events = [row for event in trace.events if (row := as_observed(event, trace.header.observed)) is not None]
+    wrong = at(Kind.REQUEST_SENT, "CHANGE", lambda event: replace(event, revision=5))
+    assert judged(replace(trace, events=tuple(events))).rejection is None
+    rejection = judged(replace(trace, events=tuple(events)), wrong).rejection
+    assert rejection is not None
+    assert rejection.guards == {("send CHANGE", "it is the owner, and sends what it holds")}
 
 
 @pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "strict"])

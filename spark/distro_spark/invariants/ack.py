@@ -85,5 +85,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     unapplied,
     tell,
-    needs=Needs(state=True, reported=True, received=True),
+    needs=Needs(state=True, reported=True, received=("CHANGE", "DELETE")),
 )

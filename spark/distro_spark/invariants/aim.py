@@ -112,6 +112,6 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     unprovoked,
     tell,
-    needs=Needs(sent=True, revision=True, lossless=True),
+    needs=Needs(state=True, sent=("CHANGE", "VERIFY"), revision=True, lossless=True),
     not_on=WITHOUT_REVISIONS,
 )

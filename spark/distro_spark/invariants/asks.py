@@ -51,5 +51,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     made_up,
     tell,
-    needs=Needs(state=True, reported=True, received=True, lossless=True),
+    needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY"), lossless=True),
 )

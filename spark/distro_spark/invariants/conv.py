@@ -156,9 +156,11 @@ def tell(story: Story, _: list[Finding]) -> Iterator[Told]:
 
 
 def _divergences(story: Story, timelines: Timelines) -> Iterator[_Divergence]:
+    if story.blind and story.owner in (None, *story.blind):
+        return  # they differ, and nobody saw what the owner holds
     numbers: defaultdict[str, dict[str, Row]] = defaultdict(dict)
     for node, checkpoints in story.checkpoints.items():
-        for checkpoint in checkpoints:
+        for checkpoint in () if node in story.blind else checkpoints:
             numbers[checkpoint.detail or ""][node] = checkpoint
     for at_once in numbers.values():
         held = {node: timelines.at(node, checkpoint.seq) for node, checkpoint in at_once.items()}
@@ -272,6 +274,6 @@ INVARIANT = Invariant(
     ("run", "client"),
     disagreement,
     tell,
-    needs=Needs(state=True, lossless=True),
+    needs=Needs(state=True, owned=True, lossless=True),
     needs_checkpoint=True,
 )

@@ -160,6 +160,6 @@ INVARIANT = Invariant(
     ("run", "client"),
     untold,
     tell,
-    needs=Needs(state=True, sent=True, lossless=True),
+    needs=Needs(state=True, sent=("DELETE",), lossless=True),
     needs_checkpoint=True,
 )

@@ -139,7 +139,7 @@ EXPIRE = Invariant(
     ("run", "client", "node"),
     outlived,
     tell,
-    needs=Needs(state=True, received=True, lossless=True),
+    needs=Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True),
 )
 RENEW = Invariant(
     "INV-RENEW",
@@ -147,5 +147,5 @@ RENEW = Invariant(
     ("run", "client", "node"),
     renewed_by_refusal,
     tell,
-    needs=Needs(state=True, received=True, lossless=True),
+    needs=Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True),
 )

@@ -55,5 +55,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     refused,
     tell,
-    needs=Needs(state=True, reported=True, received=True),
+    needs=Needs(state=True, reported=True, received=("DELETE",)),
 )

@@ -130,14 +130,14 @@ INIT = Invariant(
     ("run", "client", "node"),
     verified_early,
     tell,
-    needs=Needs(sent=True, lossless=True),
+    needs=Needs(sent=("SNAPSHOT", "VERIFY"), lossless=True),
     of_nodes=gave_early,
 )
 LOAD = Invariant(
     "INV-LOAD",
     "A node that starts while another is up is loaded once that one has answered, and goes on asking until then.",
     ("run", "node"),
-    needs=Needs(sent=True, lossless=True),
+    needs=Needs(sent=("SNAPSHOT",), lossless=True),
     of_nodes=never_loaded,
     needs_checkpoint=True,
 )

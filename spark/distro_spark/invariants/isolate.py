@@ -96,5 +96,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     held_up,
     tell,
-    needs=Needs(state=True, sent=True, lossless=True),
+    needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
 )

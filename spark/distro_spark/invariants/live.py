@@ -108,5 +108,5 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     removed_alive,
     tell,
-    needs=Needs(state=True, reported=True, received=True),
+    needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY")),
 )

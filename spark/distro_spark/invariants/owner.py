@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from distro_spark.compiling import compiled
 from distro_spark.encoding import HASHED
-from distro_spark.invariants.registry import Invariant
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
     Facts,
     Flags,
@@ -61,5 +61,10 @@ def tell(story: Story, _: list[Finding]) -> Iterator[Told]:
 
 
 INVARIANT = Invariant(
-    "INV-OWNER", "Each client has exactly one responsible member.", ("run", "client"), second_claimer, tell
+    "INV-OWNER",
+    "Each client has exactly one responsible member.",
+    ("run", "client"),
+    second_claimer,
+    tell,
+    needs=Needs(owned=True),
 )

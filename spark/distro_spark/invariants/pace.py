@@ -216,7 +216,7 @@ ROUND = Invariant(
     ("run", "client", "node"),
     skipped,
     tell_skipped,
-    needs=Needs(state=True, reported=True, sent=True, lossless=True),
+    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "SNAPSHOT", "VERIFY"), lossless=True),
     needs_end=True,  # the longer a node holds a client, the more of what happens to its peers is an excuse
 )
 DELAY = Invariant(
@@ -225,5 +225,5 @@ DELAY = Invariant(
     ("run", "client", "node"),
     delayed,
     tell_delayed,
-    needs=Needs(state=True, reported=True, sent=True, lossless=True),
+    needs=Needs(state=True, reported=True, sent=("CHANGE", "VERIFY"), lossless=True),
 )

@@ -36,38 +36,48 @@ OfNodes = Callable[[Mapping[str, Sequence[Row]]], Iterator[Told]]
 class Needs:
     """What must have been observed of a node, so that its part in an invariant can be judged.
 
-    state: what it holds, known from it (`reported`) or by inference too; sent, received: its end of the calls to and
-    from all others; revision: its state rows carry one; lossless: the absence of a row is proof.
+    state: what it holds, known from it (`reported`) or by inference too; owned, revision: rows about state say that as
+    well; sent, received: its end of the calls of these operations to and from all others; lossless: the absence of a
+    row is proof.
     """
 
     state: bool = False
     reported: bool = False
-    sent: bool = False
-    received: bool = False
+    owned: bool = False
+    sent: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
     revision: bool = False
     lossless: bool = False
 
     def met(self, observed: Observed, node: str, others: tuple[str, ...]) -> bool:
         return all(
             (
-                not self.state or observed.state_of(node),
+                # A row about state without a digest says that nothing is held.
+                not self.state or (observed.state_of(node) and "digest" in observed.values),
                 not self.reported or observed.reports(node),
+                not self.owned or "owned" in observed.values,
                 not self.sent or all(observed.sending(node, other) for other in others),
                 not self.received or all(observed.receiving(other, node) for other in others),
+                {*self.sent, *self.received} <= {*observed.operations},
                 not self.revision or "revision" in observed.values,
                 not self.lossless or observed.lossless,
             )
         )
 
     def __str__(self) -> str:
-        return ", ".join(words for name, words in _WORDS.items() if getattr(self, name)) or "nothing in particular"
+        return ", ".join(
+            words.format(" and ".join(value) if isinstance(value, tuple) else "")
+            for name, words in _WORDS.items()
+            if (value := getattr(self, name))
+        )
 
 
 _WORDS: Mapping[str, str] = {
     "state": "state",
     "reported": "reported state",
-    "sent": "sent calls",
-    "received": "received calls",
+    "owned": "whose each client is",
+    "sent": "{} as sent",
+    "received": "{} as received",
     "revision": "revisions",
     "lossless": "no lost rows",
 }

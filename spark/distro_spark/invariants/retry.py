@@ -146,6 +146,6 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     given_up,
     tell,
-    needs=Needs(state=True, sent=True, lossless=True),
+    needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
     needs_checkpoint=True,
 )

@@ -22,7 +22,7 @@ import numpy as np
 
 from distro_spark.compiling import compiled
 from distro_spark.encoding import NO_REVISION
-from distro_spark.invariants.registry import Invariant
+from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients
 from distro_spark.story import Finding, Row, Story, Told
 from distro_spark.violations import SIGNATURE
@@ -35,7 +35,7 @@ def two_contents(rows: Rows, facts: Facts, past: Past, decides: Flags, first: In
     """Each revision and content once in a row: what follows another of the same kind says nothing new."""
     found = 0
     for start, end in clients(rows):
-        if not facts.has_revisions[facts.run[rows.node[start]]]:
+        if not decides[rows.node[start]] or not facts.has_revisions[facts.run[rows.node[start]]]:
             continue
         carriers = np.empty(end - start, np.int64)
         size = 0
@@ -117,5 +117,6 @@ INVARIANT = Invariant(
     ("run", "client"),
     two_contents,
     tell,
+    needs=Needs(owned=True, revision=True),
     not_on=WITHOUT_REVISIONS,
 )

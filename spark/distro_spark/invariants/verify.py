@@ -78,6 +78,6 @@ INVARIANT = Invariant(
     ("run", "client", "node"),
     confirmed_wrongly,
     tell,
-    needs=Needs(state=True, reported=True, received=True, revision=True),
+    needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
     not_on=WITHOUT_REVISIONS,
 )

@@ -76,10 +76,9 @@ class ClientRows:
             self.undecided += 1  # ip:port clients live by beats and hashes, of which there are no rows
             return None
         holder = self._holder(event)
-        if not self._cluster.shows_state(event.node):
-            return self._heard_only(event, holder)
-        rejection = self._judge(event, holder)
-        if rejection is None or self._cluster.observed.lossless:
+        judge = self._judge if self._cluster.shows_state(event.node) else self._heard_only
+        rejection = judge(event, holder)
+        if rejection is None or self._cluster.shows_causes(event.node):
             return rejection
         return self._learn(event, holder)  # a row may be missing that would explain this one
 

@@ -12,6 +12,7 @@ from distro_traces.event import Event, Kind, Outcome
 from distro_traces.header import Header
 
 _OWN_MESSAGE = ("operation", "client", "revision", "digest")
+_CHANGE_COPIES = ("CHANGE", "DELETE", "SNAPSHOT")
 _ENDED_BY_NETWORK = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.ERROR})
 _ENDS_WITHIN_MS = {"SNAPSHOT": 60_000}
 CALL_ENDS_WITHIN_MS = 10_000
@@ -33,7 +34,9 @@ class ClusterRows:
 
     def __init__(self, header: Header) -> None:
         self.observed = header.observed
-        self.shows_state = cache(header.observed.state_of)  # asked for every row
+        self._nodes = header.nodes
+        self.shows_state = cache(self._shows_state)  # asked for every row
+        self.shows_causes = cache(self._shows_causes)
         self._shows_sending = cache(header.observed.sending)
         self._shows_receiving = cache(header.observed.receiving)
         self._is_virtual = header.clock == "virtual"
@@ -46,6 +49,19 @@ class ClusterRows:
         self._latest_ms: dict[str, int] = {}
         self._loads: defaultdict[str, int] = defaultdict(int)  # snapshots that a node took while nobody looked at it
         self._stopped_at: dict[str, int] = {}
+
+    def _shows_state(self, node: str) -> bool:
+        """A row about state without a digest says that nothing is held."""
+        return self.observed.state_of(node) and "digest" in self.observed.values
+
+    def _shows_causes(self, node: str) -> bool:
+        """Is there a row for everything that changes what the node holds?"""
+        others = [other for other in self._nodes if other != node]
+        return (
+            self.observed.lossless
+            and {*_CHANGE_COPIES} <= {*self.observed.operations}
+            and all(self._shows_receiving(other, node) and self._shows_sending(node, other) for other in others)
+        )
 
     def take(self, event: Event) -> Rejection | None:
         """What is wrong with a row wherever it came from, or None."""
