@@ -1,11 +1,9 @@
-"""The RPC client of one peer: it holds one connection, opens it when it is needed, and sees to it that it works.
+"""The RPC client of one peer: it holds one connection, and opens it when it is needed.
 
-A connection on which nothing was answered for five seconds, or a request has timed out, is asked whether it lives; one
-that does not say so is retired. A lost one is opened again in the background, after a delay that grows, so that a peer
-that is back is known to be. After UNAVAILABLE or "connection is unregistered" (301) the next request opens a new one:
-gRPC's own reconnect waits in real time, which virtual time must not depend on. For the same reason no gRPC deadline is
-set; the time-out of a request covers the set-up and is the clock's. What a server takes for a sign of life is a health
-check alone, here every answer is one. Source: docs/protocol #connection-client-check, #member-client.
+That the connection works is the business of its keeper. After UNAVAILABLE or "connection is unregistered" (301) the
+next request opens a new one: gRPC's own reconnect waits in real time, which virtual time must not depend on. For the
+same reason no gRPC deadline is set; the time-out of a request covers the set-up and is the clock's.
+Source: docs/protocol #member-client.
 """
 
 from __future__ import annotations
@@ -13,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from distro_impl.clocks.clock import Clock, TimerHandle, Waiting
+from distro_impl.clocks.clock import Clock, Waiting
 from distro_impl.config import NodeConfig
+from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.peer_connection import PeerConnection, PeerUnreachableError
 from distro_impl.transport.transport import PeerLink, Transport
 from distro_protos import Message, UnreadableBodyError
@@ -22,52 +21,43 @@ from distro_protos import Message, UnreadableBodyError
 CONNECT_TIMEOUT_MS = 3_000
 UNREGISTERED = 301
 
-KEEP_ALIVE_MS = 5_000
-"""After so long without an answer the peer is asked whether it is there."""
-HEALTH_TIMEOUT_MS, HEALTH_ATTEMPTS = 3_000, 4
-RECONNECT_STEP_MS, RECONNECT_MAX_MS = 100, 5_000
-
 
 class ClusterClient:
     """Requests to one peer."""
 
     def __init__(self, own: NodeConfig, peer: str, clock: Clock, transport: Transport, link: PeerLink) -> None:
         self._own, self._peer, self._clock, self._transport, self._link = own, peer, clock, transport, link
-        self._connection: PeerConnection | None = None
+        self._keeper = ConnectionKeeper(clock, peer, self._begin_to_open)
         self._open_connections: dict[PeerConnection, None] = {}  # retired ones too, until they are closed
         self._waiting: list[Waiting[PeerConnection | None]] | None = None  # for the attempt that is under way
-        self._retired = False
-        self._is_checking = False
-        self._failed_attempts = 0
-        self._next_look: TimerHandle | None = None
 
     async def request(self, type_name: str, body: Mapping[str, Any], timeout_ms: int) -> Message:
         """The reply, whatever it says. Raises PeerUnreachableError, TimeoutError or UnreadableBodyError."""
         try:
             return await self._clock.wait_for(self._request(type_name, body), timeout_ms)
         except TimeoutError:
-            self._check()
+            self._keeper.check()
             raise
 
     @property
     def is_closed(self) -> bool:
         """Retired, and every connection gone."""
-        return self._retired and self._waiting is None and not self._open_connections
+        return self._keeper.has_ended and self._waiting is None and not self._open_connections
 
     def retire(self) -> None:
         """Take no more requests; close when the last one under way has ended."""
-        self._retire()
+        self._keeper.end()
         for connection in tuple(self._open_connections):
             connection.retire()
 
     async def close(self) -> None:
         """Close every connection at once, with whatever is under way on it."""
-        self._retire()
+        self._keeper.end()
         for connection in tuple(self._open_connections):
             await connection.close()
 
     async def _request(self, type_name: str, body: Mapping[str, Any]) -> Message:
-        connection = self._connection
+        connection = self._keeper.connection
         if connection is None or not connection.is_usable:
             connection = await self._connect()
         reply = await connection.ask(type_name, body)
@@ -77,7 +67,7 @@ class ClusterClient:
 
     async def _connect(self) -> PeerConnection:
         """One attempt at a time; requests that come meanwhile wait for the same one."""
-        if self._retired:
+        if self._keeper.has_ended:
             raise PeerUnreachableError(f"{self._peer} is no member any more")
         self._begin_to_open()
         waiting: Waiting[PeerConnection | None] = Waiting(self._clock)  # the attempt itself is work
@@ -103,7 +93,8 @@ class ClusterClient:
             waiting, self._waiting = self._waiting, None
             for each in waiting or ():
                 each.give(connection)
-        self._opened(connection)
+        if connection is None:
+            self._keeper.could_not_open()
 
     async def _set_up(self) -> PeerConnection:
         connection = PeerConnection(
@@ -112,79 +103,16 @@ class ClusterClient:
             self._clock,
             self._transport,
             self._link,
-            self._look_at_once,
+            self._keeper.ended,
             lambda closed: self._open_connections.pop(closed, None),
         )
         self._open_connections[connection] = None
         try:
             await connection.set_up()
-            if self._retired:
+            if self._keeper.has_ended:
                 raise PeerUnreachableError(f"{self._peer} left while {self._own.address} connected to it")
         except BaseException:
             connection.retire()
             raise
-        self._connection = connection
+        self._keeper.opened(connection)
         return connection
-
-    # Looking after the connection
-
-    def _retire(self) -> None:
-        self._retired = True
-        if self._next_look is not None:
-            self._next_look.cancel()
-
-    def _opened(self, connection: PeerConnection | None) -> None:
-        """What to do next about it, and when."""
-        if connection is not None:
-            self._failed_attempts = 0
-            self._look_in(KEEP_ALIVE_MS)
-        else:
-            self._failed_attempts += 1
-            self._look_in(min(self._failed_attempts * RECONNECT_STEP_MS, RECONNECT_MAX_MS))
-
-    def _look_at_once(self) -> None:
-        """A connection was retired."""
-        if self._connection is not None and not self._connection.is_usable:
-            self._connection = None
-            self._look_in(0)
-
-    def _look_in(self, ms: int) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
-        if not self._retired:
-            self._next_look = self._clock.call_at(self._clock.now_ms() + ms, self._look, f"look after {self._peer}")
-
-    def _look(self) -> None:
-        connection = self._connection
-        if connection is None:
-            self._begin_to_open()
-            return
-        silent_ms = self._clock.now_ms() - connection.last_answer_ms
-        if silent_ms >= KEEP_ALIVE_MS:
-            self._check()
-        else:
-            self._look_in(KEEP_ALIVE_MS - silent_ms)
-
-    def _check(self) -> None:
-        connection = self._connection
-        if connection is not None and not self._is_checking:
-            self._is_checking = True
-            self._clock.spawn(self._ask_whether_it_lives(connection), f"health check of {self._peer}")
-
-    async def _ask_whether_it_lives(self, connection: PeerConnection) -> None:
-        """A health check that fails is final, one that is not answered is repeated."""
-        lives = False
-        for _ in range(HEALTH_ATTEMPTS):
-            try:
-                asked = connection.ask("HealthCheckRequest", {})
-                lives = (await self._clock.wait_for(asked, HEALTH_TIMEOUT_MS)).succeeded
-                break
-            except TimeoutError:
-                continue
-            except (PeerUnreachableError, UnreadableBodyError):
-                break
-        self._is_checking = False
-        if not lives:
-            connection.retire()
-        elif connection is self._connection:
-            self._look_in(KEEP_ALIVE_MS)
