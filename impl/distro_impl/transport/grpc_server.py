@@ -7,13 +7,15 @@ that an official SDK fits into the same process). Source: docs/protocol #wire-en
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf import any_pb2, descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from distro_impl.options import GrpcServerOptions
 from distro_impl.transport.health import Health
@@ -24,13 +26,40 @@ MAX_PENDING_REQUESTS = 50_000
 """Requests that have come in and are not being handled yet; what is beyond is refused. gRPC's own limit is a thousand,
 and from there on it refuses at random."""
 
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
-def grpc_server(options: GrpcServerOptions, health_of_node: Health) -> grpc.aio.Server:
-    """Without a port, and without Nacos' own two services."""
-    server = grpc.aio.server(options=_channel_arguments(options))
-    health_pb2_grpc.add_HealthServicer_to_server(health_of_node.servicer, server)
+
+class Methods(grpc.GenericRpcHandler):
+    """All methods of a server, found by their names.
+
+    Of methods that it is told of one by one, gRPC waits for the next call of each apart, anew after every call.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        return self._handlers.get(handler_call_details.method)
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        """As generated code tells a server of them."""
+        self._handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """The same ones, as it tells an older server."""
+
+
+def grpc_server(options: GrpcServerOptions, health_of_node: Health, unary: Handler, stream: Handler) -> grpc.aio.Server:
+    """Without a port."""
+    methods = Methods()
+    methods.add_registered_method_handlers(REQUEST_SERVICE, {REQUEST_METHOD: unary})
+    methods.add_registered_method_handlers(STREAM_SERVICE, {STREAM_METHOD: stream})
+    health_pb2_grpc.add_HealthServicer_to_server(health_of_node.servicer, methods)
     names = (REQUEST_SERVICE, STREAM_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server, _descriptors())
+    reflecting = reflection.aio.ReflectionServicer(names, pool=_descriptors())
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, methods)
+    server = grpc.aio.server(options=_channel_arguments(options))
+    server.add_generic_rpc_handlers((methods,))
     return server
 
 

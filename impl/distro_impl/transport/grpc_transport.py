@@ -66,9 +66,9 @@ class GrpcTransport:
         """A server that takes calls. Raises PortInUseError, SettingError when a certificate is unusable."""
         if not is_free(ip, port):  # asked first, because gRPC writes its own complaint to stderr
             raise PortInUseError(port, purpose)
-        server = GrpcServer(f"{ip}:{port}", grpc_server(options, health), service)
+        server = GrpcServer(f"{ip}:{port}", options, health, service)
         try:
-            await server.start(options, clock)
+            await server.start(clock)
         except RuntimeError as error:
             raise PortInUseError(port, purpose) from error
         return server
@@ -191,18 +191,16 @@ class _ClientStream:
 
 
 class GrpcServer:
-    def __init__(self, address: str, server: grpc.aio.Server, service: Service) -> None:
-        self._address, self._server, self._service = address, server, service
+    def __init__(self, address: str, options: GrpcServerOptions, health: Health, service: Service) -> None:
+        self._address, self._options, self._service = address, options, service
         self._open: set[_ServerStream] = set()
         unary: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self._unary)
         stream: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(self._stream)
-        # Found by their names; of generic handlers, health and reflection would be asked first at each call.
-        server.add_registered_method_handlers(REQUEST_SERVICE, {REQUEST_METHOD: unary})
-        server.add_registered_method_handlers(STREAM_SERVICE, {STREAM_METHOD: stream})
+        self._server = grpc_server(options, health, unary, stream)
 
-    async def start(self, options: GrpcServerOptions, clock: Clock) -> None:
+    async def start(self, clock: Clock) -> None:
         """Raises RuntimeError when the port is taken, SettingError when a certificate is unusable."""
-        add_port(self._server, self._address, options)
+        add_port(self._server, self._address, self._options)
         await self._server.start()
         _listening[self._address] = clock
 
