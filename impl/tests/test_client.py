@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
 from impl_lab import sync_data
 from msgspec.structs import replace
 
+import distro_impl
 from distro_impl.naming.client import (
     Client,
     MalformedSyncDataError,
@@ -153,3 +156,43 @@ def test_what_a_peer_puts_under_a_reserved_key_poisons_nothing() -> None:
     assert (host["weight"], host["enabled"], host["instanceId"], host["metadata"]) == (1.0, True, "7", {"zone": "true"})
     (host,) = hosts_seen(PublishedInstance("10.0.0.1", 80, extend_datum={"publishInstanceWeight": 2}))
     assert isinstance(host["weight"], float)
+
+
+CHANGED_BY_THE_MANAGER = {"revision", "renewed_ms", "publishers", "subscribers", "heart_beats_ms", "accepted_here"}
+CHANGING = {"renew", "asked", "pop", "popitem", "clear", "update", "setdefault"}
+WHERE_CLIENTS_CHANGE = {"client_manager.py", "client.py", "ip_port_client.py"}
+
+
+def changes_of_clients(source: str) -> list[int]:
+    """Lines that assign to what a client holds, delete of it, or call what changes it."""
+    found = []
+    for part in ast.walk(ast.parse(source)):
+        if isinstance(part, ast.Attribute | ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            held = part.value if isinstance(part, ast.Subscript) else part
+            if isinstance(held, ast.Attribute) and held.attr in CHANGED_BY_THE_MANAGER and not is_own(held):
+                found.append(part.lineno)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in CHANGING:
+            of = part.func.value
+            is_held = isinstance(of, ast.Attribute) and of.attr in CHANGED_BY_THE_MANAGER and not is_own(of)
+            if is_held or part.func.attr in ("renew", "asked"):
+                found.append(part.lineno)
+    return found
+
+
+def is_own(held: ast.Attribute) -> bool:
+    """Of the object itself, which is no client where this is asked."""
+    return isinstance(held.value, ast.Name) and held.value.id == "self"
+
+
+def test_one_place_changes_a_client() -> None:
+    """So that revision, index, events and observer cannot be forgotten; mutants break things on purpose."""
+    source = Path(distro_impl.__file__).parent
+    files = [path for path in source.rglob("*.py") if path.parent.name != "mutants"]
+    changing = {path.name for path in files if changes_of_clients(path.read_text())}
+    assert changing - WHERE_CLIENTS_CHANGE == set()
+    assert "client_manager.py" in changing
+    assert changes_of_clients("client.revision = 1\ndel client.publishers[web]\nclient.heart_beats_ms.pop(web)\n") == [
+        1,
+        2,
+        3,
+    ]
