@@ -71,12 +71,12 @@ async def a_peer_behind_a_swallower(
     await peer.start()
     own = NodeConfig(port=1, members=("127.0.0.1:1", f"127.0.0.1:{near}"))
     client = ClusterClient(own, f"127.0.0.1:{near}", clock, GrpcTransport(), PeerLink())
-    async with swallower_on(near + CLUSTER_PORT_OFFSET, far + CLUSTER_PORT_OFFSET) as swallower:
-        try:
+    try:
+        async with swallower_on(near + CLUSTER_PORT_OFFSET, far + CLUSTER_PORT_OFFSET) as swallower:
             yield swallower, client
-        finally:
-            await client.close()
-    await peer.stop()
+    finally:
+        await client.close()
+        await peer.stop()
 
 
 async def until(holds: Callable[[], bool]) -> None:
