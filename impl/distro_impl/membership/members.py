@@ -15,14 +15,14 @@ from typing import Any
 from msgspec import to_builtins
 
 from distro_impl.config import NodeConfig
-from distro_impl.jackson import convert, undeclared
+from distro_impl.jackson import FieldError, convert
 from distro_impl.logs import logger
 from distro_impl.membership.cluster_log import ClusterLog
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
 from distro_impl.remote.payloads import Abilities, Node
-from distro_protos import Json, without_nulls
+from distro_protos import Json
 
 BASIC_KEYS = ("site", "adWeight", "raftPort", "weight", "version", "readyToUpgrade")
 """The keys of `extendInfo` whose change is a change of the member."""
@@ -36,8 +36,8 @@ log = logger(__name__)
 def read_member(node: object) -> Node | None:
     """What a member says of itself; None when it is no Member object."""
     try:
-        found: Node = convert(Node, undeclared(without_nulls(node)), nulls_and_depth_matter=False)
-    except ValueError:
+        found: Node = convert(Node, node)
+    except FieldError:
         return None
     return found
 
