@@ -75,3 +75,11 @@ async def test_each_port_has_its_own_limit(lab: Lab):
     assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert (await client.check()).succeeded  # the connection lives
     assert (await member.ask("ServerCheckRequest", padding)).succeeded
+
+
+async def test_more_requests_at_once_than_grpc_lets_wait_are_all_answered(lab: Lab):
+    """By gRPC's own limit, a thousand, it refuses at random."""
+    node, _ = await lab.node()
+    client = await lab.naming(node)
+    replies = await asyncio.gather(*(client.ask("HealthCheckRequest", {}) for _ in range(5_000)))
+    assert all(reply.succeeded for reply in replies)

@@ -11,7 +11,7 @@ from impl_lab import STRICT, Lab
 from distro_impl import VirtualClock
 from distro_impl.clocks.clock import Waiting
 from distro_impl.distro.record import DistroRecord
-from distro_impl.tasks.execute_engine import ExecuteTaskEngine
+from distro_impl.tasks.execute_engine import IN_FLIGHT_MAX, ExecuteTaskEngine
 
 MANY = 1_500
 """gRPC's own limit is a thousand requests that wait; from there on it refuses at random."""
@@ -28,6 +28,18 @@ async def test_more_clients_than_a_server_takes_at_once_are_synced_and_verified_
     await run.clock.advance(5_000)
     assert owner.record == DistroRecord(sync_successes=MANY, verifies=2 * MANY, verify_failures=MANY, load_ms=0)
     assert len(list(peer.parts.naming.clients)) == MANY
+
+
+@pytest.mark.wire
+async def test_a_peer_that_does_not_answer_has_no_more_to_do_than_it_takes_at_once(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    owner = run.cluster.nodes[0]
+    for number in range(MANY):
+        owner.parts.naming.clients.client_connected(f"{number}_10.0.0.1_80")
+    run.link(0, 1).unanswered.add("VERIFY")
+    await run.clock.advance(5_000)
+    asked = [sent for sent in run.links.sent if sent.operation == "VERIFY"]
+    assert len(asked) == IN_FLIGHT_MAX < MANY
 
 
 @pytest.mark.wire
