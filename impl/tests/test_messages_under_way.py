@@ -13,6 +13,7 @@ from impl_lab import STRICT, Lab, RawClient
 
 from distro_impl.naming.push import NOTIFY_SUBSCRIBER
 from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.transport.grpc_transport import _ClientStream
 
 pytestmark = pytest.mark.wire
 
@@ -68,7 +69,25 @@ async def test_a_client_that_is_gone_is_gone_when_the_clock_is_settled(lab: Lab)
     assert run.cluster.nodes[0].parts.naming.clients.get(client.id) is None
 
 
-async def test_a_peer_that_crashed_has_been_noticed_when_the_clock_is_settled(lab: Lab) -> None:
+class LateCall:
+    """A stream of gRPC that tells whatever happened a while later."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self.write, self.cancel = call.write, call.cancel
+
+    async def read(self) -> Any:
+        try:
+            return await self._call.read()
+        finally:
+            await asyncio.sleep(0.1)
+
+
+async def test_a_peer_that_crashed_has_been_noticed_when_the_clock_is_settled(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_call = _ClientStream._open_call
+    monkeypatch.setattr(_ClientStream, "_open_call", lambda stream: LateCall(open_call(stream)))
     run = await lab.cluster(size=2)
     await run.clock.advance(6_000)  # it has reported, so there is a connection
     peer = run.cluster.addresses[1]
