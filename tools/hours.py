@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -35,6 +36,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 TARGETS = ("nacos:2.2.4", "nacos:2.3.2")
 SEARCHES: tuple[Search, ...] = tuple((kind, target) for kind in WORDS for target in TARGETS)
 WANTED_S = 3_600
+REFUSED_MAX = 3
+"""A search that could not begin so often is left out."""
 KEPT_BELOW = Path("distrocheck-out/nightly/hours")
 """The scenarios, tests and recordings of what was found."""
 
@@ -78,7 +81,7 @@ def once(search: Search) -> dict[str, Any]:
 
 def run(rows: Sequence[Row], searches: Sequence[Search], jobs: int, seconds: float | None) -> Iterator[Row]:
     """Yields each part as it ends; begins none after `seconds`."""
-    began, done = time.monotonic(), list(rows)
+    began, done, refused = time.monotonic(), list(rows), Counter[Search]()
     running: dict[Future[dict[str, Any]], Search] = {}
     with ThreadPoolExecutor(jobs) as pool:
         while True:
@@ -88,12 +91,15 @@ def run(rows: Sequence[Row], searches: Sequence[Search], jobs: int, seconds: flo
             if not running:
                 return
             for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                del running[ended]
-                row = ended.result()
+                search, row = running.pop(ended), ended.result()
+                yield row
+                if not row["seconds"]:  # nothing was searched: a port was taken, or there is no Maven
+                    refused[search] += 1
+                    searches = [each for each in searches if refused[each] < REFUSED_MAX]
+                    continue
                 keep_coverage(row["kind"], row.pop("coverage"))
                 results.keep(TABLE, key_of(row), row)
                 done.append(row)
-                yield row
 
 
 def keep_coverage(kind: str, counts: Mapping[str, Mapping[str, int]]) -> None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import Scenario, parse
 from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
+from distro_conformance.targets.nacos_target import LEASE_MS
+from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import Verdict
+from distro_conformance.walks import side_by_side
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
+from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import Among
 from distro_conformance.wire.transports import Carrier
-from distro_model.actions import Advance, Answers, Connect, Register, Says
+from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
 from distro_model.rules.rule import RULES
 from distro_traces.event import Kind, Outcome
 from distro_traces.reading import read_run
+
+SERVE = Path(__file__).parents[2] / "docs" / "examples" / "serve.toml"
 
 LIFE = """
 nodes a b c d
@@ -167,3 +176,27 @@ def test_the_search_finds_a_changed_node_and_makes_the_run_small() -> None:
     assert finding.observed["rule"] in RULES
     again = replay(done.failure.scenario, target="embedded")
     assert again.reproduced
+
+
+@pytest.mark.parametrize(("release", "lease_ms"), [("2.0.4", 180_000), ("2.2.4", LEASE_MS)])
+def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_told(release: str, lease_ms: int) -> None:
+    cluster = PeersCluster(resolve_target(f"nacos:{release}"))
+    assert cluster.rules_of(f"nacos-{release}").lease_ms == lease_ms
+
+
+@pytest.mark.slow
+@pytest.mark.wire
+def test_runs_side_by_side_in_real_time_are_explained() -> None:
+    runs = SideBySide(f"process:{SERVE}", seed=1, seconds=20)
+    assert runs.run() is None
+    assert runs.steps > 24
+
+
+def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(side_by_side, "WAIT_MAX_MS", 0)
+    cluster = Mock(links={}, up=["a", "b", "c"], forget_clients=AsyncMock())
+    cluster.perform = AsyncMock(side_effect=DivergedError(Restart("d"), 55_794, "a: it has not reported itself to b"))
+    asyncio.run(SideBySide("embedded", seed=1, seconds=1)._rest(cluster))
+    cluster.perform.assert_awaited_once_with(Restart("d"))

@@ -339,3 +339,12 @@ def test_what_the_parts_of_a_search_met_adds_up_and_what_none_met_is_named(
     hours.keep_coverage("walks", {"actions": {"cut": 1, "pause": 0, "move": 1}})
     assert results.kept(hours.COVERAGE) == {"walks: actions": {"cut": 3, "pause": 0, "move": 1}}
     assert "* walks: actions: 2 of 3; never: pause\n" in hours.page()
+
+
+def test_a_search_that_cannot_begin_is_tried_again_but_not_for_ever_and_kept_in_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "PLACE", tmp_path)
+    monkeypatch.setattr(hours, "once", lambda search: {**a_part(search[0], 7, 0, code=4), "coverage": {}})
+    assert len(list(hours.run([], [("machine", "nacos:2.2.4")], 1, None))) == hours.REFUSED_MAX
+    assert list(tmp_path.iterdir()) == []

@@ -70,14 +70,18 @@ from distro_model.events import (
 )
 from distro_model.messages import Answer, CallResult, Snapshot
 from distro_model.outside import NodeOutside, Slack, Unexplained
+from distro_model.profiles import Profile as ModelProfile
 from distro_model.profiles import beside_nodes
 from distro_model.profiles import profile_named as model_profile_named
 from distro_model.rules.sync import calls_back
 from distro_protos import Json, Message
 from distro_traces.ndjson import Recorder
 
-IN_REAL_TIME = Slack(late_ms=2_500, skew_ms=300)
-"""What a server on a busy machine may be late, and by how much later what it sent is observed."""
+LATE_MS, SKEW_MS = 2_500, 300
+"""What a server in real time may be late, and by how much later what it sent is observed."""
+
+TURN_MS = 100
+"""So often it is measured how long this process itself has to wait for its turn."""
 
 JOINED_WITHIN_MS = 60_000
 
@@ -110,6 +114,7 @@ class PeersCluster(WiredCluster):
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
+        self._turns: asyncio.Task[None] | None = None
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else RealClock()
         self.oracle = Oracle(self.clients, self.now_ms, ignores_strangers=not self._is_virtual)
         self.traffic = Heard(self.oracle)
@@ -162,10 +167,7 @@ class PeersCluster(WiredCluster):
         """Raises DivergedError when the node does not even start as the model does."""
         self._name(names, spare, profile)
         node, *played = names
-        rules = beside_nodes(model_profile_named(profile))
-        if self._is_virtual:  # the reference node hears of every end of a call (tests/counterparts.py)
-            rules = rules.with_rules(calls_back)
-        rules = self._watch(rules)
+        rules = self._watch(self.rules_of(profile))
         ports = self._ports(len(names))
         clock = self.virtual if self._is_virtual else None
         self.links = {(node, peer): Link(node, peer, self.traffic, clock) for peer in played}
@@ -181,7 +183,7 @@ class PeersCluster(WiredCluster):
                 journal.node_started(name, names)
         self.servers = {node: self._server(ports, profile)}
         self.servers |= {name: PlayedServer(peer) for name, peer in self.peers.items()}
-        self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else IN_REAL_TIME)
+        self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else Slack(LATE_MS, SKEW_MS))
         await asyncio.gather(*map(self._start_peer, played))
         self.up = self.names
         self.oracle.outside.start(self.clock.now_ms())
@@ -191,6 +193,21 @@ class PeersCluster(WiredCluster):
         await self._until_joined()
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
+        if not self._is_virtual:
+            self._turns = asyncio.create_task(self._take_turns())
+
+    async def stop(self) -> None:
+        if self._turns is not None:
+            self._turns.cancel()
+        await super().stop()
+
+    async def _take_turns(self) -> None:
+        """How busy the machine is shows in this process as well: what it is late, it hears late."""
+        while True:
+            began_ms = self.clock.now_ms()
+            await asyncio.sleep(TURN_MS / 1000)
+            now_ms = self.clock.now_ms()
+            self.oracle.outside.slack.took(now_ms - began_ms - TURN_MS, now_ms)
 
     async def perform(self, action: Action) -> None:
         """Raises DivergedError when the node does what no possible state explains."""
@@ -366,6 +383,14 @@ class PeersCluster(WiredCluster):
         await self.peers[node].stop()
 
     # How it is started
+
+    def rules_of(self, profile: str) -> ModelProfile:
+        """What the model of the node goes by."""
+        rules = beside_nodes(model_profile_named(profile))
+        if self._target is None:  # the reference node hears of every end of a call (tests/counterparts.py)
+            return rules.with_rules(calls_back)
+        lease_ms = self._target.lease_ms  # a shorter one, where it was told one
+        return rules if lease_ms is None else replace(rules, lease_ms=lease_ms)
 
     def _ports(self, count: int) -> list[int]:
         if self._is_virtual:

@@ -11,6 +11,7 @@ followed: a task may be executed at any time from when it is due, and must be wh
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -30,13 +31,31 @@ STATES_MAX = 600
 """A client that may be in more states than this is left alone, and counted as undecided."""
 
 
-@dataclass(frozen=True, slots=True)
+LAG_COUNTS_MS = 30_000
+LATE_FACTOR, SKEW_FACTOR = 10, 2
+"""Of how long an answer took lately: a deadline is made of many turns of a busy machine, what is under way of few."""
+
+
 class Slack:
     """How well times are known. `late_ms` is added to every deadline; `skew_ms`: what was sent before something
-    happened may be observed so much later than it. Both 0 where time is virtual."""
+    happened may be observed so much later than it. Both 0 where time is virtual; elsewhere both grow with what an
+    answer lately took that on a machine at leisure takes milliseconds.
+    """
 
-    late_ms: int = 0
-    skew_ms: int = 0
+    def __init__(self, late_ms: int = 0, skew_ms: int = 0) -> None:
+        self._at_leisure = late_ms, skew_ms
+        self.late_ms, self.skew_ms = self._at_leisure
+        self._lags: deque[tuple[int, int]] = deque()
+
+    def took(self, lag_ms: int, now_ms: int) -> None:
+        """An answer took so long."""
+        if not any(self._at_leisure):
+            return
+        self._lags.append((now_ms, lag_ms))
+        while self._lags[0][0] < now_ms - LAG_COUNTS_MS:
+            self._lags.popleft()
+        worst_ms, (late_ms, skew_ms) = max(lag for _, lag in self._lags), self._at_leisure
+        self.late_ms, self.skew_ms = late_ms + LATE_FACTOR * worst_ms, skew_ms + SKEW_FACTOR * worst_ms
 
 
 class Unexplained(Exception):  # noqa: N818 - an observation, not an error of the program
@@ -93,7 +112,6 @@ class ClientOutside:
         self._verified_ms: dict[str, int] = {}
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
-        self._lag_ms = 0
         self._touched_ms = 0
         self._began_ms: dict[str, int] = {}
         self.in_parts = 0
@@ -124,8 +142,7 @@ class ClientOutside:
         """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
         if self.is_undecided:
             return
-        began_ms = self._began_ms.pop(key)
-        self._lag_ms = max(self._lag_ms // 2, now_ms - began_ms)
+        self._slack.took(now_ms - self._began_ms.pop(key), now_ms)
         before = self._now(now_ms)
         if self._slack.skew_ms:
             self._before.append((now_ms, before))
@@ -209,7 +226,7 @@ class ClientOutside:
                 continue
             known_ms = max(self._verified_ms.get(peer, 0), self._excused_ms.get(peer, 0))
             base_ms = max(self._owned_ms, reached_ms, known_ms)
-            due_ms = base_ms + self._profile.verify_interval_ms + self._profile.tick_ms + self._late_ms
+            due_ms = base_ms + self._profile.verify_interval_ms + self._profile.tick_ms + self._slack.late_ms
             if now_ms > due_ms:
                 seen = f"it has sent no VERIFY to {peer} since {base_ms} ms"
                 raise Unexplained("verify", self.client, seen, f"one by {due_ms} ms")
@@ -219,10 +236,6 @@ class ClientOutside:
         self._excused_ms[peer] = now_ms
 
     # Time
-
-    @property
-    def _late_ms(self) -> int:
-        return self._slack.late_ms + (self._lag_ms if self._slack.late_ms else 0)
 
     def _now(self, now_ms: int) -> frozenset[_Possible]:
         """Everything that may be so now, and nothing that is overdue. Raises Unexplained when all is."""
@@ -282,7 +295,7 @@ class ClientOutside:
             if waiting.until_ms is not None and waiting.until_ms < now_ms:
                 yield f"{type(waiting.event).__name__} by {waiting.until_ms} ms"
         for unseen in state.unseen:
-            if now_ms > unseen.at_ms + self._slack.skew_ms + self._late_ms:
+            if now_ms > unseen.at_ms + self._slack.skew_ms + self._slack.late_ms:
                 yield f"{_text(unseen.request)} to {unseen.target} by {unseen.at_ms + self._slack.skew_ms} ms"
         for task in state.node.tasks:
             by_ms = self._deadline_ms(task.target, task.due_ms)
@@ -299,7 +312,7 @@ class ClientOutside:
         if reached_ms is None:
             return None
         again_ms = reached_ms + profile.retry_delay_ms + profile.call_timeout_ms if reached_ms else 0
-        return max(due_ms, again_ms, self._touched_ms) + 2 * profile.tick_ms + self._late_ms
+        return max(due_ms, again_ms, self._touched_ms) + 2 * profile.tick_ms + self._slack.late_ms
 
     def _may_expire(self, node: NodeState, now_ms: int) -> bool:
         lease_ms = self._profile.lease_ms - self._slack.skew_ms
@@ -312,7 +325,7 @@ class ClientOutside:
         if held is None or held.native or is_ip_client(self.client):
             return None
         profile = self._profile
-        return held.renewed_ms + profile.lease_ms + profile.lease_check_ms + profile.tick_ms + self._late_ms
+        return held.renewed_ms + profile.lease_ms + profile.lease_check_ms + profile.tick_ms + self._slack.late_ms
 
     def _lately(self, since_ms: int) -> Iterator[_Possible]:
         """The states before what has begun since then."""
@@ -356,7 +369,7 @@ class ClientOutside:
         wanted = Send(target, request)
         last_ms = self._verified_ms.get(target)
         self._verified_ms[target] = now_ms
-        earliest_ms = 0 if last_ms is None else last_ms + self._profile.verify_interval_ms - self._late_ms
+        earliest_ms = 0 if last_ms is None else last_ms + self._profile.verify_interval_ms - self._slack.late_ms
         seen = f"it sends {_text(request)} to {target} at {now_ms} ms"
         if now_ms < earliest_ms - self._profile.tick_ms:
             raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")

@@ -1,0 +1,55 @@
+"""A node seen from outside in real time: how much a busy machine makes later, and what that excuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from distro_model.events import ClientConnected, InstanceRegistered
+from distro_model.messages import Answer, CallResult, Change, Snapshot, Verify
+from distro_model.outside import NodeOutside, Slack, Unexplained
+from distro_model.outside.client import LAG_COUNTS_MS
+from distro_model.profiles import beside_nodes, profile_named
+
+INSTANCES = ("10.0.0.1:80", "10.0.0.1:81")
+
+
+def test_what_answers_take_widens_the_windows_for_a_while() -> None:
+    slack = Slack(late_ms=2_500, skew_ms=300)
+    slack.took(400, 1_000)
+    slack.took(1, 2_000)
+    assert (slack.late_ms, slack.skew_ms) == (6_500, 1_100)
+    slack.took(1, 2_000 + LAG_COUNTS_MS)
+    assert (slack.late_ms, slack.skew_ms) == (2_510, 302)
+
+
+def test_virtual_time_knows_no_lag() -> None:
+    slack = Slack()
+    slack.took(400, 1_000)
+    assert (slack.late_ms, slack.skew_ms) == (0, 0)
+
+
+def changed_twice(answers_take_ms: int) -> NodeOutside:
+    """c1 at a, which has sent its first change to b, has just been changed again."""
+    outside = NodeOutside("a", ["b"], beside_nodes(profile_named("nacos-2.3.2")), Slack(late_ms=2_500, skew_ms=300))
+    outside.sent("s", "b", Snapshot(), 0)
+    outside.ended("s", CallResult.SUCCESS, (), 10)
+    ask(outside, ClientConnected(0, "c1"), 1_000, answers_take_ms)
+    ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[0]), 2_000, answers_take_ms)
+    outside.sent("c", "b", Change("c1", 1, (("web", INSTANCES[0]),)), 3_200)
+    outside.ended("c", CallResult.SUCCESS, (), 3_210)
+    ask(outside, InstanceRegistered(0, "c1", "web", INSTANCES[1]), 5_000, answers_take_ms)
+    return outside
+
+
+def ask(outside: NodeOutside, event: ClientConnected | InstanceRegistered, now_ms: int, takes_ms: int) -> None:
+    outside.begin(f"k{now_ms}", "c1", event, now_ms)
+    answer = None if isinstance(event, ClientConnected) else Answer(CallResult.SUCCESS)
+    outside.finish(f"k{now_ms}", "c1", answer, now_ms + takes_ms, "it answers")
+
+
+def test_a_verify_from_before_a_change_may_be_under_way_for_longer_where_answers_take_long() -> None:
+    before = Verify("c1", 1)
+    changed_twice(2).sent("v", "b", before, 5_250)
+    changed_twice(400).sent("v", "b", before, 5_950)
+    with pytest.raises(Unexplained, match="VERIFY c1 revision 1"):
+        changed_twice(2).sent("v", "b", before, 5_950)
