@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.targets.maven import class_path
+from distro_conformance.targets.nacos import release_and_jars
 from distro_conformance.targets.nacos_home import server_command, write_home
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import RELEASES
@@ -25,6 +27,17 @@ def test_a_directory_of_jars_is_a_target_of_the_release_that_it_holds(tmp_path: 
     (tmp_path / "nacos-naming-2.3.2.jar").touch()
 
     assert resolve_target(f"nacos:{tmp_path}").profile == "nacos-2.3.2"
+
+
+@pytest.mark.parametrize(
+    ("version", "needs_as"), [("2.0.3", "2.0.4"), ("2.1.0", "2.0.4"), ("2.2.0.1", "2.1.1"), ("2.4.3", "2.3.2")]
+)
+def test_jars_of_a_release_that_is_not_listed_are_started_as_those_before_it_and_judged_as_what_they_are(
+    tmp_path: Path, version: str, needs_as: str
+) -> None:
+    (tmp_path / f"nacos-naming-{version}.jar").touch()
+    assert resolve_target(f"nacos:{tmp_path}").profile == f"nacos-{version}"
+    assert release_and_jars(str(tmp_path))[1] == replace(RELEASES[needs_as], version=version)
 
 
 def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(

@@ -83,7 +83,14 @@ def test_profiles_are_named_after_their_release_and_come_in_its_order() -> None:
 
 @pytest.mark.parametrize(
     ("release", "behaves_as"),
-    [("2.0.3", "2.0.4"), ("2.2.1", "2.2.4"), ("2.2.3", "2.2.4"), ("2.2.5", "2.2.4"), ("3.1.0", "3.0.3")],
+    [
+        ("2.0.3", "2.0.4"),
+        ("2.2.0.1", "2.2.0"),
+        ("2.2.1", "2.2.4"),
+        ("2.2.3", "2.2.4"),
+        ("2.2.5", "2.2.4"),
+        ("3.1.0", "3.0.3"),
+    ],
 )
 def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(release: str, behaves_as: str) -> None:
     found = profile_named(f"nacos-{release}")

@@ -20,7 +20,7 @@ from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos_home import server_command, write_home
 from distro_conformance.targets.ports import SDK_OFFSET, require_free
-from distro_conformance.targets.releases import NacosRelease, nacos_release
+from distro_conformance.targets.releases import NacosRelease, nacos_release, release_like
 from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
@@ -190,4 +190,4 @@ def release_and_jars(text: str) -> tuple[Path | None, NacosRelease]:
             f"{named} is no directory with the jars of one Nacos release (it holds {len(found)} nacos-naming-*.jar); "
             f"name a release, nacos:2.2.4, a directory that Maven filled, or a distribution with {RUNNABLE}"
         )
-    return directory, nacos_release(found[0].stem.removeprefix("nacos-naming-"))
+    return directory, release_like(found[0].stem.removeprefix("nacos-naming-"))

@@ -6,8 +6,9 @@ faithful re-publications, compared class by class. Source: docs/real-servers.md#
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from distro_conformance.release import release_of
 from distro_conformance.verdict import named
 
 _AUTH_2_0, _AUTH = "com.alibaba.nacos.auth.common.AuthConfigs", "com.alibaba.nacos.auth.config.AuthConfigs"
@@ -102,3 +103,11 @@ three classes, and in none of what such a server is fetched for."""
 def nacos_release(version: str) -> NacosRelease:
     """Raises UsageError that lists the known releases."""
     return named("Nacos release", RELEASES, version)
+
+
+def release_like(version: str) -> NacosRelease:
+    """Of whose jars somebody has a directory: what is not listed needs what the last listed one before it does, or the
+    first of all. Raises UsageError for a text that is no release."""
+    asked = release_of(f"nacos-{version}") or ()
+    before = [each for each in RELEASES.values() if (release_of(f"nacos-{each.version}") or ()) <= asked]
+    return replace(before[-1] if before else next(iter(RELEASES.values())), version=version)

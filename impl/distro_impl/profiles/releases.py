@@ -212,6 +212,6 @@ def profile_named(name: str) -> Profile:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Three numbers, or none where it is no release."""
+    """Three numbers or more, or none where it is no release."""
     parts = version.split(".")
-    return tuple(int(part) for part in parts) if len(parts) == 3 and all(part.isdecimal() for part in parts) else ()
+    return tuple(int(part) for part in parts) if len(parts) >= 3 and all(part.isdecimal() for part in parts) else ()

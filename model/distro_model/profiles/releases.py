@@ -233,6 +233,7 @@ def profile_named(name: str) -> Profile:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """(2, 2, 1) of `nacos-2.2.1` and of the span `2.2.1 to 2.2.4`; nothing of what is no release."""
+    """(2, 2, 1) of `nacos-2.2.1` and of the span `2.2.1 to 2.2.4`, (2, 2, 0, 1) of `nacos-2.2.0.1`; nothing of what is
+    no release."""
     numbers = text.removeprefix("nacos-").partition(" ")[0].split(".")
-    return tuple(map(int, numbers)) if len(numbers) == 3 and all(map(str.isdecimal, numbers)) else ()
+    return tuple(map(int, numbers)) if len(numbers) >= 3 and all(map(str.isdecimal, numbers)) else ()
