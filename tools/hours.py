@@ -37,7 +37,7 @@ TARGETS = ("nacos:2.2.4", "nacos:2.3.2")
 SEARCHES: tuple[Search, ...] = tuple((kind, target) for kind in WORDS for target in TARGETS)
 WANTED_S = 3_600
 REFUSED_MAX = 3
-"""A search that could not begin so often is left out."""
+"""A search that could not begin so often, one time after the other, is left out."""
 KEPT_BELOW = Path("distrocheck-out/nightly/hours")
 """The scenarios, tests and recordings of what was found."""
 
@@ -97,6 +97,7 @@ def run(rows: Sequence[Row], searches: Sequence[Search], jobs: int, seconds: flo
                     refused[search] += 1
                     searches = [each for each in searches if refused[each] < REFUSED_MAX]
                     continue
+                refused[search] = 0
                 keep_coverage(row["kind"], row.pop("coverage"))
                 results.keep(TABLE, key_of(row), row)
                 done.append(row)

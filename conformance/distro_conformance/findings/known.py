@@ -171,6 +171,13 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         _snapshot_is_given,
     ),
     KnownFailure(
+        "DISTRO-MEMBER-007",
+        EVERY_RELEASE,
+        "B15",
+        "the place is one among the members that are not DOWN",
+        _shows(passed_on=False, reply="ok"),
+    ),
+    KnownFailure(
         "DISTRO-REGISTER-005",
         Span("2.0.3", "2.3.1"),
         "B12",

@@ -27,6 +27,7 @@ UPSTREAM: Mapping[str, str] = MappingProxyType(
         "B10": f"{_ISSUE}/10056",
         "B12": f"{_ISSUE}/11895",
         "B13": f"{_ISSUE}/10556",
+        "B15": f"{_NAMING}/core/DistroMapper.java",
         "B16": f"{_ISSUE}/12991",
         "B16-unhandled": f"{_NAMING}/remote/rpc/handler/DistroDataRequestHandler.java",
         "B17": f"{_ISSUE}/12299",

@@ -98,13 +98,18 @@ class PlayedHttpClient:
             raise TargetError(f"{self.node} does not answer {method} {path}: {error!r}") from error
 
 
-def address_owned_by(owner: str, members: tuple[str, ...], number: int) -> tuple[str, int]:
-    """The ip and port, the `number`-th such, of a client that this member owns (docs/protocol #owner-place)."""
-    ring = sorted(members)
+def address_owned_by(
+    owner: str, members: tuple[str, ...], number: int, *others: tuple[str, tuple[str, ...]]
+) -> tuple[str, int]:
+    """The ip and port, the `number`-th such, of a client that this member owns (docs/protocol #owner-place).
+
+    `others`: its owners where the members are others.
+    """
+    owners = [(each, sorted(among)) for each, among in ((owner, members), *others)]
     owned = (
         (f"10.1.{high}.{low}", 80)
         for high in range(number, 256)
         for low in range(256)
-        if ring[place(f"10.1.{high}.{low}:80", len(ring))] == owner
+        if all(ring[place(f"10.1.{high}.{low}:80", len(ring))] == each for each, ring in owners)
     )
     return next(owned)

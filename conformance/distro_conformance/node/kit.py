@@ -156,10 +156,15 @@ class Kit:
         self._connections.append(connection)
         return connection
 
-    def http_client(self, owner: str) -> PlayedHttpClient:
-        """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner."""
+    def http_client(self, owner: str, *, node_owns_without: str | None = None) -> PlayedHttpClient:
+        """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner.
+
+        `node_owns_without`: and the node, were this member not on the list.
+        """
         members = (self.target.address, *(peer.address for peer in self.peers))
-        ip, port = address_owned_by(owner, members, next(_numbers) % 256)
+        without = tuple(each for each in members if each != node_owns_without)
+        heirs = () if node_owns_without is None else ((self.target.address, without),)
+        ip, port = address_owned_by(owner, members, next(_numbers) % 256, *heirs)
         client = PlayedHttpClient(self.target.address, ip, port)
         self._own.add(client.id)
         return client

@@ -8,7 +8,7 @@ from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE, AnswerRule
-from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look
 from distro_conformance.wire.connection import CLUSTER_LABELS
 from distro_protos import Json
@@ -122,6 +122,20 @@ async def success_clears_the_failures(kit: Kit) -> None:
     kit.require(
         passed_on, f"that it is passed on to {kit.other.address}, of which no four reports in a row failed", reply
     )
+
+
+@requirement("DISTRO-MEMBER-007", SHOULD, "#owner-place, #member-alive", bug="B15", since="2.2.1", own_node=True)
+async def who_lives_keeps_its_clients(kit: Kit) -> None:
+    """While a member is DOWN its clients alone have another owner: of all others nodes agree, whatever they believe."""
+    await kit.start_node()
+    await _goes_down(kit, kit.other)
+    client = kit.http_client(kit.peer.address, node_owns_without=kit.other.address)
+    before = len(kit.peer.http.requests)
+    reply = await client.register(kit.service())
+    kit.note(f"{client.id}, whose place is {kit.peer.address}, registers at the node: {reply}")
+    passed_on = len(kit.peer.http.requests) > before
+    observed = {"passed_on": passed_on, "reply": reply.text}
+    kit.require(passed_on, f"that it is passed on to {kit.peer.address}, which is UP", reply, observed=observed)
 
 
 async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.distro.verify_task import VerifyTask
-from distro_impl.mutants.mutant import left_out, mutant
+from distro_impl.membership.members import ServerMemberManager
+from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant
 
 
 @mutant("B32", LoadTask, "_round")
@@ -86,4 +87,11 @@ class _Backwards:
         return bool(self._members.is_down(address))
 
 
+add(
+    Mutant(
+        "m-load-waits-for-down",
+        "A load waits for members that are DOWN, too.",
+        changes=(instead(ServerMemberManager, "is_down", lambda *_: False),),
+    )
+)
 left_out("m-load-is-not-repeated", LoadTask, "_try_again_later", "A load that failed is over.")

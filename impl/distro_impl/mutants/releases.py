@@ -28,6 +28,12 @@ add(
         "A registration on a connection without a client is acknowledged and dropped.",
         {"missing_client": MissingClient.IGNORED},
     ),
+    Mutant(
+        "B15",
+        "The place of an ip:port client is one among the living members: who believes different things of them names "
+        "different owners, or each another one.",
+        {"owner_by_configured_place": False},
+    ),
     Mutant("B16", "An exception while applying is answered with resultCode 200.", {"exception_visible": False}),
     Mutant("B16-unhandled", "What nobody handles is answered with resultCode 200.", {"unhandled_visible": False}),
     Mutant("B17", "A CHANGE renews no lease.", {"sync_renews_lease": False}),
