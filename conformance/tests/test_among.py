@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.findings import Judgement
@@ -18,7 +19,7 @@ from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.targets.nacos_target import LEASE_MS
 from distro_conformance.targets.registry import resolve_target
-from distro_conformance.verdict import Verdict
+from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.walks import side_by_side
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
@@ -200,3 +201,15 @@ def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(
     cluster.perform = AsyncMock(side_effect=DivergedError(Restart("d"), 55_794, "a: it has not reported itself to b"))
     asyncio.run(SideBySide("embedded", seed=1, seconds=1)._rest(cluster))
     cluster.perform.assert_awaited_once_with(Restart("d"))
+
+
+def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_or_gone() -> None:
+    clients = ConnectedClients(lambda node: node)
+    connections = [
+        Mock(is_mute=mute, is_closed=closed, ask=AsyncMock(side_effect=TargetError("it is gone")))
+        for mute, closed in ((False, False), (True, False), (False, True))
+    ]
+    clients.now = {f"c{number}": ConnectedClient("c", "a", each, {}) for number, each in enumerate(connections)}
+    asyncio.run(clients.give_signs_of_life())
+    assert [each.ask.await_count for each in connections] == [1, 0, 0]
+    assert connections[0].ask.await_args.args[0] == "HealthCheckRequest"

@@ -30,9 +30,10 @@ def test_a_directory_of_jars_is_a_target_of_the_release_that_it_holds(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("version", "needs_as"), [("2.0.3", "2.0.4"), ("2.1.0", "2.0.4"), ("2.2.0.1", "2.1.1"), ("2.4.3", "2.3.2")]
+    ("version", "needs_as"),
+    [("2.0.3", "2.0.4"), ("2.1.0", "2.1.1"), ("2.2.0.1", "2.2.3"), ("2.2.5", "2.2.4"), ("2.4.3", "2.3.2")],
 )
-def test_jars_of_a_release_that_is_not_listed_are_started_as_those_before_it_and_judged_as_what_they_are(
+def test_jars_of_a_release_that_is_not_listed_are_started_as_those_most_like_it_and_judged_as_what_they_are(
     tmp_path: Path, version: str, needs_as: str
 ) -> None:
     (tmp_path / f"nacos-naming-{version}.jar").touch()

@@ -7,12 +7,16 @@ The names of clients that are gone stay known, since nodes go on to speak of the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+import grpc.aio
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import as_text, read_list
 from distro_conformance.node.player import NAMESPACE, RefusedError, batch_request, instance_request, service_request
+from distro_conformance.verdict import KitError
 from distro_conformance.wire.connection import SDK_LABELS, TRANSPORT, Connection
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Deregister, Register, RegisterBatch
@@ -103,6 +107,11 @@ class ConnectedClients:
             reply = await self._accepted(name, "SubscribeServiceRequest", body)
             pushed.setdefault(service, read_list(reply))
 
+    async def give_signs_of_life(self) -> None:
+        """As SDKs do by themselves: a busy server gives up some that are asked for one and answer (docs/protocol
+        #ejector-answer)."""
+        await asyncio.gather(*(_sign_of_life(each.connection) for each in self.now.values()))
+
     async def leave(self, name: str) -> ConnectedClient:
         gone = self.now.pop(name)
         await gone.connection.close()
@@ -145,6 +154,12 @@ class ConnectedClients:
                     told = f"{client.node} told {client.name} last that {service} is {as_text(client.pushed[service])}"
                     return f"{told} and holds {as_text(due)}"
         return None
+
+
+async def _sign_of_life(connection: Connection) -> None:
+    if not connection.is_mute and not connection.is_closed:
+        with contextlib.suppress(KitError, grpc.aio.AioRpcError):  # whoever is gone is seen by those who look
+            await connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
 
 
 def read_instance(text: str) -> tuple[str, int, dict[str, str]]:

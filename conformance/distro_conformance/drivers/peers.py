@@ -80,6 +80,7 @@ from distro_traces.ndjson import Recorder
 LATE_MS, SKEW_MS = 2_500, 300
 """What a server in real time may be late, and by how much later what it sent is observed."""
 
+SIGN_OF_LIFE_MS = 5_000
 TURN_MS = 100
 """So often it is measured how long this process itself has to wait for its turn."""
 
@@ -114,7 +115,7 @@ class PeersCluster(WiredCluster):
         self._is_virtual = target is None
         self.peers: dict[str, PlayedPeer] = {}
         self._away: set[str] = set()
-        self._turns: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if target is None else RealClock()
         self.oracle = Oracle(self.clients, self.now_ms, ignores_strangers=not self._is_virtual)
         self.traffic = Heard(self.oracle)
@@ -194,12 +195,17 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
         if not self._is_virtual:
-            self._turns = asyncio.create_task(self._take_turns())
+            self._beside = [asyncio.create_task(each()) for each in (self._take_turns, self._stay)]
 
     async def stop(self) -> None:
-        if self._turns is not None:
-            self._turns.cancel()
+        for task in self._beside:
+            task.cancel()
         await super().stop()
+
+    async def _stay(self) -> None:
+        while True:
+            await asyncio.sleep(SIGN_OF_LIFE_MS / 1000)
+            await self.clients.give_signs_of_life()
 
     async def _take_turns(self) -> None:
         """How busy the machine is shows in this process as well: what it is late, it hears late."""

@@ -106,8 +106,10 @@ def nacos_release(version: str) -> NacosRelease:
 
 
 def release_like(version: str) -> NacosRelease:
-    """Of whose jars somebody has a directory: what is not listed needs what the last listed one before it does, or the
-    first of all. Raises UsageError for a text that is no release."""
+    """Of whose jars somebody has a directory: what is not listed needs what the last listed one before it does, of the
+    same generation (2.2) if there is any, be it a later one. Raises UsageError for a text that is no release."""
     asked = release_of(f"nacos-{version}") or ()
-    before = [each for each in RELEASES.values() if (release_of(f"nacos-{each.version}") or ()) <= asked]
-    return replace(before[-1] if before else next(iter(RELEASES.values())), version=version)
+    numbered = {release_of(f"nacos-{each.version}") or (): each for each in RELEASES.values()}
+    alike = [number for number in numbered if number[:2] == asked[:2]] or list(numbered)
+    before = [number for number in alike if number <= asked]
+    return replace(numbered[before[-1] if before else alike[0]], version=version)
