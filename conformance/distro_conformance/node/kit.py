@@ -177,6 +177,11 @@ class Kit:
         if until_loaded:
             await self.arrange_service()
 
+    async def change_members(self, *others: PlayedPeer) -> None:
+        """From now on these are the others on the list of the node. Raises TargetError where that cannot be done."""
+        await self.target.change_members([peer.address for peer in others])
+        self.note(f"its list names {' and '.join(peer.address for peer in others)} beside itself")
+
     async def arrange_service(self) -> None:
         """Wait for a node that takes clients: one of 2.0.x does only after it has seen what its members can."""
 

@@ -16,6 +16,10 @@ from distro_protos import Json
 _ROUND_MS = 4_000
 """Reports go to one member every 2 s, and there are two."""
 _DOWN_MS = 6 * _ROUND_MS
+_READ_MS = 1_000
+"""Until a changed file is read, and what was on its way has arrived."""
+_REPORTED_MS = 5_000 + _ROUND_MS
+"""A newcomer of whom nobody has heard may be DOWN at first, and is reported to every five seconds then."""
 
 
 @requirement("DISTRO-MEMBER-001", MUST, "#member-report", since="2.2.1")
@@ -136,6 +140,32 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
     passed_on = len(kit.peer.http.requests) > before
     observed = {"passed_on": passed_on, "reply": reply.text}
     kit.require(passed_on, f"that it is passed on to {kit.peer.address}, which is UP", reply, observed=observed)
+
+
+@requirement("DISTRO-MEMBER-008", SHOULD, "#member-list, #sync-execute", since="2.2.1", own_node=True)
+async def list_is_read_again(kit: Kit) -> None:
+    """Who leaves the member list is sent nothing any more, and is verified to again once it is back."""
+    await kit.start_node()
+    client, _ = await kit.publisher()
+    await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
+    await kit.change_members(kit.peer)
+    await kit.sleep(_READ_MS + kit.target.clock.slack_ms)
+    before = kit.arrivals(client.id, kit.other)[-1]
+    told = kit.arrival("CHANGE", client.id, after=kit.arrivals(client.id)[-1])
+    service = kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service}")
+    await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
+
+    async def sent() -> Arrival | None:
+        arrivals = kit.arrivals(client.id, kit.other)
+        return arrivals[-1] if arrivals[-1] is not before else None
+
+    await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not on the list")
+    await kit.change_members(kit.peer, kit.other)
+    within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
+    verify = kit.arrival("VERIFY", client.id, after=before, at=kit.other)
+    await kit.eventually(verify, within_ms=within_ms, what=f"a VERIFY of {client.id} at {kit.other.address}")
 
 
 async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:

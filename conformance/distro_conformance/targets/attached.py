@@ -55,6 +55,9 @@ class AttachedTarget:
     async def start(self, other_members: Sequence[str], on_progress: OnProgress, *, until_loaded: bool = True) -> None:
         """It runs, or the first look at it says that it does not."""
 
+    async def change_members(self, other_members: Sequence[str]) -> None:  # noqa: ARG002 - of the contract
+        raise TargetError(f"{self.address} runs for somebody else: its list is theirs")
+
     async def stop(self) -> None:
         """It goes on."""
 

@@ -157,6 +157,11 @@ class EmbeddedTarget:
         await self.clock.virtual.settle()
         on_progress(f"the reference node is ready at {self.address}, profile {self.profile}, in virtual time")
 
+    async def change_members(self, other_members: Sequence[str]) -> None:
+        assert self._node is not None
+        self._node.change_members((self.address, *other_members))
+        await self.clock.virtual.settle()
+
     async def stop(self) -> None:
         if self._node is not None:
             await self._node.stop()

@@ -226,3 +226,8 @@ class ProcessTarget(ServedTarget):
     async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
         on_progress(f"starting {self._described.command[0]} at {self.address}")
         return ProcessServer(self._described, self._port, sorted(members))
+
+    async def change_members(self, other_members: Sequence[str]) -> None:
+        if not any("{member" in text for text in self._described.files.values()):
+            raise TargetError(f"{self.spec} is given its members once, and in no file")
+        await super().change_members(other_members)

@@ -36,6 +36,10 @@ class ServedTarget:
         self._server = await self._made((self.address, *other_members), on_progress)
         await self._server.start(until_loaded=until_loaded)
 
+    async def change_members(self, other_members: Sequence[str]) -> None:
+        assert self._server is not None
+        await self._server.change_members(sorted((self.address, *other_members)))
+
     async def stop(self) -> None:
         server, self._server = self._server, None
         if server is not None:

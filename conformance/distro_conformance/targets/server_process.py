@@ -50,6 +50,10 @@ class ServerProcess:
         """Returns when it serves. Raises TargetError with what it wrote last."""
         raise NotImplementedError
 
+    async def change_members(self, addresses: Sequence[str]) -> None:
+        """From now on, and for its next start, these are the members."""
+        raise NotImplementedError
+
     async def stop(self) -> None:
         """End the group at once and wait until it is gone; a throw-away home has nothing to put in order."""
         if self._process is not None:

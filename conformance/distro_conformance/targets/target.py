@@ -70,6 +70,10 @@ class Target(Protocol):
         """
         ...
 
+    async def change_members(self, other_members: Sequence[str]) -> None:
+        """It runs, and from now on these are the others on its list. Raises TargetError where a list is given once."""
+        ...
+
     async def stop(self) -> None:
         """Leaves nothing behind; safe to call twice, and after a start that failed."""
         ...

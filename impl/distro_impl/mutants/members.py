@@ -16,6 +16,18 @@ def _listed(_: Any, self: Any) -> tuple[str, ...]:
     return tuple(member.address for member in self._members.all_members())
 
 
+@mutant("m-nobody-leaves", ServerMemberManager, "change_list")
+def _keeps_everybody(old: Any, self: Any, addresses: Any) -> bool:
+    """Who has left the member list stays a member."""
+    return bool(old(self, {*addresses, *self.others}))
+
+
+@mutant("m-nobody-joins", ServerMemberManager, "change_list")
+def _takes_nobody(old: Any, self: Any, addresses: Any) -> bool:
+    """Who is new in the member list does not become a member."""
+    return bool(old(self, {*addresses} & {self.self_member.address, *self.others}))
+
+
 @mutant("m-report-without-address", Member, "to_json")
 def _nameless(old: Any, self: Any) -> Any:
     """A report does not say of whom."""
