@@ -183,9 +183,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return told(list(results.kept(TABLE).values()), chosen, as_json=options.json)
 
 
+def is_open(row: Row) -> bool:
+    """Nobody has read it, or whoever did says why it stays open."""
+    return not row["decided"] or row["decided"].startswith("open: ")
+
+
 def told(rows: Sequence[Row], searches: Sequence[Search], *, as_json: bool) -> int:
     these = [row for row in rows if (row["kind"], row["target"]) in searches]
-    undecided = [key_of(row) for row in these if row["code"] and not row["decided"]]
+    undecided = [key_of(row) for row in these if row["code"] and is_open(row)]
     left_s = sum(max(0.0, WANTED_S - searched_s(these, each)) for each in searches)
     done_s = sum(row["seconds"] for row in these)
     headline = f"{done_s / 60:.0f} min searched, {len(undecided)} findings undecided; {left_s / 60:.0f} min left"

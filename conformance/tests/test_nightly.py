@@ -317,7 +317,7 @@ def test_the_hours_add_up_and_each_finding_says_what_it_was(tmp_path: Path, monk
 
 @pytest.mark.parametrize(
     ("seconds", "code", "decided", "expected"),
-    [(3_600, 0, "", 0), (60, 0, "", 3), (3_600, 1, "", 1), (3_600, 1, "B05", 0)],
+    [(3_600, 0, "", 0), (60, 0, "", 3), (3_600, 1, "", 1), (3_600, 1, "open: not seen again", 1), (3_600, 1, "B05", 0)],
 )
 def test_a_finding_that_nobody_has_read_fails_the_job(seconds: float, code: int, decided: str, expected: int) -> None:
     rows = [a_part("machine", 1, seconds, code, decided)]
