@@ -120,7 +120,7 @@ def test_a_failing_run_among_played_members_is_drawn_with_its_messages(tmp_path:
     finding = finding_of_walks(result, "", MACHINE)
     failure = failure_of(MACHINE, result, found, saved, pytest_file)
     (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
-    assert "a hears success" in section.picture
+    assert "answer: success" in section.picture
     assert 'class="bad"' in section.picture
     assert section.held == (), "the node stands alone: members that are played hold nothing"
 

@@ -45,7 +45,7 @@ def test_how_a_message_ended_is_told_from_both_ends() -> None:
         Fate.LOST,
     ]
     assert isinstance(drawn[-1], Message)
-    assert drawn[-1].reply == "no reply"
+    assert drawn[-1].reply == "no answer"
 
 
 def test_a_verify_that_succeeded_is_left_out_unless_it_is_what_went_wrong() -> None:
@@ -63,11 +63,11 @@ def test_other_clients_are_not_drawn_and_faults_are() -> None:
     ]
     drawn = sequence_of_client(events, "c1", ("b", 1))
     assert drawn.items == (
-        Fault("a: link fault cut to b"),
+        Fault("link a to b: cut"),
         Note("b", "replica applied revision 1 01234567", bad=True),
     ) or drawn.items == (
         Note("b", "replica applied revision 1 01234567", bad=True),
-        Fault("a: link fault cut to b"),
+        Fault("link a to b: cut"),
     )
 
 
@@ -83,7 +83,7 @@ def test_a_real_recording_is_drawn_around_its_bad_event() -> None:
 
 def test_a_histogram_counts_every_value_and_says_how_many() -> None:
     drawn = histogram([500, 510, 1000, 4062], unit="ms", title="How long")
-    assert "4 from 500 to 4062 ms; half within 755" in drawn
+    assert "4 from 500 to 4,062 ms; half within 755 ms" in drawn
     assert histogram([], unit="ms", title="How long") == ""
     assert "1 from 7 to 7 ms" in histogram([7], unit="ms", title="How long")
 

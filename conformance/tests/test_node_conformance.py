@@ -47,8 +47,13 @@ def test_a_release_fails_what_it_is_known_to_fail_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("requirement", "mutant", "told", "differing"),
     [
-        ("DISTRO-HOLDER-006", "m-change-only-adds", ["holds revision 2, svc-", "said revision 2, svc-"], [True, False]),
-        ("DISTRO-SYNC-006", "B08", ["holds nothing", "told revision 1, svc-", "told revision 1"], [False, True, True]),
+        ("DISTRO-HOLDER-006", "m-change-only-adds", ["holds revision 2, svc-", "sent revision 2, svc-"], [True, False]),
+        (
+            "DISTRO-SYNC-006",
+            "B08",
+            ["holds nothing", "was sent revision 1, svc-", "was sent revision 1"],
+            [False, True, True],
+        ),
     ],
 )
 def test_a_finding_says_what_node_and_members_have_of_its_client(

@@ -128,7 +128,7 @@ class TestPicture:
                 ("a", "b"),
                 (
                     Message("a", "b", "<CHANGE> & more", Fate.LOST),
-                    Message("b", "a", "VERIFY", Fate.FAILED, "b hears fail", bad=True),
+                    Message("b", "a", "VERIFY", Fate.FAILED, "answer: fail", bad=True),
                     Note("a", "executes"),
                     Fault("crash b"),
                 ),
@@ -136,7 +136,7 @@ class TestPicture:
         )
         assert "&lt;CHANGE&gt; &amp; more (lost)" in drawn
         assert "<CHANGE>" not in drawn
-        assert "b to a: VERIFY (b hears fail)" in drawn
+        assert "b to a: VERIFY (answer: fail)" in drawn
         assert drawn.count('class="bad"') == 1
 
 

@@ -61,7 +61,8 @@ class Rejection:
 
     def __str__(self) -> str:
         after = "at the start" if self.action is None else f"after `{self.action}`"
-        lines = [f"{after} none of {self.candidates} possible outcomes agrees with what was seen"]
+        allowed = "the only outcome" if self.candidates == 1 else f"any of the {self.candidates} outcomes"
+        lines = [f"{after} what was observed is not {allowed} that the model allows"]
         for number, differences in enumerate(self.nearest, start=1):
             lines += [f"  nearest {number}: {difference}" for difference in differences]
         lines += [f"  {refusal}" for refusal in self.refusals[:REFUSALS_MAX]]

@@ -210,7 +210,7 @@ class TestPossibleStates:
         seen = {"a": {"c1": View(1, (("web", WEB_1),))}, "b": {"c1": View(1, (("web", WEB_2),))}}
         rejection = possible.matching(seen, ())
         assert str(rejection).splitlines() == [
-            "after `advance 1500ms` none of 1 possible outcomes agrees with what was seen",
+            "after `advance 1500ms` what was observed is not the only outcome that the model allows",
             "  nearest 1: c1 at b: content is web 10.0.0.1:80 v=2; the model expects web 10.0.0.1:80 v=1",
             "  nearest 1: a does not send CHANGE a->b c1 revision 1: success; the model expects it",
         ]

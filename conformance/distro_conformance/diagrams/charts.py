@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Shade = Callable[[str, str], float | None]
 BARS = 12
-INK, LINE, BAD, GOOD, PAGE = "#010101", "#020202", "#030303", "#040404", "#050505"
+INK, LINE, BAD, GOOD, PAGE, ACCENT = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
 """Stand for custom properties while matplotlib draws."""
 _PROPERTIES: Mapping[str, str] = {
     INK: "var(--ink,#1b1f24)",
@@ -28,6 +28,7 @@ _PROPERTIES: Mapping[str, str] = {
     BAD: "var(--bad,#b3261e)",
     GOOD: "var(--good,#1a6b34)",
     PAGE: "var(--page,#fff)",
+    ACCENT: "var(--accent,#2f6db3)",
 }
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -50,12 +51,13 @@ def histogram(values: Sequence[int], *, unit: str, title: str) -> str:
         return ""
     p50, p95 = _percentiles(values)
     low, high = min(values), max(values)
-    said = f"{len(values)} from {low} to {high} {unit}; half within {p50}, 95 of 100 within {p95}"
+    said = f"{len(values):,} from {low:,} to {high:,} {unit}; half within {p50:,} {unit}, 95 % within {p95:,} {unit}"
 
     def draw(axes: Axes) -> None:
-        counts, _, bars = axes.hist(values, bins=BARS, color=LINE, rwidth=0.92)
+        counts, _, bars = axes.hist(values, bins=BARS, color=ACCENT, rwidth=0.92)
         axes.bar_label(bars, labels=[str(int(count)) if count else "" for count in counts])  # type: ignore[arg-type]
-        axes.set_xlabel(f"{unit}; {said}")
+        axes.set_xlabel(said)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
 
@@ -70,7 +72,7 @@ def bars(values: Mapping[str, float], *, title: str, unit: str = "", bad: Sequen
 
     def draw(axes: Axes) -> None:
         drawn_bars = axes.barh(
-            names, [values[name] for name in names], color=[BAD if n in bad else LINE for n in names]
+            names, [values[name] for name in names], color=[BAD if n in bad else ACCENT for n in names]
         )
         axes.bar_label(drawn_bars, labels=[f" {values[name]:,.4g} {unit}".rstrip() for name in names])
         axes.margins(x=0.22)

@@ -17,12 +17,12 @@ class Fate(StrEnum):
     LOST = "lost"
     SWALLOWED = "swallowed"
     FAILED = "failed"
-    """It arrived, and its sender hears of a failure or of nothing."""
+    """It arrived, and its sender gets a failure or no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An arrow. `reply`: what the sender hears of it, shown under the arrow; empty where it hears nothing now."""
+    """An arrow. `reply`: the answer that the sender gets, shown under the arrow; empty where it gets none now."""
 
     source: str
     target: str

@@ -15,6 +15,8 @@ from distro_traces.exports.causal import causal_order, describe
 
 BEFORE, AFTER = 14, 8
 """So many items around the bad event."""
+FAULTS_BEFORE = 3
+"""Of what befell links and nodes before anything happened to the client: the last ones."""
 DIGEST_LETTERS, NAME_LETTERS = 8, 14
 
 _ENVIRONMENT = frozenset({Kind.LINK_FAULT, Kind.NODE_STARTED, Kind.NODE_STOPPED, Kind.CHECKPOINT})
@@ -48,7 +50,8 @@ def sequence_of_client(
     clients = dict.fromkeys(item.source for item in items if isinstance(item, Message) and item.at_client)
     lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
     middle = len(items) if at_bad is None else at_bad
-    first = max(0, middle - before)
+    own = next((at for at, item in enumerate(items) if not isinstance(item, Fault)), 0)
+    first = max(0, middle - before, min(own, middle) - FAULTS_BEFORE)
     whole = Sequence((*clients, *lifelines), tuple(items), f"What happened to {client or 'the clients'}")
     return whole.window(first, middle + AFTER - first)
 
@@ -73,19 +76,27 @@ def _item(
         if event.operation == "VERIFY" and outcome is Outcome.SUCCESS and not is_bad:
             return None
         revision = "" if event.revision is None else f" revision {event.revision}"
-        reply = f"{node} hears {outcome}" if outcome else "no reply"
+        reply = f"answer: {outcome}" if outcome else "no answer"
         about = "" if client is not None or event.client is None else f" {event.client}"
         text = f"{event.operation}{about}{revision}, {event.at_ms} ms"
         return Message(node, names.get(event.peer, event.peer), text, _fate(event, outcome, arrived), reply, is_bad)
     if event.kind in _ENVIRONMENT:
-        ends_of_link = f" to {names.get(event.peer, event.peer)}" if event.peer else ""
-        return Fault(f"{node}: {event.kind.value.replace('_', ' ')} {event.detail or ''}{ends_of_link}", is_bad)
+        return Fault(_environment(event, node, names), is_bad)
     if event.kind in _OF_CLIENT and event.client is not None:
         text = f"{_state(event, event.client)}, {event.at_ms} ms"
         return Message(_short(event.client), node, text.removeprefix("client "), bad=is_bad, at_client=True)
     if event.kind in STATE_KINDS or is_bad:
         return Note(node, _state(event, client), is_bad)
     return None
+
+
+def _environment(event: Event, node: str, names: Mapping[str, str]) -> str:
+    what = event.kind.value.replace("_", " ")
+    if event.kind is Kind.LINK_FAULT:
+        ends = f"link {node} to {names.get(event.peer, event.peer)}" if event.peer else node
+        return f"{ends}: {event.detail or what}"
+    detail = f" {event.detail}" if event.kind is Kind.CHECKPOINT else f" ({event.detail})"
+    return f"{node}: {what}{detail if event.detail else ''}"
 
 
 def _short(client: str) -> str:

@@ -63,7 +63,7 @@ def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) ->
         case TimesOut(source) | Fails(source) | Abandons(source) | ReplyArrives(source):
             return Note(source, f"{transition.request} to {transition.target} {transition.fate}")
         case OnLink(source, target, request):
-            reply = "" if transition.outcome is None else f"{source} hears {transition.outcome}"
+            reply = "" if transition.outcome is None else f"answer: {transition.outcome}"
             return Message(source, target, str(request), _fate(transition), reply)
         case ClientActs(action) | NodeFails(action):
             return _done(action, homes, nodes)

@@ -133,18 +133,18 @@ def scope_of_gate(options: GateOptions) -> str:
 
 
 def scope_of(target: str, kind: str, profile: str) -> str:
-    """What runs on the target itself, and what on our model and nodes that behave as it should."""
+    """Which stages run on the target itself, and which on the model and on reference nodes that behave as it should."""
     if kind == "nacos":
         return (
-            f"on {target} itself: node, real cluster; on our model of {profile}: explore; "
-            "on our nodes beside that model: lockstep; check: on what both recorded"
+            f"node and real cluster on {target} itself, explore on the model of {profile}, "
+            "lockstep on reference nodes beside that model, check on what both recorded"
         )
     if kind != "embedded":
         return (
-            f"on {target} itself: node; on our model of {profile}: explore; "
-            "on our nodes beside that model: lockstep; check: on what these recorded"
+            f"node on {target} itself, explore on the model of {profile}, "
+            "lockstep on reference nodes beside that model, check on what these recorded"
         )
     return (
-        f"on our nodes as {profile}: node, lockstep; on our model of it: explore; check: on what the nodes recorded; "
-        "on no real server"
+        f"node and lockstep on reference nodes that behave as {profile}, explore on the model of it, "
+        "check on what the nodes recorded; nothing on a real server"
     )

@@ -21,8 +21,8 @@ from distro_traces.content import Replica, replica_from_sync
 
 _ASKED_FOR_S = 10.0
 _TOLD = re.compile(rf"(?:CHANGE|DELETE|VERIFY) of ({CLIENT_ID.pattern})")
-_SILENT = "does not say"
-_NEVER, _GONE = "never told of it", "told that it is gone"
+_SILENT = "gave no answer"
+_NEVER, _GONE = "was sent nothing of it", "was sent a DELETE"
 _Has = tuple[Replica | None, str]
 """The content, and how it is told."""
 
@@ -69,13 +69,13 @@ def _of_member(kit: Kit, peer: PlayedPeer, client: str) -> _Has:
     if client in peer.told:
         said = peer.told[client]
         own = None if said is None else replica_from_sync(said)
-        return own, "said that it is gone" if own is None else f"said {own}"
+        return own, "sent a DELETE" if own is None else f"sent {own}"
     heard = [each for each in kit.arrivals(client, peer) if each.answered]
     told = [each.call for each in heard if each.call and each.call.operation in ("CHANGE", "DELETE")]
     if not told:
         return None, _NEVER
     copy = told[-1].replica
-    return copy, _GONE if copy is None else f"told {copy}"
+    return copy, _GONE if copy is None else f"was sent {copy}"
 
 
 def _revised(copy: Replica | None) -> tuple[int, object] | None:

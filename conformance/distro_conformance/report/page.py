@@ -32,11 +32,11 @@ class Page:
 
     @property
     def by_area(self) -> Mapping[str, Sequence[Finding]]:
-        """The requirements by area, the second word of their ids."""
+        """The requirements by area, the second word of their ids; the worst of each first."""
         areas: dict[str, list[Finding]] = {}
         for finding in self.report.requirements:
             areas.setdefault(area_of(finding), []).append(finding)
-        return areas
+        return {area: sorted(rows, key=lambda row: WORST_FIRST.index(row.judgement)) for area, rows in areas.items()}
 
     @property
     def judgements(self) -> tuple[str, ...]:
@@ -66,9 +66,9 @@ def page_of(report: Report, directory: Path) -> Page:
         Chart(
             "When the nodes were busy",
             busy,
-            "The stronger, the more rows of the trace. Red: where something was found.",
+            "The darker, the more rows were recorded. A red line marks a finding.",
         ),
-        Chart("How long each change took to be everywhere", times, _of_how_many(len(changes), report)),
+        Chart("How long changes took to reach every node", times, _of_how_many(len(changes), report)),
         Chart("Violations in the reports of this folder", _trend(earlier, report)),
     )
     return Page(
@@ -87,9 +87,14 @@ def area_of(finding: Finding) -> str:
 
 
 def tally(rows: Sequence[Finding | InvariantRow]) -> str:
-    """`1 violates, 16 conforms`, the worst first."""
+    """`1 violates, 16 conform`, the worst first."""
     number = Counter(row.judgement for row in rows)
-    return ", ".join(f"{number[each]} {each.value.replace('-', ' ')}" for each in WORST_FIRST if number[each])
+    return ", ".join(f"{number[each]} {_verb(each, number[each])}" for each in WORST_FIRST if number[each])
+
+
+def _verb(judgement: Judgement, number: int) -> str:
+    text = judgement.value.replace("-", " ")
+    return text if number == 1 else text.removesuffix("s")
 
 
 def sentence(finding: Finding) -> str:

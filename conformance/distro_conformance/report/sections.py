@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 REAL = "nacos:2.2.4"
 """A real server to try what was found."""
+THEN = "at that moment"
 ROWS_AROUND = 60
 BUSY_PARTS = 120
 ROWS_TO_REPLAY_MAX = 5_000
@@ -47,8 +48,8 @@ class Section:
     finding: Finding
     picture: str = ""
     scenario: str = ""
-    when: str = "then"
-    """Of `held`, after "what each has of it"."""
+    when: str = THEN
+    """Of `held`, after "what each node holds of it"."""
     again: str = ""
     failure: Failure | None = None
 
@@ -68,39 +69,40 @@ def _missing(section: Section) -> Iterator[str]:
     if not section.picture:
         yield f"No picture: {_WITHOUT_RUN.get(by, 'no run of it was recorded')}."
     if not section.held:
-        about = "it is about no single client" if finding.client is None else "who held what then is not known"
+        unknown = "what the nodes held then was not recorded"
+        about = "it is about no single client" if finding.client is None else unknown
         yield f"No states side by side: {about}."
     if not section.scenario:
         yield f"No scenario: {_WITHOUT_SCENARIO.get(by, 'what is left of it is the command above')}."
     if section.failure is None or not section.failure.shrunk:
-        yield f"Nothing was made smaller: {_NOT_SHRUNK.get(by, 'there is no run')}."
+        yield f"Not shrunk: {_NOT_SHRUNK.get(by, 'there is no run')}."
     if not finding.link:
-        yield "No upstream link: nothing is listed as failing it in a release."
+        yield "No upstream link: no listed bug of a release explains it."
     if by == "node":
-        yield "No command for the model: what one node answers is judged, and the model is no server."
+        yield "No command for the model: the check judges what a server answers, and the model is none."
 
 
 _WITHOUT_RUN: Mapping[str, str] = {
-    "node": "the check noted nothing",
+    "node": "the check recorded nothing",
     "model": "no run of the model shows it",
-    "trace": "it is not about a row of a run that can be read here",
-    "mutant": "what would show this mutant is what nobody found",
+    "trace": "the run that it is about cannot be read here",
+    "mutant": "no check failed, so there is no run to draw",
 }
 _WITHOUT_SCENARIO: Mapping[str, str] = {
-    "node": "a program plays members and clients and measures answers; the command above runs it again",
-    "trace": "the run is long, or not of one client; the commands above cut it out",
-    "model": "its transitions have no times that a clock would keep; the command above finds it again",
-    "scenario": "it is a line of one, which the command above plays",
-    "validation": "a single row is judged; the command above does it again",
+    "node": "a check is a program; the command above runs it again",
+    "trace": "the run is long, or not about one client; the commands above extract it",
+    "model": "the run cannot be given times; the command above finds it again",
+    "scenario": "it is a line of a scenario, which the command above plays",
+    "validation": "a single row is judged; the command above judges it again",
 }
 _NOT_SHRUNK: Mapping[str, str] = {
-    "node": "a check does the same few steps each time",
-    "trace": "a recording is what happened",
-    "validation": "a recording is what happened; the rows that are rejected so are made few",
-    "model": "a search goes level by level, so no run is shorter",
+    "node": "a check takes the same few steps each time",
+    "trace": "a recording cannot be shortened",
+    "validation": "a recording cannot be shortened; the rows shown are the fewest that are still rejected",
+    "model": "the search is breadth-first, so there is no shorter run",
     "scenario": "it is played as it is written",
-    "lockstep": "walks in real time are kept as they were done",
-    "machine": "walks in real time are kept as they were done",
+    "lockstep": "runs in real time are kept as they were",
+    "machine": "runs in real time are kept as they were",
 }
 
 
@@ -191,7 +193,7 @@ class Recordings:
             events = run.at(max(0, middle - ROWS_AROUND), 2 * ROWS_AROUND)
         else:
             events = run.of_client(client, middle, ROWS_AROUND)
-        when = "then"
+        when = THEN
         if place is not None and client is not None:
             if (last := _REFERENCE.search(finding.until or "")) and (finding.until or "").startswith(Kind.CHECKPOINT):
                 place, when = run.place_of(last[1], int(last[3])) or place, f"at the {Kind.CHECKPOINT}"

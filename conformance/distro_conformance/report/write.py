@@ -21,6 +21,8 @@ from distro_conformance.report.page import area_of, page_of, sentence, tally
 from distro_conformance.report.sarif import sarif_text
 
 ROWS_ON_A_PAGE_MAX = 200
+LINKS_MAX = 12
+"""To further findings, on the first screen."""
 
 
 def write_report(report: Report, directory: Path, *, schema: str) -> Path:
@@ -57,7 +59,7 @@ def render(template: str, **values: object) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(cell=_cell, area=area_of, counted=headline, sentence=sentence, tally=tally)
-    return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, **values)
+    return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, links_max=LINKS_MAX, **values)
 
 
 def _cell(value: Any) -> str:

@@ -14,7 +14,7 @@ from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES
 
 LOCKSTEP, MACHINE = "LOCKSTEP", "MACHINE"
-_LOCKSTEP_TEXT = "After every action the nodes hold and say what the model allows."
+_LOCKSTEP_TEXT = "After every action the nodes hold and send what the model allows."
 _AGREE_TEXT = "At the end of each run, when its faults are healed, all nodes come to hold the same."
 _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and holds what the model allows."
 
@@ -79,7 +79,7 @@ def _failed(finding: Finding, failure: FoundFailure, verdict: Verdict) -> Findin
     error = failure.error
     if error is not None and isinstance(error.reason, Rejection):
         first = error.reason.nearest[0][0]
-        message = f"{first} (none of {error.reason.candidates} possible outcomes agrees)"
+        message = str(first)
         finding = replace(
             finding,
             node=first.node,
