@@ -1,4 +1,4 @@
-"""Three guided walks: the stories of the documentation, each the shortest run that a search finds, told step by step.
+"""Three guided walks: the stories of the documentation, each the shortest run that a search finds, step by step.
 
 What a step means depends on its kind only, so every walk is told in the same words and not only these three.
 """
@@ -24,29 +24,29 @@ class Story:
 
 _TOLD: Mapping[str, tuple[str, str]] = {
     "healthy-change": (
-        "Two members, one client. Press “go on” and watch which node holds what.",
+        "Two nodes, a and b, and one client. Press “go on” and watch what each node holds.",
         (
-            "The copy on b is as the owner has it, a second and a tick after the change. This is all that "
-            "Distro does when nothing goes wrong."
+            "The copy on b equals the owner's record, a little more than a second after the change. This is all "
+            "that Distro does when nothing goes wrong."
         ),
     ),
     "lost-change": (
         (
-            "Release 2.0.4. A request will be acknowledged and not applied: a handler that swallows an "
+            "Release 2.0.4. A request will be acknowledged but not applied: a handler that swallows an "
             "exception is enough."
         ),
         (
-            "b holds the first content and acknowledged the second. Verify of 2.0.4 asks only whether "
-            "some copy is there, so b says yes every five seconds, and the wrong copy stays for ever. "
-            "From 2.1.2 verify compares revisions."
+            "b holds the first content, although it acknowledged the second. In 2.0.4 a VERIFY asks only "
+            "whether a copy exists, so b confirms it every five seconds, and the wrong copy stays for ever. "
+            "From 2.1.2 on, a VERIFY compares revisions."
         ),
     ),
     "swallowed-delete": (
-        "Release 2.2.4. A CHANGE is on its way when its client leaves: watch the task of a for b.",
+        "Release 2.2.4. A CHANGE is on its way when its client disconnects: watch the task that a has for b.",
         (
-            "The retry of the CHANGE took the place of the queued DELETE, found no client any more and "
-            "sent nothing. Nobody will tell b: it holds an instance that is gone until the lease of its "
-            "copy ends."
+            "The retry of the CHANGE replaced the queued DELETE. When it was executed the client was gone, so "
+            "it sent nothing. b gets no DELETE and holds an instance that is gone until the lease of its copy "
+            "ends."
         ),
     ),
 }
@@ -59,28 +59,28 @@ STORIES: Mapping[str, Story] = MappingProxyType(
 
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        "connect": "A client connects: this node is its owner now, and holds it as native.",
+        "connect": "A client connects. This node is its owner now, and holds it as native.",
         "change": (
-            "The owner changes its own record and counts the revision up. For each other member it queues "
-            "a CHANGE task, in place of one that is queued already."
+            "The owner changes its own record, and the revision with it. For each other node it queues "
+            "a CHANGE task, which replaces one that is already queued."
         ),
         "disconnect": (
-            "The connection is gone, and with it the client. The owner queues a DELETE task for each other member."
+            "The connection ends, and the client with it. The owner queues a DELETE task for each other node."
         ),
         "task": (
-            "The sync delay is over: the task reads what the client publishes now and sends that. Where "
-            "the client is gone, a CHANGE task sends nothing."
+            "The sync delay is over: the task reads what the client publishes now and sends it. If the client "
+            "is gone, a CHANGE task sends nothing."
         ),
-        "deliver CHANGE": "The member puts what it is sent in place of its copy, renews the lease, and acknowledges.",
-        "deliver DELETE": "The member removes its copy, and acknowledges.",
+        "deliver CHANGE": "The node replaces its copy by what it is sent, renews the lease, and acknowledges.",
+        "deliver DELETE": "The node removes its copy, and acknowledges.",
         "deliver VERIFY": (
-            "The member looks whether it holds that client; which test that is depends on the release. "
-            "Success renews the lease, failure makes the owner send everything again."
+            "The node compares its copy with what it is asked; what exactly it compares depends on the release. "
+            "Success renews the lease; after a failure the owner sends the whole client again."
         ),
-        "verify round": "Every five seconds the owner asks each member about each client that it owns.",
-        "swallow": "The request is acknowledged and not applied. The owner believes that the member has it.",
-        "lose": "The request is lost on the way. The owner does not know that yet.",
-        "time out": "No answer came in three seconds: the owner queues the task again.",
+        "verify round": "Every five seconds the owner asks each other node about each client that it owns.",
+        "swallow": "The request is acknowledged but not applied. The owner believes that the node has it.",
+        "lose": "The request is lost on its way. The owner does not know that yet.",
+        "time out": "There was no answer for three seconds: the owner queues the task again.",
     }
 )
 """By kind of transition."""

@@ -8,6 +8,7 @@ what an exhaustive search looks at.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -150,10 +151,11 @@ class Walk:
     def links(self) -> Iterator[Part]:
         now, before = self.situation, self._before()
         for ends, link in now.links.items():
-            were = {call_line(call) for call in before.links[ends].calls} if before else set()
+            were = Counter(map(call_line, before.links[ends].calls) if before else ())
             lines = [call_line(call) for call in link.calls] + (["half-open"] if link.half_open else [])
-            if lines:
-                yield Part("->".join(ends), tuple((line, line not in were) for line in lines))
+            if lines:  # calls can look alike: the first ones are those that were there
+                new = [lines[: at + 1].count(line) > were[line] for at, line in enumerate(lines)]
+                yield Part("->".join(ends), tuple(zip(lines, new, strict=True)))
 
     def diagram(self) -> Diagram:
         labels = [transition.label for transition in self.taken]
