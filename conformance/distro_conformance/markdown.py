@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-NOTE = "*Generated from the registry by `make docs`; edit there.*"
+NOTE = "*Generated from the code by `make docs`; do not edit this page.*"
 
 Block = str | Iterable[str]
 """A text, or its lines."""

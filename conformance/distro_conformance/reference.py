@@ -35,7 +35,7 @@ _HEADS = {
     "mutants": "Named changes that the kit must find: `--mutant ID` switches one on.",
     "profiles": "Whose behaviour is expected: each release as what it changed, `strict` as what it repaired.",
     "rules": "What a node of the model does: as `strict` does it, and what releases and mutants have in its place.",
-    "targets": "What can be held against the specification: `--target FORM`. Of servers that are no Nacos: "
+    "targets": "What can be tested: the forms of `--target`. About servers other than Nacos: "
     "[what they speak](../how-to/your-own-server.md#what-other-servers-speak).",
 }
 

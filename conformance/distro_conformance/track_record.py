@@ -126,11 +126,11 @@ def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
 
 
 _HEAD = (
-    "Bugs of released servers that the requirements and scenarios of this repository show. Each command asks a",
-    "reference node that behaves as that release; the real one is started by `--target nacos:2.2.4` in the place of",
-    "`--profile nacos-2.2.4`, or behind a `replay`. The failure that is told of has the symptom of the bug; a release",
-    f"without it meets the requirement. A real {ASKED_ALWAYS} is asked for all requirements on every change, in CI;",
-    "the others, and the scenarios, by `make nightly`. A scenario that goes by the millisecond (`expect model agrees`)",
-    "is for reference nodes alone; there the requirement shows the bug on a server.",
-    "The names B.. are those of the catalogue that mutants are named after.",
+    "Bugs of released servers that the requirements and scenarios of this repository reproduce. The commands below run",
+    "on a reference node that behaves like the release. For a real server, replace `--profile nacos-2.2.4` by",
+    "`--target nacos:2.2.4`, or add that to `replay`. Each requirement fails with the listed symptom of the bug,",
+    f"and is met by releases without it. CI tests a real {ASKED_ALWAYS} against all requirements on every change;",
+    "`make nightly` tests the other releases, and the scenarios. A scenario with exact times (`expect model agrees`)",
+    "runs on reference nodes only; on a real server the requirement shows the bug.",
+    "The names B.. are those of the [mutants](mutants.md).",
 )

@@ -53,7 +53,7 @@ def distrocheck(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Holds implementations of Distro, the AP protocol of Nacos, against an executable specification."""
+    """Tests implementations of Distro, the AP protocol of Nacos, against an executable specification."""
 
 
 def main() -> None:

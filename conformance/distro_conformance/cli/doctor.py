@@ -10,7 +10,7 @@ from distro_conformance.doctor import examine
 
 @app.command()
 def doctor(json: JsonOption = False) -> None:
-    """Look what this machine has and lacks: Python, extras, Java, Maven, ports, disk, cores."""
+    """Check what this machine has and what it lacks: Python, extras, Java, Maven, ports, disk, cores."""
     checks = []
     for check in examine():
         checks.append(check.to_json())

@@ -44,7 +44,7 @@ def gate(
     out: OutOption = DEFAULT_OUT,
     json: JsonOption = False,
 ) -> None:
-    """Hold a target against everything: model, requirements, lockstep, invariants over what was recorded."""
+    """Test a target in every way: search of the model, requirements, lockstep, invariants over what was recorded."""
     require_extras("explore", "spark")
     chosen_budget = named("budget", BUDGETS, budget)
     writable_places(out, database, None)

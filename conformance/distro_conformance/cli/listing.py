@@ -27,7 +27,7 @@ def explain(
     entry_id: Annotated[str, typer.Argument(metavar="ID", help="For example DISTRO-SYNC-001, INV-CONV, B02, confirm.")],
     json: JsonOption = False,
 ) -> None:
-    """What one requirement, invariant, mutant, profile, rule or target is."""
+    """Explain one requirement, invariant, mutant, profile, rule or target."""
     registries = ([(name, entry) for entry in read() if entry.id == entry_id] for name, read in CATALOGUE.items())
     found = next(filter(None, registries), [])  # names are unique, and the last registries need an extra
     if not found:

@@ -21,7 +21,7 @@ app.add_typer(mutants, name="mutants")
 
 @mutants.callback()
 def list_mutants(context: typer.Context, json: JsonOption = False) -> None:
-    """List the mutants, named changes that the kit must find; `run` puts them to the test."""
+    """List the mutants, deliberate bugs that the kit must find; `run` tests whether it does."""
     if context.invoked_subcommand is None:
         show("mutants", json)
 

@@ -25,7 +25,7 @@ def query(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask traces and violations in SQL."""
+    """Query traces and violations in SQL."""
     from distro_traces.query import query as run_query
 
     answer = run_query(sql, readable(path, "trace"), checked and readable(checked, "document"))

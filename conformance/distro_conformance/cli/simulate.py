@@ -28,7 +28,7 @@ def simulate(
     ),
     json: JsonOption = False,
 ) -> None:
-    """Run the model at random through time, as long as you like; `check` reads what it writes."""
+    """Simulate a cluster of the model, driven at random by a seed, and write its trace; `check` reads it."""
     from distro_conformance.simulation.run import SimulationOptions
     from distro_conformance.simulation.run import simulate as run_simulation
     from distro_model.simulation.faults import faults_named

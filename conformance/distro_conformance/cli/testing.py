@@ -65,7 +65,7 @@ def node(
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Hold one node against the requirements; the kit plays its peer and its clients. With --machine it plays three
+    """Test one node against the requirements; the kit plays its peer and its clients. With --machine it plays three
     peers, which fail, lie and fall silent at random, and the model says what the node may do about it.
     """
     writable_file(html, "--html")

@@ -26,7 +26,7 @@ def validate(
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Hold every row of a trace against the model: accepted, or the first row that no transition explains."""
+    """Compare every row of a trace with the model: accepted, or the first row that no transition explains."""
     require_extras("traces", *(("report",) if html else ()))
     from distro_model.profiles import profile_named
     from distro_spark.validation.validate import validate as run_validation
