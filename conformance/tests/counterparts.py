@@ -30,6 +30,7 @@ SWITCHES: Mapping[str, str] = {
     "is_remembered": "deleted_stays_deleted",
     "judge-a-report": "report_transport",
     "knows_a_peer": "connects_to_reported_only",
+    "may_ask": "connection_replaces_copy",
     "may_give": "snapshot_needs_load",
     "list-a-member": "newcomer_starts_down",
     "miss-a-member": "snapshot_needs_load",

@@ -123,6 +123,23 @@ async def test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_st
     assert (await reader.ports("api"), await reader.ports("web")) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("profile", "error_code", "port"), [(NACOS_2_2_4, 0, 90), (STRICT, -401, 80)], ids=["nacos-2.2.4", "strict"]
+)
+async def test_a_connection_without_a_client_changes_no_copy_with_its_id_but_only_in_strict(
+    lab: Lab, profile: Profile, error_code: int, port: int
+) -> None:
+    run = await lab.cluster(profile, size=1)
+    node = run.cluster.nodes[0]
+    client = lab.raw(node.config.sdk_target, module="config", source="sdk")
+    await client.check()
+    await (await lab.member(node)).change(client.id, 7, web=80)
+    await client.connect()
+    assert (await client.register("web", 90)).body["errorCode"] == error_code
+    await run.clock.advance(PUSHED_WITHIN_MS)
+    assert await client.ports("web") == [port]
+
+
 async def test_whoever_subscribes_hears_that_a_copy_went_when_its_connection_came(lab: Lab) -> None:
     run = await lab.cluster(size=1)
     node = run.cluster.nodes[0]

@@ -1,8 +1,9 @@
 """What `strict` once broke in clusters that nobody had searched: each is searched here, and stays clean.
 
-Some were rules (a copy that a connection replaced stayed in the index; beats renewed no lease), some were properties
-that claimed too much: of a client that the owner hears of with the next beat, of a node that knows nothing of a
-deregistration, of a lease that was scaled to be shorter than the faults, of a run that ended with its last period.
+Some were rules (a copy that a connection replaced stayed in the index; a request changed a copy; beats renewed no
+lease), some were properties that claimed too much: of a client that the owner hears of with the next beat, of a node
+that knows nothing of a deregistration, of a copy of a client that never was one, of a lease that was scaled to be
+shorter than the faults, of a run that ended with its last period.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ WEB = (("web", "10.0.0.2:80 v=1"),)
     "bounds",
     [
         Bounds(changes=0, **NO_FAULTS, strays=1, index=1),
+        Bounds(changes=1, **NO_FAULTS, strays=1, slow_setups=1, in_flight=1),
+        Bounds(**ONE_HTTP_CLIENT, changes=1, drops=0, swallows=1, crashes=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, flips=1, drops=0, swallows=1),
         Bounds(**ONE_HTTP_CLIENT, changes=3, flips=1, **NO_FAULTS),
         pytest.param(Bounds(changes=1, periods=3), marks=pytest.mark.slow),  # leases are in TestWhatIsNotClaimed too

@@ -131,8 +131,11 @@ class NamingHandlers:
         return "ServiceListResponse", success(count=len(names), serviceNames=page)
 
     def _client(self, request: Request) -> Client | None:
-        """None where the release silently does nothing for a connection without naming client."""
+        """None where the release silently does nothing for a connection without naming client. What is held under its
+        id may be a copy, which a release changes as if it were its own."""
         client = self._clients.get(request.connection_id)
+        if client is not None and not client.native and self._profile.connection_replaces_copy:
+            client = None
         if client is None and self._profile.missing_client is MissingClient.REFUSED:
             raise NacosError(
                 CLIENT_DISCONNECT,

@@ -206,8 +206,9 @@ class Profile:
     # Naming (2.2, 3.2).
     ability_negotiation: bool = False
     connection_replaces_copy: bool = False
-    """A connection whose id a synced copy has gets a client of its own. In every release a client is created only
-    where there is none, and the connection goes without (`native-connect-onto-synced`)."""
+    """A connection whose id a synced copy has gets a client of its own, and its requests change no copy. In every
+    release a client is created only where there is none, and the connection goes without
+    (`native-connect-onto-synced`)."""
     missing_client: MissingClient = MissingClient.IGNORED
     batch_registration: bool = True
     """BatchInstanceRequest has a handler, and batches are replicated."""

@@ -110,7 +110,7 @@ class Life:
     connection: Connection = Connection.NEW
     left_cleanly: bool = False
     """It disconnected, and since then no node has crashed and no DELETE of it was swallowed: the cases in which nothing
-    but the lease could remove its copies."""
+    but the lease could remove its copies. Of a connection that was still being set up nobody is told either."""
     silent: bool = False
     """It does nothing any more and answers nothing, though its connection is open."""
     ended_period: int = 0
@@ -128,8 +128,9 @@ class Life:
         return self.connection is Connection.OPEN and not self.silent
 
     def ended(self, period: int) -> Life:
-        """Its connection ends, and its node knows it."""
-        return replace(self, connection=Connection.ENDED, silent=False, left_cleanly=True, ended_period=period)
+        """Its connection ends, and its node knows it. Of one that was never inserted nobody is told."""
+        cleanly = self.connection is Connection.OPEN
+        return replace(self, connection=Connection.ENDED, silent=False, left_cleanly=cleanly, ended_period=period)
 
 
 @dataclass(frozen=True, slots=True)

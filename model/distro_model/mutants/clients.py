@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "native-connect-onto-synced",
         "A connection whose id is held as a copy makes no native client: it is neither synced nor verified.",
-        rules=(clients.leaves_copy,),
+        rules=(clients.leaves_copy, clients.copy_may_ask),
         breaks=("INV-OWNER", "INV-CONV"),
         bounds=Bounds(changes=1, drops=0, swallows=0, strays=1),
         unseen=NO_STRAYS,

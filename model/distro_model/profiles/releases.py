@@ -65,6 +65,7 @@ _ALWAYS = replace(
         sync.replaces_anything,
         sync.has_part_of_member,
         clients.leaves_copy,
+        clients.copy_may_ask,
         clients.looked_before,
         clients.transport_was_open,
         notify.overtaken,

@@ -289,8 +289,9 @@ def stable(nodes: Nodes) -> bool:
 @cache
 def undeleted(property_id: str) -> Function:
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        holders = [node.name for node in nodes if node is not None and node.client(life.client) is not None]
-        if not holders or not life.left_cleanly or not stable(nodes):
+        held = {node.name: node.client(life.client) for node in nodes if node is not None}
+        holders = [name for name, each in held.items() if each is not None and (each.native or life.left_cleanly)]
+        if not holders or life.connection is not Connection.ENDED or not stable(nodes):
             return ()
         return ((Finding(property_id, f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
 

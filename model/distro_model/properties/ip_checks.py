@@ -1,7 +1,7 @@
 """What is looked at in every state about clients of the HTTP API: one owner, one content, and an end when they end.
 
-*Settled* is what it is in `checks.py`, and where nodes may take each other for dead, that the next beat of the client
-changes nothing either: beats are the anti-entropy of an owner that was not told. In addition INV-DEAD waits until no
+*Settled* is what it is in `checks.py`, and where an owner may not have been told, that the next beat of the client
+changes nothing either: beats are the anti-entropy of such an owner. In addition INV-DEAD waits until no
 beat check would find anything.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.layout import STALE, Layout, ip_column
 from distro_model.cluster.crashes import Pairs
 from distro_model.cluster.values import IpLife
@@ -40,7 +41,7 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
         found = function(layout.profile)
         for client in layout.ip_clients:
             reads = ("all nodes", ip_column(client))
-            handed_over = layout.bounds.flips > 0  # else whoever accepts a change is its owner, and has to hold it
+            handed_over = may_be_handed_over(layout.bounds)
             beat = Lookup("a beat would change it", unchanged_by_beat(layout.profile), reads)
             yield (
                 *before_settled(layout),
@@ -50,6 +51,12 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
             )
 
     return looks
+
+
+def may_be_handed_over(bounds: Bounds) -> bool:
+    """The owner may never have heard of what another node has accepted for it: one that took it for dead, and whose
+    single announcement may be lost. Else whoever accepts a change is its owner, and has to hold it."""
+    return bounds.flips > 0 or (bounds.swallows > 0 and bounds.watches_members)
 
 
 @cache

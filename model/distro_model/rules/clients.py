@@ -96,7 +96,7 @@ def transport_was_open(_is_open: bool, _: Profile) -> bool:
 @rule("register", source="client-change, revision-connection; EphemeralClientOperationServiceImpl")
 def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) -> Step:
     """One instance of a client per service: a second registration replaces the first, and counts as a change."""
-    client = node.client(event.client)
+    client = _asking(node, event.client, profile)
     if client is None:
         return _unknown(node, profile)
     content = {**dict(client.content), event.service: event.instance}
@@ -106,7 +106,7 @@ def on_registered(node: NodeState, event: InstanceRegistered, profile: Profile) 
 @rule("register-a-batch", source="client-batch, revision-connection; EphemeralClientOperationServiceImpl")
 def on_batch_registered(node: NodeState, event: BatchRegistered, profile: Profile) -> Step:
     """Replaces what the client published there, a batch or a single instance."""
-    client = node.client(event.client)
+    client = _asking(node, event.client, profile)
     if client is None:
         return _unknown(node, profile)
     content = tuple(sorted({**dict(client.content), event.service: batch_of(event.instances)}.items()))
@@ -128,7 +128,7 @@ def revision_forgotten(revision: int, _: Profile) -> int:
 @rule("deregister", source="client-change, revision-connection; EphemeralClientOperationServiceImpl")
 def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profile) -> Step:
     """Counts as a change even where nothing was published."""
-    client = node.client(event.client)
+    client = _asking(node, event.client, profile)
     if client is None:
         return _unknown(node, profile)
     content = tuple(pair for pair in client.content if pair[0] != event.service)
@@ -138,7 +138,7 @@ def on_deregistered(node: NodeState, event: InstanceDeregistered, profile: Profi
 @rule("start-a-request", source="client-request; EphemeralClientOperationServiceImpl")
 def on_request_started(node: NodeState, event: RequestStarted, profile: Profile) -> Step:
     """The client of the request is looked up."""
-    if node.client(event.request.client) is None:
+    if _asking(node, event.request.client, profile) is None:
         return _unknown(node, profile)
     requests = tuple(sorted((*node.local.requests, event.request), key=str))
     return Step(_with(node, replace(node.local, requests=requests)))
@@ -210,6 +210,23 @@ def _published(
     changed = node.with_client(Client(client.name, client.native, number, content, client.renewed_ms))
     node = operated(changed, _said(request), client.native, request.at_ms, profile)
     return Step(node, (Reply(SUCCESS),))
+
+
+def _asking(node: NodeState, name: str, profile: Profile) -> Client | None:
+    held = node.client(name)
+    return held if held is not None and may_ask(held, profile) else None
+
+
+@guard(source="client-unknown; EphemeralClientOperationServiceImpl")
+def may_ask(held: Client, _: Profile) -> bool:
+    """What is held under the id of a connection is the client of that connection, and no copy."""
+    return held.native
+
+
+@instead_of(may_ask)
+def copy_may_ask(_held: Client, _: Profile) -> bool:
+    """A request changes whatever is held under the id of its connection, a copy too (native-connect-onto-synced)."""
+    return True
 
 
 def _said(request: InstanceRequest) -> ServiceRegistered | ServiceDeregistered:
