@@ -147,10 +147,9 @@ def test_who_is_new_in_the_list_is_down_until_it_was_heard_of_and_up_at_once_in_
         assert members.is_up(C)
 
 
-def test_a_list_without_the_node_itself_is_taken_and_the_node_knows() -> None:
+def test_a_node_stays_a_member_by_a_list_without_it() -> None:
     a = Reporting(OK, B)
     a.members.change_list([B, C])
-    assert not a.members.is_in_list
     assert a.members.healthy_addresses() == (A, B)
     a.members.receive_report(Node(address=C))
     assert a.members.healthy_addresses() == (A, B, C)

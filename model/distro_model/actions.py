@@ -323,7 +323,7 @@ class Resume(OfNode):
 
 @dataclass(frozen=True, slots=True)
 class ListMembers:
-    """The node reads its member list, which now names `members`, the node itself among them."""
+    """The node reads its member list, which now names `members`; itself it adds where the list lacks it."""
 
     node: str
     members: tuple[str, ...]

@@ -244,9 +244,12 @@ class TestMemberLists:
         assert cluster.do(Advance(7000)).shown("c1", "c") == {None}
         assert cluster.do(ListMembers("a", ("a", "b", "c")), Advance(30_000)).shown("c1", "c") == {ONE}
 
-    def test_a_list_without_the_node_itself_is_refused_with_the_reason(self):
-        guard = Cluster().possible.guard(ListMembers("a", ("b",)))
-        assert guard == "a list that lacks a itself is not in the model"
+    def test_a_node_stays_a_member_by_a_list_without_it(self):
+        with_it, without = (Cluster(nodes="abc").do(ListMembers("a", each)) for each in (("a", "b"), ("b",)))
+        assert without.state == with_it.state
+
+    def test_a_list_names_nodes(self):
+        assert Cluster().possible.guard(ListMembers("a", ("a", "z"))) == "there is no node z"
 
 
 class TestPartsOfWhatANodeDoes:

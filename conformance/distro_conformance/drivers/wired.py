@@ -307,11 +307,11 @@ class WiredCluster:
             case ListMembers(node, members):
                 await self._change_list(node, members)
                 if self.journal is not None:
-                    self.journal.members_changed(node, members)
+                    self.journal.members_changed(node, self._lists[node])
 
     async def _change_list(self, node: str, members: Sequence[str]) -> None:
         await self.servers[node].change_members([self.servers[member].address for member in members])
-        self._lists[node] = members
+        self._lists[node] = sorted({node, *members})  # a server writes itself into it, and starts with that
 
     async def _client_acts(self, action: Connect | Register | RegisterBatch | Deregister) -> None:
         match action:

@@ -132,7 +132,7 @@ class SimulationJournal:
                 words = (action.verb, action.operation or "any", action.client or "")
                 self._fault(at_ms, action.source, action.target, " ".join(words).rstrip())
             case ListMembers(node, members):
-                self._of_node(at_ms, node, Kind.MEMBERS_CHANGED, ",".join(sorted(members)))
+                self._of_node(at_ms, node, Kind.MEMBERS_CHANGED, ",".join(sorted({node, *members})))
             case Pause(node) | Resume(node):
                 self._of_node(at_ms, node, Kind.LINK_FAULT, "paused" if isinstance(action, Pause) else "resumed")
             case Connect(client, node):

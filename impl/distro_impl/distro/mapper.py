@@ -2,8 +2,7 @@
 
 Nobody holds a connection to such a client, so all members have to come to the same answer by themselves; while their
 lists differ they do not, and a client may have several owners or none (B15). Source: docs/protocol #owner-responsible,
-#member-self, #member-alive, #owner-place,
-class DistroMapper.
+#member-alive, #owner-place, class DistroMapper.
 """
 
 from __future__ import annotations
@@ -53,28 +52,21 @@ class DistroMapper:
         notify_center.subscribe(MembersChanged, self._on_members_changed)
 
     def responsible(self, tag: str) -> bool:
-        """Whether this node owns the client `tag` (`ip:port`). One that is not in its own list owns everything."""
-        if self._standalone or not self._switches.distro_enabled:
-            return True
-        if self._places and not self._members.is_in_list:
-            return True
-        return bool(self._places) and self._owner(tag) == self._own_address
+        """Whether this node owns the client `tag` (`ip:port`)."""
+        is_everything_ours = self._standalone or not self._switches.distro_enabled
+        return is_everything_ours or self._owner(tag) == self._own_address
 
     def has_place(self, tag: str) -> bool:
         """Whether the client `tag` is ours by the list, and not in place of a member that is DOWN."""
         listed = self._members.all_members()
-        is_ours = listed[distro_hash(tag) % len(listed)] is self._members.self_member
-        return self._standalone or (is_ours and self._members.is_in_list)
+        return self._standalone or listed[distro_hash(tag) % len(listed)] is self._members.self_member
 
     def map_server(self, tag: str) -> str:
-        """The address of the member that owns the client `tag`; this node's own when there is nobody to choose from."""
+        """The address of the member that owns the client `tag`."""
         return self._owner(tag) if self._switches.distro_enabled else self._own_address
 
     def _owner(self, tag: str) -> str:
-        return self._owner_among(self._places, tag)
-
-    def _owner_among(self, places: tuple[str, ...], tag: str) -> str:
-        return places[distro_hash(tag) % len(places)] if places else self._own_address
+        return _owner_among(self._places, tag)
 
     def begin(self) -> None:
         """Write down whom the node begins with."""
@@ -85,26 +77,22 @@ class DistroMapper:
         self._log.healthy_list_changed(old, event.healthy)
         before, self._places = self._places, self._read_places()
         if self._places != before:
-            self._notify.publish(OwnersChanged(lambda tag: self._owner_among(before, tag)))
+            self._notify.publish(OwnersChanged(lambda tag: _owner_among(before, tag)))
 
     def _read_places(self) -> tuple[str, ...]:
-        return self._configured_places() if self._profile.owner_by_configured_place else self._healthy_places()
-
-    def _healthy_places(self) -> tuple[str, ...]:
-        healthy = self._members.healthy_addresses()
-        return healthy if self._members.is_in_list else tuple(one for one in healthy if one != self._own_address)
-
-    def _configured_places(self) -> tuple[str, ...]:
-        """One place for each member of the list; the place of one that is DOWN is taken by the next that is not."""
+        """By configured place: one for each member of the list; that of one that is DOWN is taken by the next that is
+        not."""
+        if not self._profile.owner_by_configured_place:
+            return self._members.healthy_addresses()
         listed = self._members.all_members()
-        if not self._members.is_in_list:
-            listed = tuple(member for member in listed if member.address != self._own_address)
-        if all(member.state is MemberState.DOWN for member in listed):
-            return ()
         return tuple(
             next(one.address for one in (*listed[place:], *listed) if one.state is not MemberState.DOWN)
             for place in range(len(listed))
         )
+
+
+def _owner_among(places: tuple[str, ...], tag: str) -> str:
+    return places[distro_hash(tag) % len(places)]
 
 
 def distro_hash(tag: str) -> int:

@@ -173,8 +173,6 @@ class ServerMemberManager:
             shows_grpc_report=config.profile.member_shows_grpc_report,
         )
         self.others = {address: self._new_member(address) for address in sorted(others)}
-        self.is_in_list = True
-        """Whether the list of now has this node in it; it goes on working when it has not."""
 
     # The list
 
@@ -205,11 +203,13 @@ class ServerMemberManager:
         )
 
     def change_list(self, addresses: Iterable[str]) -> bool:
-        """Make this the list; whether anything changed. A member that stays keeps its state."""
+        """Make this the list; whether anything changed. A member that stays keeps its state.
+
+        This node is always one: a server adds itself to a list that lacks it (docs/protocol #member-self).
+        """
         listed = sorted(set(addresses))
         others = [address for address in listed if address != self.self_member.address]
-        self.is_in_list = len(others) < len(listed)
-        if not self.is_in_list:
+        if len(others) == len(listed):
             log.warning("the member list %s lacks this node, %s", ", ".join(listed), self.self_member.address)
         if others == list(self.others):
             return False

@@ -103,9 +103,11 @@ def guard_of(board: Board, action: Action) -> str | None:
         case Move(node, address):
             still_runs = _unless_known(board, node) or (f"{node} is running" if board.node(node) is not None else None)
             return still_runs or guard_of(board, Restart(address))
-        case Pause(node) | ListMembers(node):
-            listed = isinstance(action, ListMembers)
-            return _unless_awake(board, node) or (_list_guard(board, action) if listed else None)  # type: ignore[arg-type]
+        case Pause(node):
+            return _unless_awake(board, node)
+        case ListMembers(node, listed):
+            guards = (_unless_known(board, each) for each in listed)
+            return _unless_awake(board, node) or next(filter(None, guards), None)
         case Resume(node):
             stands_still = board.plan.index.get(node) in board.paused
             return _unless_running(board, node) or (None if stands_still else f"{node} does not stand still")
@@ -259,12 +261,6 @@ def _unless_published(board: Board, client: str, service: str) -> str | None:
     held = None if node is None else node.client(client)
     published = held is not None and any(name == service for name, _ in held.content)
     return None if published else f"{client} does not publish {service}"
-
-
-def _list_guard(board: Board, action: ListMembers) -> str | None:
-    unknown = next((guard for name in action.members if (guard := _unless_known(board, name)) is not None), None)
-    missing = action.node not in action.members
-    return unknown or (f"a list that lacks {action.node} itself is not in the model" if missing else None)
 
 
 def _link_guard(board: Board, action: LinkAction) -> str | None:

@@ -74,9 +74,12 @@ def failed(target: Member, profile: Profile) -> Member:
     return Member(target.name, MemberState.DOWN if is_down else MemberState.SUSPICIOUS, failures)
 
 
-@rule("read-the-member-list", source="member-list; ServerMemberManager.memberChange")
+@rule("read-the-member-list", source="member-list, member-self; ServerMemberManager.memberChange")
 def on_listed(node: NodeState, event: MembersListed, profile: Profile) -> Step:
-    """Whoever is new has to be heard of first; of the others the list says nothing but that they are members (B36)."""
+    """Whoever is new has to be heard of first; of the others the list says nothing but that they are members (B36).
+
+    The node itself is one, listed or not.
+    """
     others = tuple(sorted(event.others))
     members = tuple(listed(node, name, profile) for name in others)
     superseded = tuple(each for each in node.superseded if each.peer in others)
