@@ -48,10 +48,6 @@ class Profile:
     """A CHANGE of a larger one raises after its content was applied; None: there is no limit. Every release reads 32
     bits (revision-beyond-int32)."""
 
-    largest_snapshot: int | None = None
-    """Clients that fit into the one message of a snapshot; None: it is paged. Every release sends one message of at
-    most 10 MB (B11)."""
-
     sync_delay_ms: int = 1000
     retry_delay_ms: int = 3000
     load_retry_ms: int = 30_000

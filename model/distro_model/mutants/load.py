@@ -6,7 +6,7 @@ from distro_model.bounded.bounds import Bounds
 from distro_model.mutants.mutant import NOTHING_RAISES, Mutant
 from distro_model.node import Member, NodeState
 from distro_model.profile import Profile
-from distro_model.rules import load
+from distro_model.rules import load, receive
 from distro_model.rules.rule import instead_of
 
 
@@ -22,11 +22,17 @@ def waits_alone(node: NodeState, _: Profile) -> bool:
     return not node.others
 
 
+@instead_of(receive.snapshot_fits)
+def only_nothing_fits(clients: int, _: Profile) -> bool:
+    """A snapshot is one message, and one client is too large for it (B11)."""
+    return not clients
+
+
 MUTANTS = (
     Mutant(
         "B11",
         "A snapshot is one message: where it is too large no load ever succeeds, and the node never verifies.",
-        parameters={"largest_snapshot": 0},
+        rules=(only_nothing_fits,),
         breaks=("INV-LIVE",),
         bounds=Bounds(changes=1, drops=0, swallows=0, crashes=1, raises=1, periods=2, lease_periods=1, in_flight=1),
     ),
