@@ -12,14 +12,10 @@ from distro_model.transitions import (
     AnnounceRuns,
     BeatCheckRuns,
     ChecksConnections,
-    ClientActs,
-    CutsLink,
     Delivers,
     EndsConnectionCheck,
     Fails,
-    FallsSilent,
     Garbles,
-    HealsLink,
     HttpAsks,
     InsideNode,
     Lapses,
@@ -29,13 +25,11 @@ from distro_model.transitions import (
     Loses,
     LosesReply,
     Mistypes,
-    NodeFails,
     OnLink,
     Overtakes,
     PeriodPasses,
     RepliesLate,
     ReplyArrives,
-    SpeaksAgain,
     Swallows,
     TaskRuns,
     TimesOut,
@@ -74,19 +68,9 @@ class NoActionError(ValueError):
 
 def action_of(choice: Transition) -> Action:
     """Of one that does not come by itself. Raises NoActionError."""
+    if isinstance(choice, Action):
+        return choice
     match choice:
-        case ClientActs(action):
-            return action
-        case NodeFails(action):
-            return action
-        case FallsSilent(client):
-            return actions.FallSilent(client)
-        case SpeaksAgain(client):
-            return actions.AnswerAgain(client)
-        case CutsLink(source, target):
-            return actions.Cut(source, target)
-        case HealsLink(source, target):
-            return actions.Heal(source, target)
         case ListRead(node, others):
             return actions.ListMembers(node, tuple(sorted((node, *others))))
         case HttpAsks(node, _, asked):

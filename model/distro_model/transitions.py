@@ -1,31 +1,22 @@
-"""The named choices of the bounded cluster: what may happen next, each as a value that says itself in a sentence."""
+"""The named choices of the bounded cluster: what may happen next, each as a value that says itself in a sentence.
+
+What an environment can do on a clock too is its action; what comes by itself, or only a search decides, is here.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from distro_model.actions import Action as EnvironmentAction
 from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
 from distro_model.events import HttpReceived
 from distro_model.messages import Answer, CallResult, Request
 from distro_model.node import Action
 from distro_model.work import Apply
 
-
-@dataclass(frozen=True, slots=True)
-class ClientActs:
-    action: Connect | Register | RegisterBatch | Deregister | Disconnect
-
-    def __str__(self) -> str:
-        return str(self.action)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFails:
-    action: Crash | Restart
-
-    def __str__(self) -> str:
-        return str(self.action)
+ClientActs = Connect | Register | RegisterBatch | Deregister | Disconnect
+NodeFails = Crash | Restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +92,6 @@ class AtClient:
 
     def __str__(self) -> str:
         return f"{self.client} {self.does}"
-
-
-class FallsSilent(AtClient):
-    does = "falls silent, its connection stays open"
-
-
-class SpeaksAgain(AtClient):
-    does = "is silent no more"
 
 
 class Answers(AtClient):
@@ -239,14 +222,6 @@ class OnConnection:
 
     def __str__(self) -> str:
         return f"{self.source}->{self.target}: the connection {self.fate}"
-
-
-class CutsLink(OnConnection):
-    fate = "is cut"
-
-
-class HealsLink(OnConnection):
-    fate = "is whole again"
 
 
 class BreaksSilently(OnConnection):
@@ -412,8 +387,7 @@ class ListRead:
 OfIpClients = HttpAsks | HttpEnters | HttpEnds | AnnounceRuns | Lapses
 OfMembers = ReportEnds | FalseAlarm | ListRead
 Transition = (
-    ClientActs
-    | NodeFails
+    EnvironmentAction
     | TaskRuns
     | AtNode
     | AtClient

@@ -14,11 +14,9 @@ from distro_model.actions import Action, Connect, OverHttp, Says
 from distro_model.messages import CallResult
 from distro_model.transitions import (
     Abandons,
-    ClientActs,
     Fails,
     HttpAsks,
     Loses,
-    NodeFails,
     OnLink,
     ReplyArrives,
     Swallows,
@@ -59,14 +57,14 @@ def _done(action: Action, homes: dict[str, str], nodes: Several[str]) -> Item:
 
 
 def _item(transition: Transition, homes: dict[str, str], nodes: Several[str]) -> Item:
+    if isinstance(transition, Action):
+        return _done(transition, homes, nodes)
     match transition:
         case TimesOut(source) | Fails(source) | Abandons(source) | ReplyArrives(source):
             return Note(source, f"{transition.request} to {transition.target} {transition.fate}")
         case OnLink(source, target, request):
             reply = "" if transition.outcome is None else f"answer: {transition.outcome}"
             return Message(source, target, str(request), _fate(transition), reply)
-        case ClientActs(action) | NodeFails(action):
-            return _done(action, homes, nodes)
         case HttpAsks(node, _, request):
             homes.setdefault(request.client, node)
             return Message(request.client, node, str(request.action), reply=str(transition.answer.result))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
 from distro_model.cluster.registers import Lived
-from distro_model.cluster.statement import Transition, chooses, records, said, tells, writes
+from distro_model.cluster.statement import Transition, chooses, records, tells, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
     BatchRegistered,
@@ -18,7 +18,6 @@ from distro_model.events import (
     InstanceRequest,
 )
 from distro_model.messages import CLUSTER, Answer, CallResult, Content, batch_of, is_batch, without_clusters
-from distro_model.transitions import ClientActs
 
 SERVICES = ("web", "db", "cache")
 SERVICE = SERVICES[0]
@@ -72,7 +71,7 @@ def connected(life: Life, now: int) -> ClientConnected:
 CONNECT = Transition(
     "connect",
     (writes(open_connection, "{client} cannot connect now"), tells("home", connected)),
-    lambda life: ClientActs(Connect(life.client, life.home)),
+    lambda life: Connect(life.client, life.home),
 )
 
 
@@ -87,7 +86,7 @@ def disconnected(life: Life, now: int) -> ClientDisconnected:
 DISCONNECT = Transition(
     "disconnect",
     (writes(end_connection, "{client} cannot disconnect now"), tells("home", disconnected)),
-    lambda life: ClientActs(Disconnect(life.client)),
+    lambda life: Disconnect(life.client),
 )
 
 
@@ -141,7 +140,7 @@ def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived
 CHANGE = Transition(
     "change",
     (chooses(ask, "{client} cannot change now"), tells("home", request), records(remember)),
-    said(ClientActs, "action"),
+    lambda action: action,
 )
 REGISTER_BATCH = replace(
     CHANGE,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from distro_model.actions import AnswerAgain, FallSilent
 from distro_model.cluster.registers import Before, Lived
 from distro_model.cluster.statement import Transition, chooses, said, tells, watches, writes
 from distro_model.cluster.values import Life
@@ -20,8 +21,6 @@ from distro_model.transitions import (
     Answers,
     ChecksConnections,
     EndsConnectionCheck,
-    FallsSilent,
-    SpeaksAgain,
 )
 
 Names = tuple[str, ...]
@@ -46,7 +45,7 @@ def silence(life: Life) -> Lived | None:
 FALL_SILENT = Transition(
     "fall silent",
     (writes(silence, "{client} is not connected"),),
-    lambda life: FallsSilent(life.client),
+    said(FallSilent, "client"),
     cost="silences",
 )
 
@@ -58,7 +57,7 @@ def speak_again(life: Life) -> Lived | None:
 ANSWER_AGAIN = Transition(
     "answer again",
     (writes(speak_again, "{client} is not silent"),),
-    lambda life: SpeaksAgain(life.client),
+    said(AnswerAgain, "client"),
 )
 """Of clocks only: where it makes no difference how long a silence lasts, it need not end."""
 

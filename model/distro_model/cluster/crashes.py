@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from distro_model.actions import Crash, Restart
 from distro_model.cluster.registers import IpLived, Lived, Node, Stale
-from distro_model.cluster.statement import Transition, records, tells, writes
+from distro_model.cluster.statement import Transition, records, said, tells, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.events import LoadDue
 from distro_model.node import Addresses, NodeState, fresh_node
 from distro_model.search.system import Fairness
-from distro_model.transitions import NodeFails
 
 Pairs = tuple[tuple[str, str], ...]
 """(node, other): what the node believes of the other may rightly be out of date."""
@@ -70,7 +69,7 @@ CRASH = Transition(
         records(shaken),
         records(unheard_of),
     ),
-    lambda node_name: NodeFails(Crash(node_name)),
+    said(Crash, "node_name"),
     cost="crashes",
 )
 """The node is gone with all its memory; what waits for it fails, what it waited for vanishes."""
@@ -98,7 +97,7 @@ def first_load(now: int) -> LoadDue:
 RESTART = Transition(
     "restart",
     (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), tells("node", first_load)),
-    lambda node_name: NodeFails(Restart(node_name)),
+    said(Restart, "node_name"),
     fair=Fairness.STRONG,
 )
 """The node starts empty and loads at once. Calls that were waiting for the old one still fail."""

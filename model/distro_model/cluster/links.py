@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from distro_model.actions import Cut, Heal
 from distro_model.cluster.registers import OneLink
 from distro_model.cluster.statement import Transition, said, writes
 from distro_model.cluster.values import Link
-from distro_model.transitions import CutsLink, HealsLink
 
 
 def cut(link: Link) -> OneLink | None:
@@ -19,5 +19,5 @@ def heal(link: Link) -> OneLink | None:
     return OneLink(replace(link, cut=False)) if link.cut else None
 
 
-CUT = Transition("cut", (writes(cut, "it is cut"),), said(CutsLink, "source_name", "target_name"))
-HEAL = Transition("heal", (writes(heal, "it is not cut"),), said(HealsLink, "source_name", "target_name"))
+CUT = Transition("cut", (writes(cut, "it is cut"),), said(Cut, "source_name", "target_name"))
+HEAL = Transition("heal", (writes(heal, "it is not cut"),), said(Heal, "source_name", "target_name"))
