@@ -15,6 +15,7 @@ from distro_model.cluster.registers import Before, IpLived, Lived, Meant, OneLin
 from distro_model.cluster.statement import Function, Step, Transition, chooses, records, tells, watches, writes
 from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
+from distro_model.messages import FAIL as FAILED
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
 from distro_model.node import NodeState
 from distro_model.search.system import NO_GUARD, Fairness
@@ -37,13 +38,7 @@ from distro_model.transitions import (
     TimesOut,
 )
 
-SYNCS = frozenset({Operation.CHANGE, Operation.DELETE})
-DISTRO = SYNCS | {Operation.VERIFY}
-EVERY = DISTRO | {Operation.SNAPSHOT}
-
 WAITING = frozenset({Phase.LOST, Phase.REFUSED, Phase.ANSWERED, Phase.ABANDONED})
-
-GARBLED, REFUSED = Answer(CallResult.UNHEARD), Answer(CallResult.FAIL)
 
 
 # Which call
@@ -92,32 +87,23 @@ def is_operation(call: Call | None, operation: Operation) -> Meant | None:
     return Meant(call) if call is not None and call.request.operation is operation else None
 
 
-def is_sync(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.request.operation in SYNCS else None
+def one_of(operations: frozenset[Operation]) -> Function:
+    def is_one(call: Call | None) -> Meant | None:
+        return Meant(call) if call is not None and call.request.operation in operations else None
+
+    return is_one
 
 
-def is_distro(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.request.operation in DISTRO else None
+is_sync = one_of(frozenset({Operation.CHANGE, Operation.DELETE}))
+is_distro = one_of(frozenset({Operation.CHANGE, Operation.DELETE, Operation.VERIFY}))
+is_any = one_of(frozenset({Operation.CHANGE, Operation.DELETE, Operation.VERIFY, Operation.SNAPSHOT}))
 
 
-def is_any(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.request.operation in EVERY else None
+def has_come_to(phase: Phase) -> Function:
+    def has_come(call: Call | None) -> Meant | None:
+        return Meant(call) if call is not None and call.phase is phase else None
 
-
-def is_lost(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.phase is Phase.LOST else None
-
-
-def is_refused(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.phase is Phase.REFUSED else None
-
-
-def is_answered(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.phase is Phase.ANSWERED else None
-
-
-def is_abandoned(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.phase is Phase.ABANDONED else None
+    return has_come
 
 
 def deadline(call: Call) -> int:
@@ -151,20 +137,11 @@ def keep_answer(link: Link, call: Call, answer: Answer | None) -> OneLink:
     return OneLink(link.with_phase(call, Phase.ANSWERED, answer))
 
 
-def acknowledged(call: Call, target_name: str, now: int) -> CallEnded:
-    return CallEnded(now, target_name, call.request, SUCCESS)
+def ended_with(answer: Answer) -> Function:
+    def ended(call: Call, target_name: str, now: int) -> CallEnded:
+        return CallEnded(now, target_name, call.request, answer)
 
-
-def given_up(call: Call, target_name: str, now: int) -> CallEnded:
-    return CallEnded(now, target_name, call.request, TIMEOUT)
-
-
-def unreadable(call: Call, target_name: str, now: int) -> CallEnded:
-    return CallEnded(now, target_name, call.request, GARBLED)
-
-
-def refusal(call: Call, target_name: str, now: int) -> CallEnded:
-    return CallEnded(now, target_name, call.request, REFUSED)
+    return ended
 
 
 def raised(call: Call, source_name: str, now: int) -> HandlingRaised:
@@ -231,9 +208,9 @@ def meaning(kind: Function) -> tuple[Step, ...]:
     return chooses(mean_first, NO_GUARD), chooses(kind, NO_CALL)
 
 
-def ending(phase: Function) -> tuple[Step, ...]:
+def ending(phase: Phase) -> tuple[Step, ...]:
     """The sender hears of the end of a call that has come to this phase."""
-    return chooses(take_waiting, NO_GUARD), chooses(phase, NO_CALL)
+    return chooses(take_waiting, NO_GUARD), chooses(has_come_to(phase), NO_CALL)
 
 
 _EXCHANGE = (tells("target", arrival), tells("source", end, "it is still being handled"))
@@ -278,7 +255,7 @@ SWALLOW = Transition(
         records(left_to_lease),
         records(without_delete),
         records(without_ip_delete),
-        tells("source", acknowledged),
+        tells("source", ended_with(SUCCESS)),
     ),
     _ends(Swallows),
     cost="swallows",
@@ -295,38 +272,40 @@ REPLY_LATE = Transition(
 
 REPLY_ARRIVES = Transition(
     "reply arrives",
-    (*ending(is_answered), tells("source", end_by_itself)),
+    (*ending(Phase.ANSWERED), tells("source", end_by_itself)),
     _ends(ReplyArrives),
     fair=Fairness.STRONG,
 )
-FAIL = Transition("fail", (*ending(is_refused), tells("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG)
+FAIL = Transition("fail", (*ending(Phase.REFUSED), tells("source", end_by_itself)), _ends(Fails), fair=Fairness.STRONG)
 """There is no connection; the sender is told."""
 
 TIME_OUT = Transition(
     "time out",
-    (*ending(is_lost), tells("source", end_by_itself), watches(alarms.requeued)),
+    (*ending(Phase.LOST), tells("source", end_by_itself), watches(alarms.requeued)),
     _ends(TimesOut),
     fair=Fairness.STRONG,
     due=deadline,
 )
 ABANDON = Transition(
     "abandon",
-    (*meaning(is_distro), writes(abandon), tells("source", given_up)),
+    (*meaning(is_distro), writes(abandon), tells("source", ended_with(TIMEOUT))),
     _ends(Abandons),
     cost="delays",
 )
 """The sender stops waiting; the request is still on its way."""
 
-ARRIVE = Transition("arrive", (*ending(is_abandoned), tells("target", arrival)), _says(Arrives), fair=Fairness.STRONG)
+ARRIVE = Transition(
+    "arrive", (*ending(Phase.ABANDONED), tells("target", arrival)), _says(Arrives), fair=Fairness.STRONG
+)
 GARBLE = Transition(
     "garble",
-    (*taking(is_sync), tells("target", arrival), tells("source", unreadable)),
+    (*taking(is_sync), tells("target", arrival), tells("source", ended_with(Answer(CallResult.UNHEARD)))),
     _ends(Garbles),
     cost="garbles",
 )
 """The request takes effect, and the answer is of an unknown type (B42)."""
 
-REFUSE = Transition("refuse", (*taking(is_any), tells("source", refusal)), _ends(Fails))
+REFUSE = Transition("refuse", (*taking(is_any), tells("source", ended_with(FAILED))), _ends(Fails))
 """Of clocks only. The target answers with a failure and does nothing, for as long as it is told to."""
 
 RAISE = Transition(
