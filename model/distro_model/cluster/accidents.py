@@ -8,21 +8,16 @@ hears its answer. At a client's home it may also be a DELETE.
 from __future__ import annotations
 
 from distro_model.cluster.calls import is_operation, taking
-from distro_model.cluster.statement import Transition, said, tells
+from distro_model.cluster.statement import Transition, of, tells
 from distro_model.cluster.values import STRAY_CONTENT, STRAY_REVISION, Connection, Life
 from distro_model.events import LoadInterrupted, RequestReceived
 from distro_model.messages import Change, Delete
 from distro_model.transitions import LoadIsInterrupted, Strays
 
-
-def interruption(now: int) -> LoadInterrupted:
-    return LoadInterrupted(now)
-
-
 INTERRUPT_LOAD = Transition(
     "interrupt load",
-    (*taking(is_operation), tells("source", interruption)),
-    said(LoadIsInterrupted, "source_name"),
+    (*taking(is_operation), tells("source", of(LoadInterrupted, "now"))),
+    of(LoadIsInterrupted, "source_name"),
     cost="raises",
 )
 """The loader is interrupted while it waits for a snapshot."""

@@ -115,7 +115,3 @@ def forgotten(before: NodeState | None, after: NodeState, ip_life: IpLife) -> Fi
     if not gone or not ip_life.published or ip_life.silence:
         return None
     return Finding("INV-LIVE", f"{after.name} forgot {ip_life.client}, which has not fallen silent")
-
-
-def forgotten_by_verify(before: NodeState | None, target: NodeState, ip_life: IpLife) -> Finding | None:
-    return forgotten(before, target, ip_life)

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from distro_model.cluster import alarms
 from distro_model.cluster.registers import Before, IpLived, Lived, Meant, OneLink, Taken
-from distro_model.cluster.statement import Function, Step, Transition, chooses, records, tells, watches, writes
+from distro_model.cluster.statement import Function, Step, Transition, chooses, of, records, tells, watches, writes
 from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
 from distro_model.messages import FAIL as FAILED
 from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
-from distro_model.node import NodeState
 from distro_model.search.system import NO_GUARD, Fairness
 from distro_model.transitions import (
     Abandons,
@@ -177,10 +176,6 @@ def without_ip_delete(ip_life: IpLife, left: str | None) -> IpLived:
     return IpLived(replace(ip_life, left_to_lease=True) if left == ip_life.client else ip_life)
 
 
-def remember_target(target: NodeState | None) -> Before:
-    return Before(target)
-
-
 # The transitions
 
 
@@ -220,13 +215,13 @@ DELIVER_VERIFY = replace(
     DELIVER,
     steps=(
         *taking(is_operation),
-        writes(remember_target),
+        writes(of(Before, "target")),
         _EXCHANGE[0],
         writes(alarms.confirmation),
         _EXCHANGE[1],
         watches(alarms.false_confirmation),
         watches(alarms.false_ip_confirmation),
-        watches(alarms.forgotten_by_verify),
+        watches(of(alarms.forgotten, "before", "target", "ip_life")),
         watches(alarms.repair),
     ),
 )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Disconnect, Register, RegisterBatch
 from distro_model.cluster.registers import Lived
-from distro_model.cluster.statement import Transition, chooses, records, tells, writes
+from distro_model.cluster.statement import Transition, chooses, of, records, tells, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
     BatchRegistered,
@@ -64,13 +64,9 @@ def open_connection(life: Life) -> Lived | None:
     return Lived(replace(life, connection=Connection.OPEN)) if life.connection is Connection.NEW else None
 
 
-def connected(life: Life, now: int) -> ClientConnected:
-    return ClientConnected(now, life.client)
-
-
 CONNECT = Transition(
     "connect",
-    (writes(open_connection, "{client} cannot connect now"), tells("home", connected)),
+    (writes(open_connection, "{client} cannot connect now"), tells("home", of(ClientConnected, "now", "client"))),
     lambda life: Connect(life.client, life.home),
 )
 
@@ -79,13 +75,9 @@ def end_connection(life: Life, period: int) -> Lived | None:
     return Lived(life.ended(period)) if life.is_up and not life.silent else None
 
 
-def disconnected(life: Life, now: int) -> ClientDisconnected:
-    return ClientDisconnected(now, life.client)
-
-
 DISCONNECT = Transition(
     "disconnect",
-    (writes(end_connection, "{client} cannot disconnect now"), tells("home", disconnected)),
+    (writes(end_connection, "{client} cannot disconnect now"), tells("home", of(ClientDisconnected, "now", "client"))),
     lambda life: Disconnect(life.client),
 )
 
@@ -126,10 +118,6 @@ def ask_batch(life: Life) -> Asked | None:
     return Asked(RegisterBatch(life.client, SERVICE, instances))
 
 
-def request(action: Change, now: int) -> InstanceRequest:
-    return request_of(action, now)
-
-
 def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived:
     """What it publishes from now on, and what it was told of that."""
     left = life.changes_left - (not isinstance(event, BatchRegistered))  # batches have a budget of their own
@@ -139,7 +127,7 @@ def remember(life: Life, event: InstanceRequest, answer: Answer | None) -> Lived
 
 CHANGE = Transition(
     "change",
-    (chooses(ask, "{client} cannot change now"), tells("home", request), records(remember)),
+    (chooses(ask, "{client} cannot change now"), tells("home", of(request_of, "action", "now")), records(remember)),
     lambda action: action,
 )
 REGISTER_BATCH = replace(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from distro_model.actions import AnswerAgain, FallSilent
 from distro_model.cluster.registers import Before, Lived
-from distro_model.cluster.statement import Transition, chooses, said, tells, watches, writes
+from distro_model.cluster.statement import Transition, chooses, of, tells, watches, writes
 from distro_model.cluster.values import Life
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
 from distro_model.node import NodeState
@@ -45,7 +45,7 @@ def silence(life: Life) -> Lived | None:
 FALL_SILENT = Transition(
     "fall silent",
     (writes(silence, "{client} is not connected"),),
-    said(FallSilent, "client"),
+    of(FallSilent, "client"),
     cost="silences",
 )
 
@@ -57,7 +57,7 @@ def speak_again(life: Life) -> Lived | None:
 ANSWER_AGAIN = Transition(
     "answer again",
     (writes(speak_again, "{client} is not silent"),),
-    said(AnswerAgain, "client"),
+    of(AnswerAgain, "client"),
 )
 """Of clocks only: where it makes no difference how long a silence lasts, it need not end."""
 
@@ -76,7 +76,7 @@ CHECK_CONNECTIONS = Transition(
         chooses(nobody_yet, "{node_name} is down, or waits for answers"),
         tells("node", check_of, "no connection is idle"),
     ),
-    said(ChecksConnections, "node_name", "idle"),
+    of(ChecksConnections, "node_name", "idle"),
     fair=Fairness.STRONG,
 )
 
@@ -118,14 +118,6 @@ def no_more_to_wait_for(node: NodeState | None, guest: Life) -> bool:
     return asked is None or asked.counted or not guest.acts
 
 
-def remember(node: NodeState | None) -> Before:
-    return Before(node)
-
-
-def check_ends(now: int) -> ConnectionCheckEnds:
-    return ConnectionCheckEnds(now)
-
-
 def ejected(before: NodeState | None, node: NodeState) -> Ejected:
     held = () if before is None else before.clients
     return Ejected(tuple(client.name for client in held if node.client(client.name) is None))
@@ -146,13 +138,13 @@ END_CHECK = Transition(
     (
         writes(is_under_way, "{node_name} checks nothing"),
         writes(no_more_to_wait_for, "a client is about to answer"),
-        writes(remember),
-        tells("node", check_ends),
+        writes(of(Before, "node")),
+        tells("node", of(ConnectionCheckEnds, "now")),
         writes(ejected),
         watches(wrongly_ejected),
         writes(close),
     ),
-    said(EndsConnectionCheck, "node_name"),
+    of(EndsConnectionCheck, "node_name"),
     fair=Fairness.STRONG,
 )
 """As soon as every answer was counted; else when the wait is over, which is not before all the living answered."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from distro_model.actions import Crash, Restart
 from distro_model.cluster.registers import IpLived, Lived, Node, Stale
-from distro_model.cluster.statement import Transition, records, said, tells, writes
+from distro_model.cluster.statement import Transition, of, records, tells, writes
 from distro_model.cluster.values import Connection, IpLife, Life, Link
 from distro_model.events import LoadDue
 from distro_model.node import Addresses, NodeState, fresh_node
@@ -69,7 +69,7 @@ CRASH = Transition(
         records(shaken),
         records(unheard_of),
     ),
-    said(Crash, "node_name"),
+    of(Crash, "node_name"),
     cost="crashes",
 )
 """The node is gone with all its memory; what waits for it fails, what it waited for vanishes."""
@@ -90,14 +90,10 @@ def heard_of_by_nobody(stale: Pairs, node_name: str, others: tuple[str, ...]) ->
     return Stale(with_pairs(stale, *((node_name, each) for each in others), *((each, node_name) for each in others)))
 
 
-def first_load(now: int) -> LoadDue:
-    return LoadDue(now)
-
-
 RESTART = Transition(
     "restart",
-    (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), tells("node", first_load)),
-    said(Restart, "node_name"),
+    (writes(start, "{node_name} runs"), writes(mend), records(heard_of_by_nobody), tells("node", of(LoadDue, "now"))),
+    of(Restart, "node_name"),
     fair=Fairness.STRONG,
 )
 """The node starts empty and loads at once. Calls that were waiting for the old one still fail."""

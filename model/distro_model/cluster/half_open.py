@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from distro_model.cluster.nodes import next_on
 from distro_model.cluster.registers import OneLink
-from distro_model.cluster.statement import Transition, said, writes
+from distro_model.cluster.statement import Transition, of, writes
 from distro_model.cluster.values import Link, Phase
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
@@ -33,7 +33,7 @@ def break_silently(link: Link) -> OneLink | None:
 BREAK = Transition(
     "break silently",
     (writes(break_silently, "there is no connection"),),
-    said(BreaksSilently, "source_name", "target_name"),
+    of(BreaksSilently, "source_name", "target_name"),
     cost="half_open",
 )
 
@@ -53,7 +53,7 @@ def next_health_check(node: NodeState, after_ms: int, profile: Profile) -> int:
 RECONNECT = Transition(
     "reconnect",
     (writes(reconnect, "the connection works"), writes(tests, "it is not tested")),
-    said(Reconnects, "source_name", "target_name"),
+    of(Reconnects, "source_name", "target_name"),
     fair=Fairness.STRONG,
     due=next_health_check,
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from distro_model.cluster.clients import SERVICE
 from distro_model.cluster.registers import Before, IpLived
-from distro_model.cluster.statement import Transition, chooses, records, said, tells, watches, writes
+from distro_model.cluster.statement import Transition, chooses, of, records, tells, watches, writes
 from distro_model.cluster.values import IpLife
 from distro_model.events import AnnounceDue, Forward, HttpAction, HttpEntered, HttpFinished, HttpReceived, Reply
 from distro_model.messages import Answer, CallResult, shown
@@ -81,10 +81,6 @@ def route(
     return Asking(replace(asking, forwarded=True)) if outputs == (Forward(handling_name),) else None
 
 
-def remember(handling: NodeState | None) -> Before:
-    return Before(handling)
-
-
 def http_request(asking: HttpReceived, now: int) -> HttpReceived:
     return replace(asking, at_ms=now) if now else asking
 
@@ -124,7 +120,7 @@ def dropped(handling: NodeState, event: HttpReceived, answer: Answer | None) -> 
 
 _HANDLED = (
     writes(route, "it is not handled there"),
-    writes(remember),
+    writes(of(Before, "handling")),
     tells("handling", http_request),
     records(hear, "nothing comes of it"),
     records(accepted),
@@ -134,7 +130,7 @@ _HANDLED = (
 HTTP_CHANGE = Transition(
     "http change",
     (chooses(ask, "{client} cannot change now"), *_HANDLED),
-    said(HttpAsks, "asked_name", "handling_name", "event", "answer"),
+    of(HttpAsks, "asked_name", "handling_name", "event", "answer"),
 )
 HTTP_CHANGE_BY_V2 = replace(
     HTTP_CHANGE,
@@ -160,23 +156,15 @@ def would_wait(node: NodeState | None, asking: HttpReceived, profile: Profile) -
     return node is not None and step(node, HttpEntered(0, asking), profile).node != node
 
 
-def entered(asking: HttpReceived, now: int) -> HttpEntered:
-    return HttpEntered(now, asking)
-
-
-def as_wanted(wanted: IpLife) -> IpLived:
-    return IpLived(wanted)
-
-
 ENTER = Transition(
     "http enter",
     (
         chooses(ask, "{client} cannot change now"),
         writes(would_wait, "it would not wait there"),
-        records(as_wanted),
-        tells("node", entered),
+        records(of(IpLived, "wanted")),
+        tells("node", of(HttpEntered, "now", "asking")),
     ),
-    said(HttpEnters, "node_name", "asking"),
+    of(HttpEnters, "node_name", "asking"),
     cost="races",
 )
 """The first request of a client is inside its owner, which has not created the client yet."""
@@ -186,10 +174,6 @@ def inside(node: NodeState | None) -> list[Asking]:
     return [] if node is None else [Asking(each) for each in node.entered]
 
 
-def finished(asking: HttpReceived, now: int) -> HttpFinished:
-    return HttpFinished(now, asking)
-
-
 def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
     """Of two first requests at once, which is the client's last word is anybody's guess: nothing is claimed of it."""
     return IpLived(replace(ip_life, sure=False, silence=0) if asking.client == ip_life.client else ip_life)
@@ -197,8 +181,8 @@ def raced(ip_life: IpLife, asking: HttpReceived) -> IpLived:
 
 FINISH = Transition(
     "http finish",
-    (chooses(inside, "no request is inside"), tells("node", finished), records(raced)),
-    said(HttpEnds, "node_name", "asking"),
+    (chooses(inside, "no request is inside"), tells("node", of(HttpFinished, "now", "asking")), records(raced)),
+    of(HttpEnds, "node_name", "asking"),
     fair=Fairness.STRONG,
 )
 

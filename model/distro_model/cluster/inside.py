@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from distro_model.actions import Connect, Deregister, Register
-from distro_model.cluster.clients import SERVICE, Asked, Change, after_request, heard, request, request_of
+from distro_model.cluster.clients import SERVICE, Asked, Change, after_request, heard, request_of
 from distro_model.cluster.registers import Lived
-from distro_model.cluster.statement import Transition, chooses, records, said, tells, writes
+from distro_model.cluster.statement import Transition, chooses, of, records, tells, writes
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import (
     InstanceDeregistered,
@@ -85,7 +85,7 @@ def _without(node: NodeState, event: LocalEvent) -> NodeState:
 LOSE_EVENT = Transition(
     "lose event",
     (chooses(lose_event, "no event for the lists waits"),),
-    said(LosesEvent, "node_name", "lost"),
+    of(LosesEvent, "node_name", "lost"),
     cost="lost_events",
 )
 """A subscriber raises, or a thread stops: the event is gone. What Distro has to hear is left to anti-entropy."""
@@ -98,13 +98,9 @@ def open_transport(life: Life) -> Lived | None:
     return Lived(replace(life, connection=Connection.OPENING)) if life.connection is Connection.NEW else None
 
 
-def setup_started(life: Life, now: int) -> SetupStarted:
-    return SetupStarted(now, life.client)
-
-
 START_SETUP = Transition(
     "start set-up",
-    (writes(open_transport, "{client} cannot start set-up now"), tells("home", setup_started)),
+    (writes(open_transport, "{client} cannot start set-up now"), tells("home", of(SetupStarted, "now", "client"))),
     lambda life: StartsSetup(life.home, Connect(life.client, life.home)),
     cost="slow_setups",
 )
@@ -118,13 +114,9 @@ def insert_connection(life: Life, home: NodeState | None) -> Lived | None:
     return Lived(replace(life, connection=connection))
 
 
-def setup_finished(life: Life, now: int) -> SetupFinished:
-    return SetupFinished(now, life.client)
-
-
 FINISH_SETUP = Transition(
     "finish set-up",
-    (writes(insert_connection, "{client} cannot finish set-up now"), tells("home", setup_finished)),
+    (writes(insert_connection, "{client} cannot finish set-up now"), tells("home", of(SetupFinished, "now", "client"))),
     lambda life: FinishesSetup(life.home, Connect(life.client, life.home)),
     fair=Fairness.STRONG,
 )
@@ -145,7 +137,11 @@ def heard_early(life: Life, event: InstanceRequest, answer: Answer | None) -> Li
 
 EARLY_REQUEST = Transition(
     "request early",
-    (chooses(ask_early, "{client} cannot request early now"), tells("home", request), records(heard_early)),
+    (
+        chooses(ask_early, "{client} cannot request early now"),
+        tells("home", of(request_of, "action", "now")),
+        records(heard_early),
+    ),
     lambda life, action, answer: AnswersEarly(life.home, f"{action}: {answer.result}"),
 )
 """A request on a connection that its node does not know yet. Where it is refused, nothing has happened."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from distro_model.actions import Cut, Heal
 from distro_model.cluster.registers import OneLink
-from distro_model.cluster.statement import Transition, said, writes
+from distro_model.cluster.statement import Transition, of, writes
 from distro_model.cluster.values import Link
 
 
@@ -19,5 +19,5 @@ def heal(link: Link) -> OneLink | None:
     return OneLink(replace(link, cut=False)) if link.cut else None
 
 
-CUT = Transition("cut", (writes(cut, "it is cut"),), said(Cut, "source_name", "target_name"))
-HEAL = Transition("heal", (writes(heal, "it is not cut"),), said(Heal, "source_name", "target_name"))
+CUT = Transition("cut", (writes(cut, "it is cut"),), of(Cut, "source_name", "target_name"))
+HEAL = Transition("heal", (writes(heal, "it is not cut"),), of(Heal, "source_name", "target_name"))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from distro_model.cluster.crashes import Pairs, shaken, with_pairs
 from distro_model.cluster.registers import IpLived, Lived, Stale
-from distro_model.cluster.statement import Transition, chooses, records, said, tells, writes
+from distro_model.cluster.statement import Transition, chooses, of, records, tells, writes
 from distro_model.cluster.values import IpLife, Life
 from distro_model.events import CallEnded, MembersListed, RequestReceived
 from distro_model.messages import SUCCESS, UNREACHABLE, Report
@@ -104,7 +104,7 @@ FALSE_ALARM = Transition(
         records(handed_over),
         tells("source", report_fails),
     ),
-    said(FalseAlarm, "source_name", "target_name"),
+    of(FalseAlarm, "source_name", "target_name"),
     cost="flips",
 )
 """Of searches only. A report fails although the other node runs: a link is broken for a while, one way (D16)."""
@@ -144,18 +144,14 @@ def unsettled(life: Life) -> Lived:
     return Lived(replace(life, left_cleanly=False))
 
 
-def members_listed(listed: tuple[str, ...], now: int) -> MembersListed:
-    return MembersListed(now, listed)
-
-
 NO_LIST = "there is no such list"
 REREAD_LIST = Transition(
     "list refreshes",
-    (chooses(rereading, NO_LIST), records(relist), tells("node", members_listed)),
-    said(ListRead, "node_name", "listed"),
+    (chooses(rereading, NO_LIST), records(relist), tells("node", of(MembersListed, "now", "listed"))),
+    of(ListRead, "node_name", "listed"),
     cost="refreshes",
 )
-_CHANGED = (records(relist), records(unsettled), records(shaken), tells("node", members_listed))
+_CHANGED = (records(relist), records(unsettled), records(shaken), tells("node", of(MembersListed, "now", "listed")))
 LIST_LEAVES = replace(REREAD_LIST, kind="list leaves", steps=(chooses(leaving, NO_LIST), *_CHANGED), cost="leaves")
 LIST_JOINS = replace(REREAD_LIST, kind="list joins", steps=(chooses(joining, NO_LIST), *_CHANGED), cost="joins")
 """A node reads its member list anew. Where the list changes, what clients left behind may stay there."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from distro_model.cluster.alarms import forgotten
 from distro_model.cluster.registers import Before
-from distro_model.cluster.statement import Transition, chooses, said, tells, watches, writes
-from distro_model.cluster.values import Connection, IpLife, Life
+from distro_model.cluster.statement import Transition, chooses, of, tells, watches, writes
+from distro_model.cluster.values import Connection, Life
 from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
 from distro_model.node import Client, MemberState, NodeState, Task
 from distro_model.profiles import Profile
@@ -98,7 +98,7 @@ def next_round(node: NodeState, after_ms: int, profile: Profile) -> int:
 VERIFY_ROUND = Transition(
     "verify round",
     (tells("node", verify_rounds, "not loaded, or nothing to verify"),),
-    said(VerifyRuns, "node_name"),
+    of(VerifyRuns, "node_name"),
     once="verified",
     fair=Fairness.WEAK,
     due=next_round,
@@ -106,14 +106,6 @@ VERIFY_ROUND = Transition(
 
 
 # Leases and beats
-
-
-def remember(node: NodeState | None) -> Before:
-    return Before(node)
-
-
-def lease_check(now: int, last_ms: int | None) -> LeaseCheckDue:
-    return LeaseCheckDue(now, last_ms)
 
 
 def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | None:
@@ -146,8 +138,8 @@ def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
 
 LEASE_CHECK = Transition(
     "lease check",
-    (writes(remember), tells("node", lease_check), watches(expired)),
-    said(LeaseCheckRuns, "node_name"),
+    (writes(of(Before, "node")), tells("node", of(LeaseCheckDue, "now", "last_ms")), watches(expired)),
+    of(LeaseCheckRuns, "node_name"),
     once="checked",
     fair=Fairness.WEAK,
     due=next_lease_check,
@@ -166,10 +158,6 @@ def beat_check(node: NodeState | None, now: int, profile: Profile) -> BeatCheckD
     since_start_ms = now - node.started_ms
     of = tuple(each.name for each in clients if (since_start_ms - each.turn_ms) % profile.lease_check_ms == 0)
     return BeatCheckDue(now, None if len(of) in (0, len(clients)) else of)
-
-
-def forgotten_by_check(before: NodeState | None, node: NodeState, ip_life: IpLife) -> Finding | None:
-    return forgotten(before, node, ip_life)
 
 
 def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
@@ -207,19 +195,20 @@ def _silences_end(client: Client, profile: Profile) -> list[int]:
 BEAT_CHECK = Transition(
     "beat check",
     (writes(finds_something, "it would find nothing"), tells("node", beat_check)),
-    said(BeatCheckRuns, "node_name"),
+    of(BeatCheckRuns, "node_name"),
     fair=Fairness.STRONG,
     due=next_beat_check,
 )
 LEASE_AND_BEAT_CHECK = replace(
-    LEASE_CHECK, steps=(*LEASE_CHECK.steps, tells("node", beat_check), watches(forgotten_by_check))
+    LEASE_CHECK,
+    steps=(*LEASE_CHECK.steps, tells("node", beat_check), watches(of(forgotten, "before", "node", "ip_life"))),
 )
 """With periods both come once in each."""
 
 
 def either_finds_something(node: NodeState | None, now: int, profile: Profile) -> bool:
     return node is not None and (
-        finds_something(node, now, profile) or step(node, lease_check(now, None), profile).node != node
+        finds_something(node, now, profile) or step(node, LeaseCheckDue(now), profile).node != node
     )
 
 
@@ -227,7 +216,7 @@ CHECK_WITHOUT_TIME = replace(
     BEAT_CHECK,
     steps=(
         writes(either_finds_something, "it would find nothing"),
-        tells("node", lease_check),
+        tells("node", of(LeaseCheckDue, "now", "last_ms")),
         tells("node", beat_check),
     ),
 )
@@ -248,7 +237,7 @@ def next_load(node: NodeState) -> int | None:
 LOAD = Transition(
     "load",
     (tells("node", load, "no load is due"),),
-    said(LoadRuns, "node_name"),
+    of(LoadRuns, "node_name"),
     once="loaded",  # time presses here too: a load that is due is tried in every period
     fair=Fairness.WEAK,
     due=next_load,

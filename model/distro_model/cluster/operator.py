@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from distro_model.cluster.budget import Budget
-from distro_model.cluster.statement import Transition, chooses, said, tells, watches
+from distro_model.cluster.statement import Transition, chooses, of, tells, watches
 from distro_model.cluster.values import Life
 from distro_model.events import MetadataDeleted, OperatorSet
 from distro_model.messages import addresses_of
@@ -31,17 +31,13 @@ def set_something(life: Life, budget: Budget) -> Wish | None:
     """Another value each time."""
     if life.address not in addresses_of(life.contents[-1]) or not life.acts:
         return None
-    return Wish(life.address, f"weight {budget.operator_changes + 1}")
-
-
-def operator_set(address: str, value: str, now: int) -> OperatorSet:
-    return OperatorSet(now, address, value)
+    return Wish(life.address, f"weight {budget.of('operator_changes') + 1}")
 
 
 OPERATOR_SETS = Transition(
     "operator sets",
-    (chooses(set_something, "nothing to set"), tells("every_node", operator_set)),
-    said(OperatorSets, "address", "value"),
+    (chooses(set_something, "nothing to set"), tells("every_node", of(OperatorSet, "now", "address", "value"))),
+    of(OperatorSets, "address", "value"),
     cost="operator_changes",
 )
 
@@ -59,13 +55,13 @@ def published_still(node: NodeState | None, address: str) -> Finding | None:
     return Finding("INV-METADATA", what)
 
 
-def metadata_deleted(address: str, now: int) -> MetadataDeleted:
-    return MetadataDeleted(now, address)
-
-
 DELETE_METADATA = Transition(
     "delete metadata",
-    (chooses(expired, "no metadata is marked"), watches(published_still), tells("every_node", metadata_deleted)),
-    said(DeletesMetadata, "node_name", "address"),
+    (
+        chooses(expired, "no metadata is marked"),
+        watches(published_still),
+        tells("every_node", of(MetadataDeleted, "now", "address")),
+    ),
+    of(DeletesMetadata, "node_name", "address"),
     fair=Fairness.STRONG,
 )

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import cache
+from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -74,15 +74,20 @@ def watches(function: Function) -> Step:
     return Step(function, Does.WATCHES, NO_GUARD)
 
 
-def said(label: Function, *names: str) -> Function:
-    """The label of a transition, made of these registers."""
+@cache
+def of(makes: Function, *names: str) -> Function:
+    """The same function, or what a class makes: its arguments are the registers of these names, in this order."""
 
-    def says(**registers: object) -> object:
-        return label(*(registers[name] for name in names))
+    @wraps(makes, updated=())
+    def made(*values: object, **registers: object) -> object:
+        return makes(*(values or [registers[name] for name in names]))
 
-    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
-    setattr(says, "__signature__", inspect.Signature(parameters))  # noqa: B010 - functions have no such attribute
-    return says
+    hints, own = get_type_hints(makes), inspect.signature(makes).parameters
+    made.__annotations__ = {name: hints[each] for name, each in zip(names, own, strict=False)}
+    made.__annotations__["return"] = makes if isinstance(makes, type) else hints["return"]
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    setattr(made, "__signature__", inspect.Signature(parameters))  # noqa: B010 - functions have no such attribute
+    return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
