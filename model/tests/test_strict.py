@@ -2,8 +2,9 @@
 
 Some were rules (a copy that a connection replaced stayed in the index; a request changed a copy; beats renewed no
 lease), some were properties that claimed too much: of a client that the owner hears of with the next beat, of a node
-that knows nothing of a deregistration, of a copy of a client that never was one, of a lease that was scaled to be
-shorter than the faults, of a run that ended with its last period.
+that knows nothing of a deregistration, of a copy of a client that never was one, or at a node that nobody lists, of a
+CHANGE that comes after the DELETE of a client that nobody remembers, of a lease that was scaled to be shorter than the
+faults, of a run that ended with its last period.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ WEB = (("web", "10.0.0.2:80 v=1"),)
         Bounds(**ONE_HTTP_CLIENT, changes=1, drops=0, swallows=1, crashes=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, flips=1, drops=0, swallows=1),
         Bounds(**ONE_HTTP_CLIENT, changes=3, flips=1, **NO_FAULTS),
+        Bounds(**{**ONE_HTTP_CLIENT, "in_flight": 2}, changes=1, lapses=2, **NO_FAULTS, reorders=1),
+        Bounds(**{**ONE_HTTP_CLIENT, "in_flight": 2}, changes=1, lapses=2, **NO_FAULTS, delays=1),
+        Bounds(**ONE_HTTP_CLIENT, changes=1, periods=3, lease_periods=1, **NO_FAULTS, leaves=1),
         pytest.param(Bounds(changes=1, periods=3), marks=pytest.mark.slow),  # leases are in TestWhatIsNotClaimed too
     ],
     ids=str,
@@ -57,6 +61,8 @@ def test_a_cluster_that_nobody_had_searched_is_clean(bounds):
         Bounds(**ONE_HTTP_CLIENT, changes=2, services=2, periods=3, **NO_FAULTS, crashes=1),
         Bounds(nodes=3, **ONE_HTTP_CLIENT, changes=1, flips=1, lapses=2, **NO_FAULTS, max_states=2_000_000),
         Bounds(changes=1, crashes=3, periods=5, lease_periods=1, **NO_FAULTS, in_flight=1),
+        Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, leaves=1, in_flight=1),
+        Bounds(**ONE_HTTP_CLIENT, changes=1, periods=3, lease_periods=1, **NO_FAULTS, crashes=1),
     ],
     ids=str,
 )

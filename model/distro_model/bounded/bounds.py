@@ -134,8 +134,10 @@ class Bounds:
     @property
     def lease_length(self) -> int:
         """In periods. The documented lease survives 35 verifies that do not arrive; here, all that the faults can keep
-        from their targets: else nothing is found but that a lease was scaled to be too short."""
-        return self.lease_periods + self.drops + self.swallows + self.delays + self.flips + self.half_open
+        from their targets: else nothing is found but that a lease was scaled to be too short. An owner that crashes
+        takes a beat with it before any verify has told of it."""
+        beats_lost = self.crashes if self.ip_clients else 0
+        return self.lease_periods + self.drops + self.swallows + self.delays + self.flips + self.half_open + beats_lost
 
     @property
     def watches_members(self) -> bool:

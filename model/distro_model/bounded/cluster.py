@@ -50,11 +50,13 @@ def bounded_cluster(
     if not bounds.torn:
         scaled = scaled.with_rules(receive.on_change, sync.on_task_due)
     layout = Layout(bounds, scaled)
+    everything = tuple(placed(layout))
+    costs = {transition.cost for transition, _ in everything if transition.cost} | {"idle_spells"}
     beginning = {
         **{node_column(name): _loaded(name, layout) for name in layout.nodes},
         **{link_column(*ends): Link() for ends in layout.links},
         **{client_column(name): _life(bounds, name) for name in layout.clients},
-        BUDGET: Budget(**{name: getattr(bounds, name) for name in Budget.__dataclass_fields__}),
+        BUDGET: Budget(tuple((name, getattr(bounds, name)) for name in sorted(costs))),
         CLOCK: Clock(),
         **{ip_column(name): IpLife(name, bounds.changes) for name in layout.ip_clients},
         **({STALE: ()} if bounds.watches_members else {}),
@@ -63,7 +65,7 @@ def bounded_cluster(
     return System(
         tuple(beginning),
         tuple(beginning.values()),
-        tuple(chains.chain(transition, place) for transition, place in placed(layout)),
+        tuple(chains.chain(transition, place) for transition, place in everything),
         tuple(
             Check(each.id, each.kind, lookups, "found")
             for each in properties

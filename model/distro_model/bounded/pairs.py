@@ -31,8 +31,9 @@ def _once(names: str) -> Mapping[str, Mapping[str, int]]:
 
 ANYBODY: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
-        **_once("drops lost_replies swallows late_replies delays garbles raises retry_waits flips leaves refreshes"),
+        **_once("drops lost_replies swallows late_replies garbles raises retry_waits flips leaves refreshes"),
         "reorders": {"reorders": 1, "in_flight": 2},
+        "delays": {"delays": 1, "in_flight": 2},  # else nothing comes before what is late
         "joins": {"leaves": 1, "joins": 1},
         "changes": {"changes": 2},
         "services": {"services": 2, "changes": 2},

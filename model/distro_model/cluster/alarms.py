@@ -112,6 +112,6 @@ def forgotten(before: NodeState | None, after: NodeState, ip_life: IpLife) -> Fi
     """A client that publishes and beats is not shown any more, by the doing of a check or of a verify."""
     held, kept = None if before is None else before.client(ip_life.client), after.client(ip_life.client)
     gone = held is not None and held.content and (kept is None or not kept.content)
-    if not gone or not ip_life.published or ip_life.silence:
+    if not gone or not ip_life.published or ip_life.silence or after.name in ip_life.unlisted:
         return None
     return Finding("INV-LIVE", f"{after.name} forgot {ip_life.client}, which has not fallen silent")

@@ -8,40 +8,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the environment may still do; the fields are those of `Bounds`."""
+    """What the environment may still do: pairs (field of `Bounds`, how often), ascending."""
 
-    crashes: int = 0
-    drops: int = 0
-    lost_replies: int = 0
-    swallows: int = 0
-    late_replies: int = 0
-    reorders: int = 0
-    delays: int = 0
-    garbles: int = 0
-    raises: int = 0
-    strays: int = 0
-    pauses: int = 0
-    batches: int = 0
-    silences: int = 0
-    idle_spells: int = 0
-    half_open: int = 0
-    operator_changes: int = 0
-    lost_events: int = 0
-    slow_requests: int = 0
-    slow_setups: int = 0
-    flips: int = 0
-    leaves: int = 0
-    joins: int = 0
-    refreshes: int = 0
-    lapses: int = 0
-    races: int = 0
-    v2_requests: int = 0
-    cluster_changes: int = 0
+    left: tuple[tuple[str, int], ...]
+
+    def of(self, name: str) -> int:
+        return dict(self.left).get(name, 0)
 
     def less(self, name: str) -> Budget | None:
         """One less of `name`; None when there is none left."""
-        left: int = getattr(self, name)
-        return replace(self, **{name: left - 1}) if left else None
+        left = dict(self.left)
+        return Budget(tuple({**left, name: left[name] - 1}.items())) if left.get(name) else None
 
 
 @dataclass(frozen=True, slots=True)

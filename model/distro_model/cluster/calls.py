@@ -16,7 +16,7 @@ from distro_model.cluster.statement import Function, Step, Transition, chooses, 
 from distro_model.cluster.values import Call, IpLife, Life, Link, Phase
 from distro_model.events import CallEnded, HandlingRaised, RequestReceived, UnknownReceived
 from distro_model.messages import FAIL as FAILED
-from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Delete, Operation
+from distro_model.messages import SUCCESS, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Delete, Operation
 from distro_model.search.system import NO_GUARD, Fairness
 from distro_model.transitions import (
     Abandons,
@@ -164,8 +164,13 @@ class Left(NamedTuple):
 
 
 def left_to_lease(call: Call) -> Left:
-    """The client whose DELETE will not arrive: whatever copy it would have removed is left to the lease."""
+    """The client whose DELETE does not arrive, or too soon: whatever copy it should remove is left to the lease."""
     return Left(call.request.client if isinstance(call.request, Delete) else None)
+
+
+def left_by_late_change(call: Call) -> Left:
+    """The client whose CHANGE may come after its DELETE. Nobody remembers that for one of HTTP, which may come back."""
+    return Left(call.request.client if isinstance(call.request, Change) else None)
 
 
 def without_delete(life: Life, left: str | None) -> Lived:
@@ -227,7 +232,12 @@ DELIVER_VERIFY = replace(
 )
 DELIVER_SNAPSHOT = replace(DELIVER, steps=(*DELIVER.steps, writes(alarms.giver), watches(alarms.left_out)))
 
-OVERTAKE = Transition("overtake", (chooses(take_overtaking, NO_CALL), *_EXCHANGE), _ends(Overtakes), cost="reorders")
+OVERTAKE = Transition(
+    "overtake",
+    (chooses(take_overtaking, NO_CALL), records(left_to_lease), records(without_ip_delete), *_EXCHANGE),
+    _ends(Overtakes),
+    cost="reorders",
+)
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
 DUPLICATE = Transition("duplicate", (*meaning(is_distro), tells("target", arrival)), _says(Duplicates))
@@ -283,7 +293,13 @@ TIME_OUT = Transition(
 )
 ABANDON = Transition(
     "abandon",
-    (*meaning(is_distro), writes(abandon), tells("source", ended_with(TIMEOUT))),
+    (
+        *meaning(is_distro),
+        writes(abandon),
+        records(left_by_late_change),
+        records(without_ip_delete),
+        tells("source", ended_with(TIMEOUT)),
+    ),
     _ends(Abandons),
     cost="delays",
 )

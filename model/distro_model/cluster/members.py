@@ -140,8 +140,16 @@ def relist(stale: Pairs, changed: str | None, peer: NodeState | None, node_name:
     return Stale(fresh if peer is None else with_pairs(fresh, (node_name, peer_name)))
 
 
-def unsettled(life: Life) -> Lived:
-    return Lived(replace(life, left_cleanly=False))
+def unsettled(life: Life, listed: tuple[str, ...], others: tuple[str, ...]) -> Lived:
+    return Lived(replace(life, left_cleanly=False, unlisted=_unlisted(life, listed, others)))
+
+
+def left_out(ip_life: IpLife, listed: tuple[str, ...], others: tuple[str, ...]) -> IpLived:
+    return IpLived(replace(ip_life, unlisted=_unlisted(ip_life, listed, others)))
+
+
+def _unlisted(life: Life | IpLife, listed: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({*life.unlisted, *({*others} - {*listed})}))
 
 
 NO_LIST = "there is no such list"
@@ -151,7 +159,13 @@ REREAD_LIST = Transition(
     of(ListRead, "node_name", "listed"),
     cost="refreshes",
 )
-_CHANGED = (records(relist), records(unsettled), records(shaken), tells("node", of(MembersListed, "now", "listed")))
+_CHANGED = (
+    records(relist),
+    records(unsettled),
+    records(left_out),
+    records(shaken),
+    tells("node", of(MembersListed, "now", "listed")),
+)
 LIST_LEAVES = replace(REREAD_LIST, kind="list leaves", steps=(chooses(leaving, NO_LIST), *_CHANGED), cost="leaves")
 LIST_JOINS = replace(REREAD_LIST, kind="list joins", steps=(chooses(joining, NO_LIST), *_CHANGED), cost="joins")
 """A node reads its member list anew. Where the list changes, what clients left behind may stay there."""

@@ -111,7 +111,7 @@ VERIFY_ROUND = Transition(
 def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | None:
     """A lease check removed the copy of a client whose connection is open (INV-LIVE)."""
     gone = before is not None and before.client(life.client) is not None and node.client(life.client) is None
-    if not gone or life.connection is not Connection.OPEN:
+    if not gone or life.connection is not Connection.OPEN or node.name in life.unlisted:
         return None
     return Finding("INV-LIVE", f"{node.name} let {life.client} expire, which is connected to {life.home}")
 

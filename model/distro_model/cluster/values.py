@@ -117,6 +117,8 @@ class Life:
     """The period in which its connection ended; 0 while it is open, and without periods."""
     acknowledged: Content = ()
     """What it publishes as far as it was told: all its requests that were answered with success."""
+    unlisted: tuple[str, ...] = ()
+    """Nodes that the list of another has lacked: who owns a client need not renew what they hold of it."""
 
     @property
     def is_up(self) -> bool:
@@ -152,6 +154,8 @@ class IpLife:
     """No crash, silence, change of members or fork: everybody must in the end show what it was told."""
     left_to_lease: bool = False
     """Something was lost that nothing but the lease could make good, or an owner began to count its silence anew."""
+    unlisted: tuple[str, ...] = ()
+    """As of a `Life`."""
 
 
 def address_of(client: str) -> str:

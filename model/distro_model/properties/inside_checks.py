@@ -57,7 +57,7 @@ def of_indexes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
 @cache
 def lost_none(lost_events: int) -> Function:
     def has_all(budget: Budget) -> Sequence[Alternative]:
-        return ((),) if budget.lost_events == lost_events else ()
+        return ((),) if budget.of("lost_events") == lost_events else ()
 
     return has_all
 
