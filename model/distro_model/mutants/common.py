@@ -29,7 +29,11 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
     {
         each.name: each
         for each in (
-            Cluster("changes", "Two changes, and one request of each kind is lost.", Bounds(retry_waits=1)),
+            Cluster(
+                "changes",
+                "Two changes, one of them perhaps of nothing but a cluster, and one request of each kind is lost.",
+                Bounds(retry_waits=1, cluster_changes=1),
+            ),
             Cluster("batches", "Batches and single instances take turns.", Bounds(changes=1, batches=2, drops=0)),
             Cluster("parts", "What a release reads and applies in parts.", Bounds(torn=1, drops=0)),
             Cluster(
@@ -69,8 +73,8 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
             ),
             Cluster(
                 "http members",
-                "A client of the HTTP API, and a list of members that changes or is read again.",
-                Bounds(**_HTTP, changes=1, **_QUIET, crashes=1, leaves=1, joins=1, refreshes=1),
+                "A client of the HTTP API, of either version, and a list of members that changes or is read again.",
+                Bounds(**_HTTP, changes=1, **_QUIET, crashes=1, leaves=1, joins=1, refreshes=1, v2_requests=1),
             ),
             Cluster(
                 "http periods",
@@ -82,8 +86,8 @@ CLUSTERS: Mapping[str, Cluster] = MappingProxyType(
 )
 
 _NOTICED = {
-    "changes": "B02 B07 B24 m-delete-retried-as-change m-merge-keeps-max-delay m-unknown-delete-fails no-anti-entropy"
-    " revision-beyond-int32",
+    "changes": "B02 B07 B24 D4 m-delete-retried-as-change m-merge-keeps-max-delay m-unknown-delete-fails"
+    " no-anti-entropy revision-beyond-int32",
     "batches": "B18 B19",
     "parts": "B05 B05-sender",
     "network": "B16 B16-unhandled B26 B41 B42 m-query-creates native-connect-onto-synced revision-zero-wildcard",
@@ -91,9 +95,9 @@ _NOTICED = {
     "leases": "B10 B17 B23 B31 m-cleaner-drops-native",
     "inside": "B08 B12 B13 B14 B25 B28 B40 B44",
     "connections": "B03 B39 B43",
-    "three": "B37 B37-fall-through m-add-after-fail-to-all m-verify-to-one",
+    "three": "B37 B37-fall-through m-add-after-fail-to-all m-one-worker m-verify-to-one",
     "http": "B06 m-owner-includes-down v1-checksum-dual-owner-delete",
-    "http members": "B36 B36-refresh",
+    "http members": "B36 B36-refresh D7 snapshot-range-after-jitter",
     "http periods": "m-ipport-verify-no-beat-renew",
 }
 
