@@ -52,17 +52,13 @@ from distro_model.messages import Operation
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 
+_HALVES = "between the halves of a {} nothing outside the node can decide"
+
 OF_SEARCHES: Mapping[str, str] = {
-    "SetupStarted": "between the halves of a set-up nothing outside the node can decide",
-    "SetupFinished": "between the halves of a set-up nothing outside the node can decide",
-    "RequestStarted": "between the halves of a request nothing outside the node can decide",
-    "RequestFinished": "between the halves of a request nothing outside the node can decide",
-    "HttpEntered": "between the halves of a request nothing outside the node can decide",
-    "HttpFinished": "between the halves of a request nothing outside the node can decide",
-    "HandlingRaised": "no driver makes a node's own code raise",
-    "LoadInterrupted": "no driver makes a node's own code raise",
-    "OperatorSet": "no action says it yet",
-    "MetadataDeleted": "no action says it yet",
+    **dict.fromkeys(("SetupStarted", "SetupFinished"), _HALVES.format("set-up")),
+    **dict.fromkeys(("RequestStarted", "RequestFinished", "HttpEntered", "HttpFinished"), _HALVES.format("request")),
+    **dict.fromkeys(("HandlingRaised", "LoadInterrupted"), "no driver makes a node's own code raise"),
+    **dict.fromkeys(("OperatorSet", "MetadataDeleted"), "metadata travels through raft, which no node here speaks"),
 }
 """Events that no action and no timer brings about, each with the reason."""
 

@@ -114,10 +114,10 @@ def _node_timers(
     """When each timer of the node is due next; those that would do nothing as things are need not be there."""
     profile = board.plan.profile
     if node.tasks:
-        yield _due(TICK, node, after_ms, profile), TICK
+        yield nodes.next_tick(node, after_ms, profile) or 0, TICK
     if node.clients or profile.keeps_index:
         if nodes.may_have_round(node, profile):
-            yield _due(ROUND, node, after_ms, profile), ROUND
+            yield nodes.next_round(node, after_ms, profile), ROUND
         checked_ms = nodes.next_beat_check(node, after_ms, profile)
         if checked_ms is not None:
             yield checked_ms, BEATS
@@ -139,12 +139,6 @@ def _node_timers(
         yield half_open.next_health_check(node, after_ms, profile), half_open.RECONNECT
     if board.quiet or node.detections:
         yield from _connection_timers(board, position, node, after_ms)
-
-
-def _due(transition: Transition, node: NodeState, after_ms: int, profile: Profile) -> int:
-    assert transition.due is not None
-    at_ms: int = transition.due(node, after_ms, profile)
-    return at_ms
 
 
 def _connection_timers(board: Board, position: int, node: NodeState, after_ms: int) -> Iterator[tuple[int, Transition]]:

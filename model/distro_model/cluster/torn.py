@@ -6,8 +6,8 @@ search every step is a choice; on a clock they follow at once, and meet those of
 
 from __future__ import annotations
 
-from distro_model.cluster.calls import arrival, end, meaning
-from distro_model.cluster.registers import Meant, OneLink, Taken
+from distro_model.cluster.calls import arrival, end, meaning, one_of
+from distro_model.cluster.registers import OneLink, Taken
 from distro_model.cluster.statement import Transition, tells, writes
 from distro_model.cluster.values import Call, Link, Phase
 from distro_model.events import ApplyDue, ReadDue
@@ -17,9 +17,7 @@ from distro_model.search.system import Fairness
 from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApply, ReadsRevision
 from distro_model.work import Apply
 
-
-def is_change(call: Call | None) -> Meant | None:
-    return Meant(call) if call is not None and call.request.operation is Operation.CHANGE else None
+is_change = one_of(frozenset({Operation.CHANGE}))
 
 
 def begin(link: Link, call: Call) -> OneLink:
