@@ -5,8 +5,9 @@ The base is `_ALWAYS`, what every release has and `strict` has not; a `Release` 
 it repaired and those that it brought. A release that changed nothing that this model can tell is not listed; `span`
 says how far an entry reaches. Source: docs/protocol/releases.md.
 
-One defect is known here as a mutant only, and no release has it: a node that is alone and never completes its load is
-one in cluster mode, where a run of one node is standalone.
+Two defects are known here as mutants only, and no release has them: a node that is alone and never completes its load
+is one in cluster mode, where a run of one node is standalone; and how many clients fill the one message of a snapshot
+(B11) is nothing that the model can say.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "INV-DELETE",
                 Kind.ALWAYS,
-                "In a settled state nobody holds a client that has disconnected, unless a crash since then or a"
-                " swallowed DELETE has left it to the lease.",
+                "In a settled state nobody holds a client that has disconnected, unless a crash since then, a"
+                " swallowed DELETE or a set-up that was never finished has left a copy to the lease.",
                 of_settled(undeleted("INV-DELETE")),
                 _has_clients,
             ),
@@ -312,8 +312,8 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "EVENTUALLY-DELETE",
                 Kind.EVENTUALLY,
-                "A client that has disconnected is in the end held nowhere, unless a crash since then or a swallowed"
-                " DELETE has left it to the lease.",
+                "A client that has disconnected is in the end held nowhere, unless a crash since then, a swallowed"
+                " DELETE or a set-up that was never finished has left a copy to the lease.",
                 of_all_nodes(undeleted("EVENTUALLY-DELETE")),
                 _replicates,
             ),
