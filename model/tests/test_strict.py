@@ -62,6 +62,7 @@ def test_a_cluster_that_nobody_had_searched_is_clean(bounds):
         Bounds(nodes=3, **ONE_HTTP_CLIENT, changes=1, flips=1, lapses=2, **NO_FAULTS, max_states=2_000_000),
         Bounds(changes=1, crashes=3, periods=5, lease_periods=1, **NO_FAULTS, in_flight=1),
         Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, leaves=1, in_flight=1),
+        Bounds(changes=1, periods=3, lease_periods=1, **NO_FAULTS, strays=1, in_flight=1),
         Bounds(**ONE_HTTP_CLIENT, changes=1, periods=3, lease_periods=1, **NO_FAULTS, crashes=1),
     ],
     ids=str,

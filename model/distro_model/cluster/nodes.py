@@ -13,7 +13,7 @@ from typing import NamedTuple
 from distro_model.cluster.alarms import forgotten
 from distro_model.cluster.registers import Before
 from distro_model.cluster.statement import Transition, chooses, of, tells, watches, writes
-from distro_model.cluster.values import Connection, Life
+from distro_model.cluster.values import STRAY_CONTENT, Connection, Life
 from distro_model.events import BeatCheckDue, LeaseCheckDue, LoadDue, ReportDue, ReportToNotUpDue, TaskDue, VerifyDue
 from distro_model.node import Client, MemberState, NodeState, Task
 from distro_model.profiles import Profile
@@ -109,9 +109,11 @@ VERIFY_ROUND = Transition(
 
 
 def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | None:
-    """A lease check removed the copy of a client whose connection is open (INV-LIVE)."""
-    gone = before is not None and before.client(life.client) is not None and node.client(life.client) is None
-    if not gone or life.connection is not Connection.OPEN or node.name in life.unlisted:
+    """INV-LIVE: a lease check removed the copy of a client whose connection is open, and no false claim of it."""
+    held = None if before is None else before.client(life.client)
+    if held is None or held.content == STRAY_CONTENT or node.client(life.client) is not None:
+        return None
+    if life.connection is not Connection.OPEN or node.name in life.unlisted:
         return None
     return Finding("INV-LIVE", f"{node.name} let {life.client} expire, which is connected to {life.home}")
 

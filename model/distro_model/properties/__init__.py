@@ -121,7 +121,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 Kind.ALWAYS,
                 "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
                 " connections closes the connection of a client that answers. Nor does a client whose beats go on, by"
-                " any check or verify. Nothing is said of a node that some list has lacked.",
+                " any check or verify. Nothing is said of a node that some list has lacked, nor of a stray claim.",
                 applies=lambda bounds: _periods_pass(bounds) or _is_asked(bounds) or bounds.ip_clients > 0,
             ),
             Property(
