@@ -80,7 +80,7 @@ def of(makes: Function, *names: str) -> Function:
 
     @wraps(makes, updated=())
     def made(*values: object, **registers: object) -> object:
-        return makes(*(values or [registers[name] for name in names]))
+        return makes(*values, *(registers[name] for name in names[len(values) :]))
 
     hints, own = get_type_hints(makes), inspect.signature(makes).parameters
     made.__annotations__ = {name: hints[each] for name, each in zip(names, own, strict=False)}
