@@ -10,7 +10,7 @@ import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -379,37 +379,21 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
     if small is not None and on_nodes.error is not None:
         run, error = small, on_nodes.error
     comment = f"Found by the {options.name}, seed {options.seed}: {error}"
-    scenario = failing_scenario(
-        run.actions,
-        run.nodes,
-        options.profile,
-        options.mutant,
-        tally.wire,
-        comment,
+    scenario = build(
+        [*run.actions, ExpectModel()],
+        nodes=run.nodes,
+        profile=options.profile,
+        mutant=options.mutant,
+        wire=tally.wire,
+        comment=comment,
         played=run.nodes[1:] if options.among_played else (),
     )
     return FoundFailure(scenario, str(error), len(run.actions), *tally.first_failure, error)
 
 
-def failing_scenario(
-    actions: Iterable[Action],
-    nodes: Sequence[str],
-    profile: str,
-    mutant: str | None,
-    wire: Wire,
-    comment: str,
-    played: Sequence[str] = (),
-) -> Scenario:
-    """Actions in which nodes and model part, as a text to keep."""
-    steps = [*actions, ExpectModel()]
-    return build(steps, nodes=nodes, profile=profile, mutant=mutant, wire=wire, comment=comment, played=played)
-
-
 def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Path, Path]:
     """Write `NAME.scenario` and `test_NAME.py`; returns both paths."""
-    directory.mkdir(parents=True, exist_ok=True)
-    scenario = directory / f"{name}.scenario"
-    scenario.write_text(failure.scenario.render(), encoding="utf-8")
+    scenario = keep(directory, failure.scenario, name)
     test = directory / f"test_{name.replace('-', '_')}.py"
     test.write_text(pytest_file(failure.scenario, name), encoding="utf-8")
     return scenario, test

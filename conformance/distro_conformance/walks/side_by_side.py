@@ -22,9 +22,9 @@ from distro_conformance.event_loop import event_loop
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError
 from distro_conformance.walks.among_machine import NODE, PEERS, AmongMachine
-from distro_conformance.walks.stage import WAIT_MAX_MS, Stage
+from distro_conformance.walks.stage import WAIT_MAX_MS, Stage, in_real_time
 from distro_conformance.walks.walk import draw
-from distro_model.actions import Action, Advance, Restart
+from distro_model.actions import Action, Restart
 
 RUNS, STEPS = 24, 60
 MISSED_MAX = 50
@@ -35,26 +35,11 @@ AGAIN = 2
 _NAMES = re.compile(r"^[cf]\d+$")
 
 
-class _Paper:
-    """A stage on which nothing happens: the actions are only written down."""
-
-    is_at_rest = is_loaded = True
-    must_agree = False
-
-    def forbidden(self, action: Action) -> str | None:  # noqa: ARG002
-        return None
+class _Paper(Stage):
+    """Actions are only written down, by the walk."""
 
     def suited(self, action: Action) -> Action | None:
-        return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else action
-
-    def perform(self, action: Action) -> None:
-        """It is written down by the walk."""
-
-    def checkpoint(self) -> None:
-        """There is nothing to compare."""
-
-    def close(self) -> None:
-        """There is nothing to stop."""
+        return in_real_time(action)
 
 
 def drawn(seed: int, runs: int = RUNS, steps: int = STEPS) -> list[tuple[Action, ...]]:

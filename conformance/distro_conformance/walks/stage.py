@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from distro_conformance.drivers.cluster import Cluster
 from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster, Watch
@@ -33,42 +33,13 @@ WAIT_MAX_MS = 5_000
 """In real time a wait costs what it says; a verify period is the longest that a run needs again and again."""
 
 
-class Stage(Protocol):
-    """What the rules of a machine know of it. `must_agree`: whatever the release, its nodes have to in the end."""
+class Stage:
+    """What the rules of a machine know of it. This one is paper: nothing happens there, and everything makes sense.
 
-    must_agree: bool
-
-    @property
-    def is_at_rest(self) -> bool: ...
-
-    @property
-    def is_loaded(self) -> bool: ...
-
-    def forbidden(self, action: Action) -> str | None: ...
-
-    def suited(self, action: Action) -> Action | None:
-        """The action as it is done here; None when it cannot be done."""
-        ...
-
-    def perform(self, action: Action) -> None: ...
-
-    def checkpoint(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _OnCluster:
-    """Raises DivergedError, KitError and what the nodes raise; the look-up errors of profiles and mutants at once."""
+    `must_agree`: whatever the release, its nodes have to in the end.
+    """
 
     must_agree = False
-
-    def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:
-        self._driven = cluster
-        try:
-            event_loop().run_until_complete(cluster.start(nodes, profile))
-        except BaseException:
-            self.stop()
-            raise
 
     @property
     def is_at_rest(self) -> bool:
@@ -79,8 +50,43 @@ class _OnCluster:
     def is_loaded(self) -> bool:
         return True
 
-    def forbidden(self, action: Action) -> str | None:
+    def forbidden(self, action: Action) -> str | None:  # noqa: ARG002
         """Why the action makes no sense now, or None."""
+        return None
+
+    def suited(self, action: Action) -> Action | None:
+        """The action as it is done here; None when it cannot be done."""
+        return action
+
+    def perform(self, action: Action) -> None:
+        """Raises DivergedError, and whatever the nodes raise."""
+
+    def checkpoint(self) -> None: ...
+
+    def close(self) -> None:
+        """A run is over."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _OnCluster(Stage):
+    """Raises DivergedError, KitError and what the nodes raise; the look-up errors of profiles and mutants at once."""
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[str], profile: str) -> None:
+        self._driven = cluster
+        try:
+            event_loop().run_until_complete(cluster.start(nodes, profile))
+        except BaseException:
+            self.stop()
+            raise
+
+    def forbidden(self, action: Action) -> str | None:
         return self._driven.cannot(action)
 
     def suited(self, action: Action) -> Action | None:
@@ -93,19 +99,10 @@ class _OnCluster:
         event_loop().run_until_complete(self._driven.checkpoint())
 
     def close(self) -> None:
-        """A run is over."""
         self.stop()
 
     def stop(self) -> None:
         event_loop().run_until_complete(self._driven.stop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Lockstep(_OnCluster):
@@ -202,7 +199,7 @@ class Elsewhere(_OnCluster):
         """Not what comes to its end when a server's own clock says so: nobody knows what holds until then."""
         if isinstance(action, FallSilent | AnswerAgain | ListMembers):
             return None
-        return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else super().suited(action)
+        return in_real_time(super().suited(action))
 
     def checkpoint(self) -> None:
         """Raises DivergedError when the nodes do not agree in time."""
@@ -216,3 +213,8 @@ class Elsewhere(_OnCluster):
         """Its clients leave, which is in no recording."""
         self.cluster.record_no_more()
         event_loop().run_until_complete(self.cluster.forget_clients())
+
+
+def in_real_time(action: Action | None) -> Action | None:
+    """The same, without a long wait."""
+    return Advance(min(action.ms, WAIT_MAX_MS)) if isinstance(action, Advance) else action

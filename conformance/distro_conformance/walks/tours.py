@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.language.expectations import ExpectModel
+from distro_conformance.language.text import build
 from distro_conformance.verdict import Verdict
-from distro_conformance.walks.hunt import FoundFailure, failing_scenario
+from distro_conformance.walks.hunt import FoundFailure
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import Carrier, steps_over, wire_of
 from distro_model.actions import Action, Advance
@@ -232,8 +234,14 @@ class _Touring:
             self.whole += timed.stopped_at is None
         except DivergedError as error:
             comment = f"Found by a tour of all transitions ({planned.tour.bounds}): {error}"
-            names = planned.tour.bounds.node_names
-            scenario = failing_scenario(done, names, options.profile, options.mutant, wire, comment)
+            scenario = build(
+                [*done, ExpectModel()],
+                nodes=planned.tour.bounds.node_names,
+                profile=options.profile,
+                mutant=options.mutant,
+                wire=wire,
+                comment=comment,
+            )
             self.failure = FoundFailure(scenario, str(error), len(done), self.steps, self.seconds)
 
 
