@@ -303,7 +303,7 @@ def test_a_change_that_a_node_does_not_count_is_seen_after_a_long_time(monkeypat
     with Lockstep(("a", "b"), "strict") as lockstep:
         for action in (Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(1_100)):
             lockstep.perform(action)
-        node = lockstep.cluster.nodes.servers["b"].node
+        node = lockstep.cluster.servers["b"].node
         assert node is not None
         monkeypatch.setattr(node.parts.core.watch, "tell", lambda *_: None)
         for client in node.parts.naming.clients:

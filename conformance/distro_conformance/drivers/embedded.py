@@ -198,7 +198,7 @@ class EmbeddedCluster(WiredCluster):
         return node, node.changes if node is not None else 0
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        self.prepare(names, profile, spare)
+        self._prepare(names, profile, spare)
         if self._is_virtual:
             for action in prologue(names, model_profile_named(profile)):
                 await self.perform(action)
@@ -210,7 +210,7 @@ class EmbeddedCluster(WiredCluster):
         """Time is 0 now."""
         self.clock: Clock = VirtualTime(self.virtual.now_ms, self.perform) if self._is_virtual else RealClock()
 
-    def prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
+    def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen

@@ -7,16 +7,15 @@ a divergence that names what differed. What queries and pushes show is not in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
-from distro_conformance.drivers.cluster import Ends, VirtualTime
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, Fault, Restart, beyond_the_model
-from distro_model.clock import prologue, start
+from distro_model.clock import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_traces.ndjson import Recorder
@@ -43,9 +42,9 @@ class DivergedError(AssertionError):
         return f"at {self.at_ms} ms {self.reason}"
 
 
-class LockstepCluster:
-    """Embedded nodes with the model as their oracle. `mutant` changes the nodes, never the model; `watch` may look on
-    at the model's rules (`distro_model.rules.watching`)."""
+class LockstepCluster(EmbeddedCluster):
+    """With the model as their oracle. `mutant` changes the nodes, never the model; `watch` may look on at the model's
+    rules (`distro_model.rules.watching`)."""
 
     incomparable = None
 
@@ -58,36 +57,19 @@ class LockstepCluster:
         *,
         serves_http: bool = False,
     ) -> None:
-        self.nodes = EmbeddedCluster(mutant, recorder, serves_http=serves_http, wire=wire)
+        super().__init__(mutant, recorder, serves_http=serves_http, wire=wire)
         self._watch = watch
-        self.query, self.subscribe = self.nodes.query, self.nodes.subscribe
-        self.subscription, self.members = self.nodes.subscription, self.nodes.members
-        self.observe = self.nodes.observe
-        self.givers = self.nodes.givers
-        self.checkpoint, self.stop = self.nodes.checkpoint, self.nodes.stop
-        self.clock = VirtualTime(self.nodes.virtual.now_ms, self.perform)
         self._possible: PossibleStates
         self._last_seen: Observation = {}
 
-    @property
-    def names(self) -> Sequence[str]:
-        return self.nodes.names
-
-    @property
-    def links(self) -> Collection[Ends]:
-        return self.nodes.links
-
     def cannot(self, action: Action) -> str | None:
-        return beyond_the_model(action) or self.nodes.cannot(action)
+        return beyond_the_model(action) or super().cannot(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
         """Raises DivergedError when the nodes do not even start as the model does."""
         chosen = self._watch(beside_nodes(profile_named(profile)))
         self._possible = PossibleStates.of(start(names, chosen, spare=spare))
-        self.nodes.prepare(names, profile, spare)
-        for action in prologue(names, chosen):
-            await self.perform(action)
-        self.clock = VirtualTime(self.nodes.virtual.now_ms, self.perform)
+        await super().start(names, profile, spare=spare)
 
     def forbidden(self, action: Action) -> str | None:
         """Why the action makes no sense now, or None."""
@@ -122,20 +104,20 @@ class LockstepCluster:
     async def rest(self) -> None:
         """The nodes alone, where the model can follow them no more: what is broken is repaired, they have their time,
         and a checkpoint ends their trace."""
-        for link in self.nodes.links.values():
+        for link in self.links.values():
             link.mend()
         for name in self.names:
-            if name not in self.nodes.up:
-                await self.nodes.perform(Restart(name))
-        await self.nodes.perform(Advance(REST_MS))
+            if name not in self.up:
+                await super().perform(Restart(name))
+        await super().perform(Advance(REST_MS))
         await self.checkpoint()
 
     async def _perform_and_compare(self, action: Action) -> None:
-        began_ms = self.nodes.clock.now_ms()
-        pushed = await self._perform(action)
-        ended = self.nodes.traffic.take(began_ms)
+        began_ms = self.clock.now_ms()
+        pushed = await self._on_nodes(action)
+        ended = self.traffic.take(began_ms)
         possible = self._possible.after(action, ended)
-        look = self.nodes.news_of if pushed is None else self.nodes.held_by
+        look = self.news_of if pushed is None else self.held_by
         seen = {**self._last_seen, **await look(self.names)}
         after = possible.matching(seen, [each.call for each in ended])
         if isinstance(after, Rejection):
@@ -143,23 +125,23 @@ class LockstepCluster:
         self._possible = after
         await self._compare_lists(action, seen, pushed)
 
-    async def _perform(self, action: Action) -> Observation | None:
+    async def _on_nodes(self, action: Action) -> Observation | None:
         """Where the action leaves time for a push: what nodes with subscribers held before the last such time."""
         if not isinstance(action, Advance) or action.ms < LONG_MS:
-            await self.nodes.perform(action)
+            await super().perform(action)
             return None
-        await self.nodes.perform(Advance(action.ms - PUSHED_WITHIN_MS))
-        seen = await self.nodes.held_by(self.nodes.subscribed)
-        await self.nodes.perform(Advance(PUSHED_WITHIN_MS))
+        await super().perform(Advance(action.ms - PUSHED_WITHIN_MS))
+        seen = await self.held_by(self.subscribed)
+        await super().perform(Advance(PUSHED_WITHIN_MS))
         return seen
 
     async def _compare_lists(self, action: Action, seen: Observation, before: Observation | None) -> None:
         """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""
         changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
-        wrong = wrong_lists(seen, await self.nodes.shown(changed), "shows")
+        wrong = wrong_lists(seen, await self.shown(changed), "shows")
         if wrong is None and before is not None:
             calm = {node: seen[node] for node, held in before.items() if same_lists(seen[node], held)}
-            wrong = self.nodes.clients.wrong_push({node: projection(held) for node, held in calm.items()})
+            wrong = self.clients.wrong_push({node: projection(held) for node, held in calm.items()})
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
         self._last_seen = seen

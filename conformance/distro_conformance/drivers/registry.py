@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from distro_conformance.drivers.attach import AttachCluster
 from distro_conformance.drivers.cluster import Cluster
@@ -105,14 +106,14 @@ def _embedded(rest: str, wishes: Wishes) -> Resolved:
     return Resolved(cluster, wishes.profile or wishes.written_for or STRICT)
 
 
-def _nacos(rest: str, wishes: Wishes) -> Resolved:
-    cluster = NacosCluster(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms)
-    return Resolved(cluster, _own_profile(f"nacos:{rest}", cluster.profile, wishes))
-
-
-def _mixed(rest: str, wishes: Wishes) -> Resolved:
-    cluster = MixedCluster(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms)
-    return Resolved(cluster, _own_profile(f"mixed:{rest}", cluster.profile, wishes))
+def _of_release(rest: str, wishes: Wishes, make: type[NacosCluster] = NacosCluster) -> Resolved:
+    """A real server is what it is, whatever the scenario was written for."""
+    cluster = make(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms)
+    if wishes.mutant is not None:
+        raise UsageError(f"the target {cluster.kind} has no mutants; they are built into model and embedded nodes")
+    if wishes.profile not in (None, cluster.profile):
+        raise UsageError(f"the target {cluster.kind} behaves as {cluster.profile}, not as {wishes.profile}")
+    return Resolved(cluster, cluster.profile)
 
 
 def _process(rest: str, wishes: Wishes) -> Resolved:
@@ -134,20 +135,11 @@ def _no_argument(kind: str, rest: str) -> None:
         raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
 
 
-def _own_profile(target: str, profile: str, wishes: Wishes) -> str:
-    """A real server is what it is, whatever the scenario was written for."""
-    if wishes.mutant is not None:
-        raise UsageError(f"the target {target} has no mutants; they are built into model and embedded nodes")
-    if wishes.profile not in (None, profile):
-        raise UsageError(f"the target {target} behaves as {profile}, not as {wishes.profile}")
-    return profile
-
-
 _KINDS: Mapping[str, Callable[[str, Wishes], Resolved]] = {
     "model": _model,
     "embedded": _embedded,
-    "nacos": _nacos,
-    "mixed": _mixed,
+    "nacos": _of_release,
+    "mixed": partial(_of_release, make=MixedCluster),
     "process": _process,
     "attach": _attach,
 }
