@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 Look = Callable[[], Awaitable[T | None]]
@@ -105,6 +105,17 @@ async def never(look: Look[T], clock: Clock, for_ms: int, *, step_ms: int = STEP
     began_ms = clock.now_ms()
     found = await _found(look, clock, lambda: for_ms, step_ms)
     return found if clock.now_ms() <= began_ms + for_ms else None
+
+
+async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all of them come to, in order. The first that fails ends the others, and is raised."""
+    tasks = [asyncio.create_task(each) for each in awaited]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _found(look: Look[T], clock: Clock, time_ms: Callable[[], int], step_ms: int) -> T | None:

@@ -8,7 +8,6 @@ do.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +19,7 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually
+from distro_conformance.waiting import Clock, RealClock, eventually, together
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Wire
 from distro_impl import (
@@ -203,7 +202,7 @@ class EmbeddedCluster(WiredCluster):
             for action in prologue(names, model_profile_named(profile)):
                 await self.perform(action)
         else:
-            await asyncio.gather(*(self._bring_up(name, until_loaded=True) for name in names))
+            await together(self._bring_up(name, until_loaded=True) for name in names)
         self._from_now_on()
 
     def _from_now_on(self) -> None:

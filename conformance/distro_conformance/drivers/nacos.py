@@ -22,7 +22,7 @@ from distro_conformance.targets.nacos_home import LEASE_KEY
 from distro_conformance.targets.ports import CLUSTER_OFFSET, family, free_base_ports
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import RealClock, eventually
+from distro_conformance.waiting import RealClock, eventually, together
 from distro_conformance.wire.forwarder import LOOPBACK, Forwarder
 from distro_conformance.wire.links import Link
 from distro_model.actions import Connect, Deregister, Register, RegisterBatch
@@ -73,13 +73,7 @@ class RealTimeCluster(WiredCluster):
         """All servers at once, since each is loaded only once another one has answered it. Then time is 0."""
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
-        starts = [asyncio.create_task(self._bring_up(name, until_loaded=True)) for name in self._lists]
-        try:
-            await asyncio.gather(*starts)
-        finally:
-            for start in starts:
-                start.cancel()
-            await asyncio.gather(*starts, return_exceptions=True)
+        await together(self._bring_up(name, until_loaded=True) for name in self._lists)
         await self._until_all_up()
         self._life = asyncio.create_task(self._give_signs_of_life())
         self.clock = RealClock()

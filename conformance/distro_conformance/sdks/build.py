@@ -18,7 +18,7 @@ from pathlib import Path
 
 from distro_conformance.sdks.registry import Sdk
 from distro_conformance.targets.maven import cache_directory
-from distro_conformance.targets.server_process import end_group
+from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError
 
@@ -88,23 +88,12 @@ def _tool(sdk: Sdk, name: str) -> str:
 
 
 async def _run(sdk: Sdk, command: tuple[str, ...], place: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(_tool(sdk, command[0]), *command[1:]),
-        cwd=place,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
+    tool = _tool(sdk, command[0])
     try:
-        async with asyncio.timeout(_BUILD_TIMEOUT_S):
+        async with child(tool, *command[1:], cwd=place) as process, asyncio.timeout(_BUILD_TIMEOUT_S):
             said, _ = await process.communicate()
     except TimeoutError:
         raise SdkMissingError(f"the SDK {sdk.name} was not built in {_BUILD_TIMEOUT_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            end_group(process.pid)
-            await process.wait()
     if process.returncode != 0:
         complaint = " ".join(said.decode(errors="replace").split())[:_COMPLAINT_CHARACTERS]
         raise SdkMissingError(f"the SDK {sdk.name} cannot be built: '{' '.join(command)}' says: {complaint}")

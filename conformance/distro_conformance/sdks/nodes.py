@@ -27,7 +27,7 @@ from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.server_process import HOST
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import Look, RealClock, T, eventually
+from distro_conformance.waiting import Look, RealClock, T, eventually, together
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
 from distro_impl.settings import configured
@@ -107,7 +107,7 @@ async def _reference_servers(options: Sequence[str], size: int) -> AsyncIterator
     described = Description(command, Path.cwd(), ("--member", "{member}"), ready_line='"{address}"')
     servers = tuple(ProcessServer(described, port, members) for port in ports)
     try:
-        await asyncio.gather(*(server.start() for server in servers))
+        await together(server.start() for server in servers)
         yield servers
     finally:
         await asyncio.gather(*(server.close() for server in servers))

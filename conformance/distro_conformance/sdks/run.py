@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from distro_conformance.sdks.scenarios import SCENARIOS
 from distro_conformance.sdks.stage import FailedError, Scenario, Stage
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, all_named
+from distro_conformance.waiting import together
 
 BY = "sdk"
 
@@ -68,13 +68,7 @@ async def run_sdks(
         return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
-    tasks = [asyncio.create_task(on_one_cluster(share)) for share in shares]
-    try:
-        cells = [cell for done in await asyncio.gather(*tasks) for cell in done]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    cells = [cell for done in await together(map(on_one_cluster, shares)) for cell in done]
     cells.sort(key=lambda cell: list(SDKS).index(str(cell.client)))
     return Judged(target, profile, tuple(cells), time.monotonic() - started)
 

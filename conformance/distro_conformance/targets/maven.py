@@ -8,14 +8,13 @@ Source: docs/real-servers.md#where-they-come-from.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from distro_conformance.targets.releases import NacosRelease
-from distro_conformance.targets.server_process import end_group
+from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError
 
@@ -82,25 +81,14 @@ async def _resolve(release: NacosRelease, work: Path, on_progress: OnProgress) -
             "install Maven, or copy a filled cache and name it in DISTROCHECK_CACHE"
         )
     (work / "pom.xml").write_text(_pom(release), encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
-        *(maven, "--batch-mode", "--file", str(work / "pom.xml"), _COPY),
-        *("-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
+    command = (maven, "--batch-mode", "--file", str(work / "pom.xml"), _COPY)
+    options = ("-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}")
     try:
-        async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
+        async with child(*command, *options) as process, asyncio.timeout(_RESOLVE_TIMEOUT_S):
             complaint = await _follow(process, on_progress)
             code = await process.wait()
     except TimeoutError:
         raise TargetError(f"Maven did not resolve {release.coordinates} in {_RESOLVE_TIMEOUT_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            end_group(process.pid)
-            with contextlib.suppress(ProcessLookupError):
-                await process.wait()
     if code != 0:
         raise TargetError(
             f"Maven cannot resolve {release.coordinates} ({complaint or f'exit code {code}'}); "

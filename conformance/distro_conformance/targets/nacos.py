@@ -24,6 +24,7 @@ from distro_conformance.targets.releases import NacosRelease, nacos_release, rel
 from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.waiting import together
 
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
@@ -56,14 +57,10 @@ async def start_nacos_cluster(
         )
         for port in ports
     )
-    starts = [asyncio.create_task(server.start(), name=f"start of {server.address}") for server in servers]
     try:
-        await asyncio.gather(*starts)
+        await together(server.start() for server in servers)
         yield servers
     finally:
-        for start in starts:
-            start.cancel()
-        await asyncio.gather(*starts, return_exceptions=True)
         await asyncio.gather(*(server.close() for server in servers))
 
 

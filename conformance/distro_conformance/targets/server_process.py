@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from distro_conformance.targets import leash
@@ -106,6 +106,26 @@ class ServerProcess:
     def _failed(self, what: str) -> TargetError:
         """With what it wrote last."""
         raise NotImplementedError
+
+
+@contextlib.asynccontextmanager
+async def child(*command: str, cwd: Path | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A program that does one thing; what it says is to be read from `stdout`. It ends when nobody waits for it any
+    more."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            end_group(process.pid)
+            await process.wait()
 
 
 def end_group(pid: int) -> None:
