@@ -128,19 +128,11 @@ def test_a_client_that_nobody_holds_any_more_is_not_missed(real: Recording) -> N
     assert not [e for e in real.events if e.kind is Kind.OBSERVED]
 
 
-def test_only_news_leaves_out_what_the_trace_already_says(real: Recording) -> None:
-    real.journal.client_changed("a", CLIENT, SECOND.revision, SECOND.digest)
-    for replicas in ([], [FIRST], [FIRST], [SECOND], [], []):
-        real.journal.observed("b", replicas, only_news=True)
-    at_b = [digest for node, _, _, digest in real.states if node == "b"]
-    assert at_b == [FIRST.digest, SECOND.digest, None]
-
-
 def test_a_restarted_node_holds_nothing(real: Recording) -> None:
     real.journal.observed("b", [FIRST])
     real.journal.node_stopped("b", "crash")
     before = real.states
-    real.journal.observed("b", [], only_news=True)
+    real.journal.observed("b", [])
     assert real.states == before, "that it holds nothing is no news"
 
 

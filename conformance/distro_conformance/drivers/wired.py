@@ -420,10 +420,10 @@ class WiredCluster:
         write = journal.client_connected if isinstance(action, Connect) else journal.client_changed
         write(at.node, client, held.revision, held.digest)
 
-    async def _record_held(self, *, only_news: bool = False) -> None:
+    async def _record_held(self) -> None:
         """Every node read into the trace."""
         journal = self.journal
         if journal is None or not journal.infers_state:
             return
         for name in self.up:
-            await journal.probe(name, partial(self.reader.replicas, name), only_news=only_news)
+            await journal.probe(name, partial(self.reader.replicas, name))

@@ -150,9 +150,9 @@ class Kit:
         self.note(f"{connection.id} connects to {address} with the labels {dict(labels)}")
         return connection
 
-    def bare_connection(self, *, offset: int = SDK_OFFSET) -> Connection:
+    def bare_connection(self) -> Connection:
         """A transport without a set-up."""
-        connection = Connection.bare(with_offset(self.target.address, offset))
+        connection = Connection.bare(with_offset(self.target.address, SDK_OFFSET))
         self._connections.append(connection)
         return connection
 
@@ -271,9 +271,9 @@ class Kit:
         self._own.add(client)
         return client
 
-    def answer(self, operation: str, answer: Answer, *, client: str, at: PlayedPeer | None = None) -> None:
-        """From now on, and until the check ends, a member (default: `peer`) answers so about that client."""
-        peer = at or self.peer
+    def answer(self, operation: str, answer: Answer, *, client: str) -> None:
+        """From now on, and until the check ends, `peer` answers so about that client."""
+        peer = self.peer
         self._rules.append((peer, peer.answer(operation, answer, client=client)))
         is_silent = isinstance(answer, Reply) and answer.after_ms >= FOR_EVER_MS
         how = (

@@ -72,13 +72,11 @@ def run_node_conformance(
     return asyncio.run(run())
 
 
-async def run_requirements(
-    target: Target, ids: Sequence[str] | None = None, on_finding: OnFinding = lambda _: None
-) -> list[Finding]:
+async def run_requirements(target: Target, ids: Sequence[str] | None = None) -> list[Finding]:
     """The same on a target object, which is started here and stopped at the end."""
     chosen = requirements_named(ids)
     async with members_beside(target, lambda _: None) as peers:
-        return await check_requirements(target, peers, chosen, on_finding)
+        return await check_requirements(target, peers, chosen, lambda _: None)
 
 
 async def check_requirements(

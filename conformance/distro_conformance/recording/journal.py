@@ -3,15 +3,14 @@
 A `TraceJournal` hears of every Distro call on every link and of every fault. What a node *holds* comes from one of
 two sources. A reference node says so itself, through its observer. A real server says nothing, so its state is
 inferred (`infer_state=True`) from what it acknowledged and corrected by probes, which read it: INV-ACK, "success
-implies applied", is thereby assumed for the moment of the change and tested by the next probe. The journal also
-keeps the last row of each (node, client), to write a reading only when it is news.
+implies applied", is thereby assumed for the moment of the change and tested by the next probe.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Unpack
 
 import grpc.aio
@@ -38,15 +37,6 @@ Read = Callable[[], Awaitable[Sequence[Replica]]]
 """Asks a node for all that it holds. Raises TargetError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What the trace last said of one client on one node. `revision` is None where nobody has read it."""
-
-    digest: str
-    revision: int | None
-    owned: bool | None
-
-
 class TraceJournal:
     """Writes the rows of one run. `clock_ms` is the run's clock, virtual or wall, from 0."""
 
@@ -56,7 +46,8 @@ class TraceJournal:
         self.infers_state = infer_state
         self.client_name: Callable[[str | None], str | None] = lambda client_id: client_id
         """From the id that a node gave to a connection to the name that the run gave to it."""
-        self._held: defaultdict[str, dict[str, Held]] = defaultdict(dict)
+        self._held: defaultdict[str, set[str]] = defaultdict(set)
+        """By node the clients that it holds, as the trace said last."""
         self._owner: dict[str, str] = {}
         self._state_rows: defaultdict[str, int] = defaultdict(int)
         self._asked_snapshots: dict[str, tuple[Replica, ...]] = {}
@@ -121,39 +112,37 @@ class TraceJournal:
 
     def client_connected(self, node: str, client: str, revision: int, content: str) -> None:
         self._owner[client] = node
-        self._state(node, Kind.CLIENT_CONNECTED, client, Held(content, revision, True))
+        self._state(node, Kind.CLIENT_CONNECTED, client, owned=True, revision=revision, digest=content)
 
     def client_changed(self, node: str, client: str, revision: int, content: str) -> None:
         self._owner[client] = node
-        self._state(node, Kind.CLIENT_CHANGED, client, Held(content, revision, True))
+        self._state(node, Kind.CLIENT_CHANGED, client, owned=True, revision=revision, digest=content)
 
     def client_disconnected(self, node: str, client: str) -> None:
         self._owner[client] = NOBODY
-        self._state(node, Kind.CLIENT_DISCONNECTED, client, None, owned=True)
+        self._state(node, Kind.CLIENT_DISCONNECTED, client, owned=True)
 
     def replica_applied(
         self, node: str, client: str, revision: int | None, content: str, *, message: str | None = None
     ) -> None:
         """`revision` is None when unknown: whether the receiver took it over is not visible on the wire (B10)."""
-        held = Held(content, revision, self._owns(node, client))
-        self._state(node, Kind.REPLICA_APPLIED, client, held, message=message)
+        owned = self._owns(node, client)
+        self._state(node, Kind.REPLICA_APPLIED, client, owned=owned, revision=revision, digest=content, message=message)
 
     def replica_removed(self, node: str, client: str, *, message: str | None = None, reason: str | None = None) -> None:
-        self._state(node, Kind.REPLICA_REMOVED, client, None, message=message, detail=reason)
+        self._state(node, Kind.REPLICA_REMOVED, client, message=message, detail=reason)
 
-    def observed(self, node: str, replicas: Sequence[Replica], *, only_news: bool = False) -> None:
+    def observed(self, node: str, replicas: Sequence[Replica]) -> None:
         """What a probe read: a row for each client there, and one without digest for each that is only elsewhere."""
         replicas = self._named(replicas)
-        for replica in replicas:
-            held = Held(replica.digest, replica.revision, self._owns(node, replica.client))
-            if not only_news or self._held[node].get(replica.client) != held:
-                self._state(node, Kind.OBSERVED, replica.client, held)
+        for each in replicas:
+            owned = self._owns(node, each.client)
+            self._state(node, Kind.OBSERVED, each.client, owned=owned, revision=each.revision, digest=each.digest)
         absent = {client for clients in self._held.values() for client in clients}
         for client in sorted(absent - {replica.client for replica in replicas}):
-            if not only_news or client in self._held[node]:
-                self._state(node, Kind.OBSERVED, client, None)
+            self._state(node, Kind.OBSERVED, client)
 
-    async def probe(self, node: str, read: Read, *, only_news: bool = False) -> None:
+    async def probe(self, node: str, read: Read) -> None:
         """`read` a node and write what it holds. A reading during which its state moved may be older: not written.
 
         Raises TargetError after so many of those: what the node holds here was not found out.
@@ -162,7 +151,7 @@ class TraceJournal:
             before = self._state_rows[node]
             replicas = await read()
             if self._state_rows[node] == before:
-                self.observed(node, replicas, only_news=only_news)
+                self.observed(node, replicas)
                 return
         raise TargetError(
             f"{node} cannot be read: what it holds changed during each of {READINGS_MAX} readings; let it come to rest"
@@ -206,33 +195,12 @@ class TraceJournal:
             node, kind, peer=peer, message=carried.id, operation=call.operation, client=call.client, outcome=outcome
         )
 
-    def _state(
-        self,
-        node: str,
-        kind: Kind,
-        client: str,
-        held: Held | None,
-        *,
-        owned: bool | None = None,
-        message: str | None = None,
-        detail: str | None = None,
-    ) -> None:
+    def _state(self, node: str, kind: Kind, about: str, **fields: Unpack[EventFields]) -> None:
+        """What a node holds of a client from now on; without a digest nothing."""
         self._state_rows[node] += 1
-        if held is None:
-            self._held[node].pop(client, None)
-            self._row(node, kind, client=client, owned=owned, message=message, detail=detail)
-            return
-        self._held[node][client] = held
-        self._row(
-            node,
-            kind,
-            client=client,
-            owned=held.owned,
-            revision=held.revision,
-            digest=held.digest,
-            message=message,
-            detail=detail,
-        )
+        is_there = fields.get("digest") is not None
+        (self._held[node].add if is_there else self._held[node].discard)(about)
+        self._row(node, kind, **EventFields(**fields, client=about))
 
     def _row(self, node: str, kind: Kind, **fields: Unpack[EventFields]) -> Event:
         return self._recorder.record(node, kind, at_ms=self._clock_ms(), **fields)

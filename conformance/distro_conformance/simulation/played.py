@@ -1,6 +1,6 @@
 """A scenario played by the simulation: the same text as on every driver, in one order of events that is drawn.
 
-Messages take a few milliseconds, so what a scenario leaves open is decided by the seed. Nothing is compared and no
+Messages take a few milliseconds, so what a scenario leaves open is decided by one seed. Nothing is compared and no
 expectation is looked at: what counts is the trace. A step that makes no sense as things are is passed over, as in any
 simulation, for a mutant may have come elsewhere by then.
 """
@@ -26,7 +26,7 @@ from distro_traces.header import Header
 from distro_traces.run_writer import RunWriter
 
 
-def play(scenario: Scenario, out: Path, *, run: str, profile: str, seed: int = 0) -> int:
+def play(scenario: Scenario, out: Path, *, run: str, profile: str) -> int:
     """Write the trace of one run below `out`, and return how many rows it has.
 
     The trace says `profile`, also where the scenario names a mutant. Raises the look-up errors of profiles and mutants,
@@ -42,7 +42,7 @@ def play(scenario: Scenario, out: Path, *, run: str, profile: str, seed: int = 0
     )
     journal = SimulationJournal(writer.add, scenario.nodes, rules)
     journal.run_started(profile)
-    agenda = Agenda(Random(seed))
+    agenda = Agenda(Random(0))
     cluster = SimulatedCluster(scenario.nodes, rules, agenda, journal)
     _perform((*prologue(scenario.nodes, rules), *scenario.steps), cluster, agenda)
     writer.close()

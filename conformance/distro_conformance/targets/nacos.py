@@ -40,21 +40,17 @@ async def start_nacos_cluster(
     release: str,
     *,
     ports: Sequence[int],
-    jvm_properties: Mapping[int, Mapping[str, str]] | None = None,
     on_progress: OnProgress = _silent,
 ) -> AsyncIterator[tuple[NacosServer, ...]]:
-    """Servers at these base ports that are each other's members, all running and loaded; `jvm_properties` by port.
+    """Servers at these base ports that are each other's members, all running and loaded.
 
     They start together, because each is loaded only once another one has answered it.
     """
     members = [f"{HOST}:{port}" for port in ports]
-    properties = jvm_properties or {}
     found = nacos_release(release)
     jars = await jars_of(found, on_progress)
     servers = tuple(
-        NacosServer(
-            found, jars, port=port, members=members, jvm_properties=properties.get(port, {}), on_progress=on_progress
-        )
+        NacosServer(found, jars, port=port, members=members, jvm_properties={}, on_progress=on_progress)
         for port in ports
     )
     try:
