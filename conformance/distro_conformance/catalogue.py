@@ -34,6 +34,11 @@ class Entry:
     text: str
     details: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, text: str, details: Mapping[str, str | None]) -> Entry:
+        """What there is nothing to say of is left out."""
+        return cls(name, text, {key: value for key, value in details.items() if value})
+
     def to_json(self) -> dict[str, Any]:
         return {"id": self.id, "text": self.text, **self.details}
 
@@ -42,19 +47,20 @@ def _requirements() -> tuple[Entry, ...]:
     known = {
         entry.requirement: f"{entry.bug}, {entry.releases}: {entry.reason} ({entry.link})" for entry in KNOWN_FAILURES
     }
-    entries = []
-    for requirement in all_requirements():
-        details = {
-            "level": requirement.level.value,
-            "releases": str(requirement.releases),
-            "source": requirement.source,
-        }
-        if requirement.id in known:
-            details["known"] = known[requirement.id]
-        if requirement.id in NOTICED:
-            details["mutants that fail it"] = ", ".join(NOTICED[requirement.id])
-        entries.append(Entry(requirement.id, requirement.text, details))
-    return tuple(entries)
+    return tuple(
+        Entry.of(
+            each.id,
+            each.text,
+            {
+                "level": each.level.value,
+                "releases": str(each.releases),
+                "source": each.source,
+                "known": known.get(each.id),
+                "mutants that fail it": ", ".join(NOTICED.get(each.id, ())),
+            },
+        )
+        for each in all_requirements()
+    )
 
 
 def _invariants() -> tuple[Entry, ...]:
@@ -73,11 +79,10 @@ def _invariants() -> tuple[Entry, ...]:
                 ", at checkpoints" if on_traces.needs_checkpoint else ""
             )
             details["exchanges"] = "the one that all share" if on_traces.find else "none: the nodes' own rows"
-        breaks = [f"releases {cause.releases} ({cause.bug})" for cause in CAUSES if name in cause.breaks]
-        if breaks:
-            details["known to be broken by"] = ", ".join(breaks)
+        breaks = (f"releases {cause.releases} ({cause.bug})" for cause in CAUSES if name in cause.breaks)
+        details["known to be broken by"] = ", ".join(breaks)
         text = PROPERTIES[name].sentence if name in PROPERTIES else INVARIANTS[name].text
-        entries.append(Entry(name, text, details))
+        entries.append(Entry.of(name, text, details))
     return tuple(entries)
 
 
@@ -150,23 +155,20 @@ def _rules() -> tuple[Entry, ...]:
     """What `strict` does, who does otherwise, and what would notice."""
     from distro_conformance.protocol import replacements_of, tests_of  # noqa: PLC0415  (it reads the files of the tests)
 
-    entries = []
-    for rule in RULES.values():
-        details = {"kind": "guard" if rule.is_guard else "rule", "code": rule.place, "source": rule.source}
-        asked = asked_by(rule.own)
-        if asked:
-            details["asks"] = ", ".join(each.name for each in asked)
-        releases = _history(rule)
-        if releases:
-            details["releases"] = releases
-        mutants = [f"{mutant}: {sentence_of(function)}" for mutant, function in replacements_of(rule).items()]
-        if mutants:
-            details["mutants"] = " ".join(mutants)
-        tests = tests_of(rule)
-        if tests:
-            details["tests"] = ", ".join(tests)
-        entries.append(Entry(rule.name, rule.sentence, details))
-    return tuple(entries)
+    def told(rule: Rule) -> Entry:
+        mutants = (f"{mutant}: {sentence_of(function)}" for mutant, function in replacements_of(rule).items())
+        details = {
+            "kind": "guard" if rule.is_guard else "rule",
+            "code": rule.place,
+            "source": rule.source,
+            "asks": ", ".join(each.name for each in asked_by(rule.own)),
+            "releases": _history(rule),
+            "mutants": " ".join(mutants),
+            "tests": ", ".join(tests_of(rule)),
+        }
+        return Entry.of(rule.name, rule.sentence, details)
+
+    return tuple(map(told, RULES.values()))
 
 
 def _history(rule: Rule) -> str:

@@ -18,7 +18,7 @@ from distro_conformance.drivers.cluster import VirtualTime
 from distro_conformance.drivers.embedded import SETTLE_TIMEOUT_S, UNKNOWN_TO_MODEL, NodeServer, node_events_into
 from distro_conformance.drivers.lockstep import Watch
 from distro_conformance.drivers.oracle import Heard, Oracle
-from distro_conformance.drivers.played import ANSWERS, UNPARSED, PlayedServer, TargetServer, copies_in, said
+from distro_conformance.drivers.played import ANSWERS, UNPARSED, LentServer, copies_in, said
 from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import REPORT_FAILURE
@@ -183,7 +183,7 @@ class PeersCluster(WiredCluster):
             for name in names:
                 journal.node_started(name, names)
         self.servers = {node: self._server(ports, profile)}
-        self.servers |= {name: PlayedServer(peer) for name, peer in self.peers.items()}
+        self.servers |= {name: LentServer(peer.address, peer.stop) for name, peer in self.peers.items()}
         self.oracle.outside = NodeOutside(node, played, rules, Slack() if self._is_virtual else Slack(LATE_MS, SKEW_MS))
         await asyncio.gather(*map(self._start_peer, played))
         self.up = self.names
@@ -406,10 +406,11 @@ class PeersCluster(WiredCluster):
         assert self._target is not None
         return [int(self._target.address.rpartition(":")[2]), *sorted(free_base_ports(count - 1))]
 
-    def _server(self, ports: Sequence[int], profile: str) -> NodeServer | TargetServer:
+    def _server(self, ports: Sequence[int], profile: str) -> NodeServer | LentServer:
         members = tuple(f"127.0.0.1:{port}" for port in ports)
         if self._target is not None:
-            return TargetServer(self._target, members[1:], self._on_progress)
+            begin = partial(self._target.start, members[1:], self._on_progress)
+            return LentServer(self._target.address, self._target.stop, begin)
         chosen = profile_named(profile)
         chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
         chosen = replace(chosen, **UNKNOWN_TO_MODEL).acquainted()

@@ -5,13 +5,11 @@ Nothing here keeps state between two actions: `peers` decides what is done when,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_conformance.drivers.clients import read_instance
-from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.node.replies import ERROR, FAILURE, UNREADABLE, Reply
-from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     UNHEARD_TYPE,
@@ -36,56 +34,27 @@ ANSWERS: Mapping[str, Reply] = {
 
 
 @dataclass
-class PlayedServer:
-    """A played member as the drivers see a server; its life is the kit's."""
+class LentServer:
+    """A target of `test node` or a played member, as the drivers see a server: its list is given once, if it has one,
+    and nobody asks it for the members. `begin` None: its cluster starts it."""
 
-    peer: PlayedPeer
+    address: str
+    end: Callable[[], Awaitable[None]]
+    begin: Callable[[], Awaitable[None]] | None = None
     pid: None = None
-
-    @property
-    def address(self) -> str:
-        return self.peer.address
-
-    async def start(self, *, until_loaded: bool = True) -> None:
-        raise NotImplementedError("a played member is started by its cluster")
-
-    async def stop(self) -> None:
-        await self.peer.stop()
-
-    async def close(self) -> None:
-        await self.peer.stop()
-
-    async def change_members(self, addresses: Sequence[str]) -> None:
-        """It has no list of its own."""
-
-    async def members(self) -> Mapping[str, str]:
-        return {}
-
-
-@dataclass
-class TargetServer:
-    """A node that is one target of `test node`."""
-
-    target: Target
-    others: Sequence[str]
-    on_progress: OnProgress
-    pid: None = None
-
-    @property
-    def address(self) -> str:
-        return self.target.address
 
     async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - nobody but the server knows
-        await self.target.start(self.others, self.on_progress)
+        assert self.begin is not None
+        await self.begin()
 
     async def stop(self) -> None:
-        await self.target.stop()
+        await self.end()
 
     async def close(self) -> None:
-        await self.target.stop()
+        await self.end()
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        raise NotImplementedError("a target's list is given once")
+        raise NotImplementedError(f"{self.address} has its list for good: {', '.join(addresses)}")
 
     async def members(self) -> Mapping[str, str]:
         return {}

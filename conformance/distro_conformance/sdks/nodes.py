@@ -27,7 +27,7 @@ from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.server_process import HOST
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import Look, RealClock, T, eventually, together
+from distro_conformance.waiting import RealClock, eventually, together
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
 from distro_impl.settings import configured
@@ -122,8 +122,17 @@ class Nodes:
         self._clients: dict[int, PlayedClient] = {}
         self.clock = RealClock(slack_ms=0)
 
-    async def eventually(self, look: Look[T], within_s: float) -> T | None:
-        return await eventually(look, self.clock, round(within_s * 1000), step_ms=100)
+    async def lagging(self, holds: Callable[[int], Awaitable[bool]], within_s: float) -> str | None:
+        """The address of the first running node of which it does not hold within the time, each after the one before;
+        None when it holds of all."""
+        for index in self.running:
+
+            async def look(index: int = index) -> bool | None:
+                return await holds(index) or None
+
+            if await eventually(look, self.clock, round(within_s * 1000), step_ms=100) is None:
+                return self.addresses[index]
+        return None
 
     @property
     def running(self) -> tuple[int, ...]:

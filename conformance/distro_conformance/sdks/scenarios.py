@@ -147,13 +147,12 @@ async def _published(
     nodes: Nodes, service: str, within_s: float, what: str, before: frozenset[str] = frozenset()
 ) -> None:
     """By somebody besides those before, at every node; looked at as a member does: members need no password."""
-    for index in nodes.running:
 
-        async def holds(index: int = index) -> bool | None:
-            return bool(await nodes.publishers(index, service) - before) or None
+    async def holds(index: int) -> bool:
+        return bool(await nodes.publishers(index, service) - before)
 
-        if await nodes.eventually(holds, within_s) is None:
-            raise FailedError(f"{what}: not within {within_s:.0f} s at {nodes.addresses[index]}")
+    if (at := await nodes.lagging(holds, within_s)) is not None:
+        raise FailedError(f"{what}: not within {within_s:.0f} s at {at}")
 
 
 async def _kill_client(stage: Stage) -> None:

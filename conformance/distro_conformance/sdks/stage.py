@@ -66,16 +66,14 @@ class Stage:
     async def everywhere(self, service: str, meant: Callable[[Listing], bool], within_s: float, what: str) -> None:
         """Until every running node shows such a list. Raises FailedError with what the last one shows instead."""
         found: Listing = ()
-        for index in self.nodes.running:
 
-            async def holds(index: int = index) -> bool | None:
-                nonlocal found
-                found = await self.nodes.shown(index, service)
-                return meant(found) or None
+        async def holds(index: int) -> bool:
+            nonlocal found
+            found = await self.nodes.shown(index, service)
+            return meant(found)
 
-            if await self.nodes.eventually(holds, within_s) is None:
-                at = self.nodes.addresses[index]
-                raise FailedError(f"{what}: not within {within_s:.0f} s at {at}, which shows {shown(found)}")
+        if (at := await self.nodes.lagging(holds, within_s)) is not None:
+            raise FailedError(f"{what}: not within {within_s:.0f} s at {at}, which shows {shown(found)}")
 
     async def _program(self, name: str, servers: tuple[str, ...]) -> SdkProgram:
         program = self._programs.get(name)

@@ -9,12 +9,11 @@ own (`distro_impl.ports`). Source: docs/protocol #wire-limits, docs/real-servers
 from __future__ import annotations
 
 import random
-import socket
 from collections import deque
 from collections.abc import Collection, Iterable
 
 from distro_conformance.verdict import TargetError
-from distro_impl.ports import MAIN_PORTS, PERIOD, SLICE, owned_slice
+from distro_impl.ports import MAIN_PORTS, MAX_PORT, PERIOD, SLICE, is_free, owned_slice
 
 SDK_OFFSET, CLUSTER_OFFSET, RAFT_OFFSET = 1000, 1001, -1000
 _OFFSETS = {0: "HTTP", SDK_OFFSET: "SDK gRPC", CLUSTER_OFFSET: "cluster gRPC", RAFT_OFFSET: "JRaft"}
@@ -89,11 +88,4 @@ def require_free(base: int) -> None:
 
 def _is_free(port: int) -> bool:
     """On the wildcard address and on loopback: real servers bind both."""
-    for host in ("0.0.0.0", "127.0.0.1"):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except (OSError, OverflowError):
-                return False
-    return True
+    return 0 <= port <= MAX_PORT and all(is_free(host, port) for host in ("0.0.0.0", "127.0.0.1"))
