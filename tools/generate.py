@@ -39,7 +39,7 @@ def protobuf() -> Generated:
 
 def reference_pages() -> Generated:
     """docs/reference: each page from the registry that it describes."""
-    pages = importlib.import_module("distro_conformance.reference")
+    pages = importlib.import_module("pages.reference")
     for name, text in pages.pages().items():
         yield ROOT / "docs" / "reference" / name, text
 

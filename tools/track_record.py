@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import results
+from pages.track_record import NOT_SEEN, SEEN, TABLE, bug_scenarios, has_bug, in_real_time, name_of
 
 from distro_conformance.findings.known import KNOWN_FAILURES
 from distro_conformance.targets.releases import RELEASES
-from distro_conformance.track_record import NOT_SEEN, SEEN, TABLE, bug_scenarios, has_bug, in_real_time, name_of
 
 DISTROCHECK = str(Path(sys.executable).with_name("distrocheck"))
 OF_REQUIREMENT = {

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pages.fidelity import WITHOUT_NODE, WITHOUT_RULE, nodes_of
 
-from distro_conformance.fidelity import WITHOUT_NODE, WITHOUT_RULE, nodes_of
 from distro_conformance.protocol import PAGES, cited_by, cited_in, citing_files, rules_of, statements
 from distro_conformance.requirements import all_requirements
 from distro_model.rules.rule import RULES

@@ -9,7 +9,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.verbs import COMMAND
-from distro_conformance.markdown import page, table
+from pages.markdown import page, table
 
 EXIT_CODES = {
     0: "it conforms, everything holds",

@@ -11,13 +11,9 @@ from collections.abc import Callable
 from typing import get_args
 
 from distro_conformance.catalogue import CATALOGUE, Entry
-from distro_conformance.cli.reference import commands_page
 from distro_conformance.differential.listed import DEVIATIONS, listing, releases
-from distro_conformance.fidelity import fidelity_page
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.verbs import CONDITIONS, HEADER, VERBS, VERSION
-from distro_conformance.markdown import Block, page, table
-from distro_conformance.track_record import track_record_page
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_impl.security.callers import REQUESTS, ROUTES, Access, Right
 from distro_impl.settings import SETTINGS, Setting
@@ -28,6 +24,10 @@ from distro_model.mutants import MUTANTS
 from distro_model.mutants.mutant import CLOCK, SIMULATION
 from distro_traces.event import COLUMNS, REQUIRED_COLUMNS, SCHEMA_NAME, SCHEMA_VERSION, Kind, Outcome
 from distro_traces.observed import Observed
+from pages.commands import commands_page
+from pages.fidelity import fidelity_page
+from pages.markdown import Block, page, table
+from pages.track_record import track_record_page
 
 _HEADS = {
     "requirements": "What a node must do. `distrocheck test node` checks each; `--requirement ID` only one.",

@@ -14,11 +14,11 @@ from itertools import groupby
 from pathlib import Path
 
 from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
-from distro_conformance.markdown import Block, page
 from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import UsageError
+from pages.markdown import Block, page
 
 ASKED_ALWAYS = "2.2.4"
 """The release whose real servers are held against everything in CI (`.ci/run`)."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from distro_conformance.markdown import Block, page, table
 from distro_conformance.protocol import (
     TESTS,
     Statement,
@@ -21,6 +20,7 @@ from distro_conformance.protocol import (
     tests_of,
 )
 from distro_conformance.requirements import all_requirements
+from pages.markdown import Block, page, table
 
 _BELOW = "the model knows requests and how calls end, not their form on the wire"
 _API = "the model has the requests of clients, not the API that they come by"
