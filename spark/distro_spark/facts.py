@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +55,7 @@ class Overview:
     marks: Mapping[str, Mapping[str, Sequence[Row]]]
     misfits: int
     text_bytes: int  # of the lines that were read
+    builds: Mapping[str, tuple[str, str]]  # by run: target and profile
 
     @property
     def events(self) -> int:
@@ -83,11 +83,14 @@ class Overview:
 
     @cached_property
     def deleters(self) -> dict[str, frozenset[str]]:
-        """By run the nodes that sent any DELETE."""
-        return {
-            run: frozenset(node.name for node in nodes if node.deletes)
-            for run, nodes in groupby(sorted(self.nodes, key=lambda node: node.run), key=lambda node: node.run)
-        }
+        """By run the nodes that send DELETEs: that did in this run, or in another one of the same target and profile.
+
+        A short run may hold no DELETE but those that a known defect swallows."""
+        of_build = defaultdict[tuple[str, str], set[str]](set)
+        for node in self.nodes:
+            if node.deletes:
+                of_build[self.builds[node.run]].add(node.name)
+        return {run: frozenset(of_build[self.builds[run]]) for run in self.runs}
 
     def undecided(self, invariant: str) -> int:
         """Of how many nodes not enough was observed to judge them by it."""
@@ -121,7 +124,9 @@ def overview(rows: DataFrame, headers: Mapping[str, Header]) -> Overview:
     """Two jobs over few columns of `Loaded.rows`, a third one where rows are gone or come twice; `headers` by run."""
     nodes, misfits, text_bytes = _nodes(rows)
     marks = _marks(rows)
-    return Overview(nodes, facts_of(nodes, marks, headers), _runs(nodes), marks, misfits, text_bytes)
+    runs = _runs(nodes)
+    builds = {run: (headers[run].target, headers[run].profile) for run in runs}
+    return Overview(nodes, facts_of(nodes, marks, headers), runs, marks, misfits, text_bytes, builds)
 
 
 def _runs(nodes: Sequence[Node]) -> tuple[str, ...]:

@@ -60,7 +60,8 @@ class Story:
     """`rows` sorted by node and sequence number; `resets`, `checkpoints`, `faults` of links and calls for a snapshot,
     `loads`, likewise, by node.
 
-    `deleters`: the nodes of the run that sent any DELETE; `blind`: those of which INV-CONV is not judged.
+    `deleters`: the nodes that sent any DELETE, in this run or in one of the same target and profile; `blind`: those of
+    which INV-CONV is not judged.
     """
 
     run: str

@@ -121,14 +121,19 @@ class Case:
     tell: Callable[[Told], None]
     known: dict[str, list[str | None]] = field(default_factory=dict)
     """By invariant, for each of its violations."""
+    target: str = ""
+    """Whose nodes these are; empty: nobody else's."""
 
 
 CASES: dict[str, Case] = {}
 
 
-def case(profile: str, **known: list[str | None]) -> Callable[[Callable[[Told], None]], Callable[[Told], None]]:
+def case(
+    profile: str, target: str = "", **known: list[str | None]
+) -> Callable[[Callable[[Told], None]], Callable[[Told], None]]:
     def register(tell: Callable[[Told], None]) -> Callable[[Told], None]:
-        CASES[tell.__name__] = Case(profile, tell, {name.replace("_", "-"): bugs for name, bugs in known.items()})
+        bugs = {name.replace("_", "-"): bugs for name, bugs in known.items()}
+        CASES[tell.__name__] = Case(profile, tell, bugs, target)
         return tell
 
     return register
@@ -527,6 +532,21 @@ def a_node_that_never_sends_a_delete(run: Told) -> None:
     run.after(500)
     run.fails(change, "b")
     run.removed("c")
+
+
+@case("nacos-2.2.4", target="one that sends DELETEs elsewhere", INV_CONV=["B24"])
+def a_delete_swallowed_in_a_run_that_has_no_other(run: Told) -> None:
+    a_node_that_never_sends_a_delete(run)
+
+
+@case("nacos-2.2.4", target="one that sends DELETEs elsewhere")
+def a_delete_in_another_run_of_the_same_nodes(run: Told) -> None:
+    run.registered()
+    run.leave()
+    run.after(500)
+    for peer in "bc":
+        run.send(peer, "DELETE")
+        run.removed(peer)
 
 
 @case("nacos-2.2.4", INV_CONV=[None])
@@ -1116,7 +1136,7 @@ def what_is_known_of_releases_is_news_in_strict(run: Told) -> None:
 def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
     directory: Path = tmp_path_factory.mktemp("known")
     for name, told in CASES.items():
-        with Recorder(directory, name, profile=told.profile, target="told", nodes="abc") as recorder:
+        with Recorder(directory, name, profile=told.profile, target=told.target or name, nodes="abc") as recorder:
             run = Told(recorder)
             told.tell(run)
             if not run.is_over:

@@ -20,7 +20,7 @@ _CALL_TIMEOUT_MS = 3000
 
 def swallowed_delete(story: Story, told: Told) -> bool:
     """B24. The DELETE is due one sync delay and a tick of the engine after the client left, or a retry and a tick after
-    it failed; that the owner sends any is seen of whatever client and peer in the run."""
+    it failed; that the owner sends any is seen of whatever client, peer and run of the same target and profile."""
     is_slow = re.match(r"nacos-2\.[01]\.", story.profile)
     sync_ms, retry_ms = (2100, 5100) if is_slow else (1100, 3100)
     owner = str(told.evidence["owner"])
