@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,12 @@ def need_release() -> Callable[[str], None]:
             pytest.skip(f"Nacos {version} cannot be fetched: {error}")
 
     return need
+
+
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program `distrocheck` is in the path, as after an installation."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
 @pytest.fixture(scope="module")

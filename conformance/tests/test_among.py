@@ -187,6 +187,7 @@ def test_the_model_beside_a_real_server_has_the_lease_that_the_server_was_told(r
 
 @pytest.mark.slow
 @pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
 def test_runs_side_by_side_in_real_time_are_explained() -> None:
     runs = SideBySide(f"process:{SERVE}", seed=1, seconds=20)
     assert runs.run() is None

@@ -5,7 +5,6 @@ A toy in Go, and processes that are killed and paused, are on the page "Test you
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -24,11 +23,6 @@ from distro_model.actions import ListMembers
 
 ROOT = Path(__file__).parents[2]
 SERVE = ROOT / "docs" / "examples" / "serve.toml"
-
-
-@pytest.fixture
-def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize(

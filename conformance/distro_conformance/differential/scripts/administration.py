@@ -107,8 +107,8 @@ async def switches(stage: Stage) -> None:
     await stage.http("switches, turned", "GET", SWITCHES)
     await stage.ask("register", client, "InstanceRequest", register(stage), headers=token)
     await stage.pushed("nobody is told", watcher, 0)
+    # Pushes last: what is pushed then says the values that are turned back, however soon it comes.
     again: Json = {
-        "pushEnabled": "true",
         "clientBeatInterval": "5000",
         "lightBeatEnabled": "true",
         "healthCheckEnabled": "true",
@@ -117,6 +117,7 @@ async def switches(stage: Stage) -> None:
         "distroThreshold": "0.7",
         "defaultPushCacheMillis": "10000",
         "pushCacheMillis": "10000",
+        "pushEnabled": "true",
     }
     for entry, value in again.items():
         asked = {"entry": entry, "value": value, "debug": "true", **token}
