@@ -25,9 +25,11 @@ from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
 from distro_conformance.walks.side_by_side import SideBySide
 from distro_conformance.walks.stage import Among
+from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
 from distro_model.rules.rule import RULES
+from distro_protos import Message
 from distro_traces.event import Kind, Outcome
 from distro_traces.reading import read_run
 
@@ -202,6 +204,19 @@ def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(
     cluster.perform = AsyncMock(side_effect=DivergedError(Restart("d"), 55_794, "a: it has not reported itself to b"))
     asyncio.run(SideBySide("embedded", seed=1, seconds=1)._rest(cluster))
     cluster.perform.assert_awaited_once_with(Restart("d"))
+
+
+@pytest.mark.parametrize("up", [("a", "b", "c"), ("a", "b", "c", "d")])
+def test_only_a_member_that_another_run_has_stopped_may_be_unknown_to_the_node(up: tuple[str, ...]) -> None:
+    unknown = Message("ErrorResponse", {"errorCode": UNREGISTERED})
+    cluster = PeersCluster()
+    cluster.peers, cluster.up = {"d": Mock(say=AsyncMock(return_value=unknown))}, up
+    telling = cluster._tells(Says("d", "NO-JSON", "f3"), {})
+    if "d" in up:
+        assert asyncio.run(telling) is unknown
+    else:
+        with pytest.raises(TargetError, match="d was stopped while it said say d NO-JSON f3"):
+            asyncio.run(telling)
 
 
 def test_clients_in_real_time_give_signs_of_life_but_for_those_that_are_silent_or_gone() -> None:

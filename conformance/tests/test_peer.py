@@ -113,6 +113,14 @@ async def test_two_members_at_one_port_are_refused() -> None:
             await PlayedPeer(peer.port, lambda: 0).start()
 
 
+async def test_a_start_that_was_broken_off_is_made_anew() -> None:
+    """It has left the member listening, and nobody knows that it is there."""
+    peer = PlayedPeer(*free_base_ports(), lambda: 0)
+    await peer.start()
+    await peer.start()
+    await peer.stop()
+
+
 async def test_it_says_nothing_before_it_has_dialled() -> None:
     with pytest.raises(TargetError, match="has not dialled"):
         await PlayedPeer(1, lambda: 0).verify("c", 1)

@@ -26,7 +26,7 @@ from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
-from distro_conformance.wire.connection import TRANSPORT
+from distro_conformance.wire.connection import TRANSPORT, UNREGISTERED
 from distro_conformance.wire.links import Carried, Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
@@ -349,7 +349,14 @@ class PeersCluster(WiredCluster):
         await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
 
     async def _tells(self, action: Says, body: Json) -> Message:
-        """What a member says to the node, and in the recording, where there is one."""
+        """What a member says to the node, and in the recording, where there is one. Raises TargetError where the member
+        was stopped meanwhile, by another run: the node no longer knows its connection, and has handled nothing."""
+        reply = await self._told(action, body)
+        if reply.body.get("errorCode") == UNREGISTERED and action.peer not in self.up:
+            raise TargetError(f"{action.peer} was stopped while it said {action}")
+        return reply
+
+    async def _told(self, action: Says, body: Json) -> Message:
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
             return await peer.say(body)

@@ -147,7 +147,10 @@ class PlayedPeer:
         )
 
     async def start(self) -> None:
-        """Listen. Raises TargetError when the port is taken."""
+        """Listen, anew where a start that was broken off has left it listening. Raises TargetError when the port is
+        taken."""
+        if self._server is not None:
+            await self.stop()
         self._server = server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers(_handlers(self._unary, self._stream))
         address = f"127.0.0.1:{self.port + CLUSTER_OFFSET}"
