@@ -48,6 +48,10 @@ class Observed:
         """Are there rows about what `node` holds?"""
         return any(pattern in (EVERY, node) for pattern in (*self.reported, *self.inferred))
 
+    def contents_of(self, node: str) -> bool:
+        """Do these rows say in which form? Without a digest one says that nothing is held."""
+        return self.state_of(node) and "digest" in self.values
+
     def reports(self, node: str) -> bool:
         """Does `node` say every change of its state itself?"""
         return any(pattern in (EVERY, node) for pattern in self.reported)

@@ -33,10 +33,6 @@ _OFFSETS = range(3001, 20_001, 500)
 KNOWN_WITHIN_MS = 60_000
 """Each member is reported to every 4 s, the first time 5 s after the start; a busy machine takes longer to start."""
 
-_SIGN_OF_LIFE_S = 5.0
-"""Every SDK sends one so often; a server asks silent clients after 20 s, and 2.3.2 was seen to expel one that answered
-(docs/real-servers.md#a-played-member)."""
-
 
 class RealTimeCluster(WiredCluster):
     """Servers that are processes of their own: clients give signs of life, processes can be paused."""
@@ -75,7 +71,7 @@ class RealTimeCluster(WiredCluster):
             self._records(TraceJournal(self._recorder, RealClock().now_ms, infer_state=True), profile)
         await together(self._bring_up(name, until_loaded=True) for name in self._lists)
         await self._until_all_up()
-        self._life = asyncio.create_task(self._give_signs_of_life())
+        self._life = asyncio.create_task(self.clients.stay(self._paused))
         self.clock = RealClock()
 
     async def _until_all_up(self) -> None:
@@ -119,14 +115,6 @@ class RealTimeCluster(WiredCluster):
             await asyncio.gather(self._life, return_exceptions=True)
         await super().stop()
         await self._forwarders.aclose()
-
-    async def _give_signs_of_life(self) -> None:
-        while True:
-            await asyncio.sleep(_SIGN_OF_LIFE_S)
-            for client in tuple(self.clients.now.values()):
-                if not client.connection.is_mute and client.node not in self._paused:
-                    with contextlib.suppress(Exception):  # whoever cannot be reached shows itself elsewhere
-                        await client.connection.ask("HealthCheckRequest", {"headers": {}, "module": "internal"})
 
 
 class NacosCluster(RealTimeCluster):

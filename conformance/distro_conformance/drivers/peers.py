@@ -80,7 +80,6 @@ from distro_traces.ndjson import Recorder
 LATE_MS, SKEW_MS = 2_500, 300
 """What a server in real time may be late, and by how much later what it sent is observed."""
 
-SIGN_OF_LIFE_MS = 5_000
 TURN_MS = 100
 """So often it is measured how long this process itself has to wait for its turn."""
 
@@ -195,17 +194,13 @@ class PeersCluster(WiredCluster):
         self.oracle.outside.joined(self.clock.now_ms())
         self.oracle.raise_found(None)
         if not self._is_virtual:
-            self._beside = [asyncio.create_task(each()) for each in (self._take_turns, self._stay)]
+            self._beside = [asyncio.create_task(each()) for each in (self._take_turns, self.clients.stay)]
 
     async def stop(self) -> None:
         for task in self._beside:
             task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
         await super().stop()
-
-    async def _stay(self) -> None:
-        while True:
-            await asyncio.sleep(SIGN_OF_LIFE_MS / 1000)
-            await self.clients.give_signs_of_life()
 
     async def _take_turns(self) -> None:
         """How busy the machine is shows in this process as well: what it is late, it hears late."""
@@ -349,14 +344,15 @@ class PeersCluster(WiredCluster):
         await self.oracle.in_window(action.client or "", event, ask, f"it answers {action} with")
 
     async def _tells(self, action: Says, body: Json) -> Message:
-        """What a member says to the node, and in the recording, where there is one. Raises TargetError where the member
-        was stopped meanwhile, by another run: the node no longer knows its connection, and has handled nothing."""
-        reply = await self._told(action, body)
+        """What a member says to the node. Raises TargetError where the member was stopped meanwhile, by another run:
+        the node no longer knows its connection, and has handled nothing."""
+        reply = await self._recorded(action, body)
         if reply.body.get("errorCode") == UNREGISTERED and action.peer not in self.up:
             raise TargetError(f"{action.peer} was stopped while it said {action}")
         return reply
 
-    async def _told(self, action: Says, body: Json) -> Message:
+    async def _recorded(self, action: Says, body: Json) -> Message:
+        """The same, in the recording as well, where there is one."""
         peer, call = self.peers[action.peer], read_request(Message(DISTRO_REQUEST, body))
         if self.journal is None or call is None:
             return await peer.say(body)

@@ -52,8 +52,7 @@ class Needs:
     def met(self, observed: Observed, node: str, others: tuple[str, ...]) -> bool:
         return all(
             (
-                # A row about state without a digest says that nothing is held.
-                not self.state or (observed.state_of(node) and "digest" in observed.values),
+                not self.state or observed.contents_of(node),
                 not self.reported or observed.reports(node),
                 not self.owned or "owned" in observed.values,
                 not self.sent or all(observed.sending(node, other) for other in others),

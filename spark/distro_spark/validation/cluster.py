@@ -35,7 +35,7 @@ class ClusterRows:
     def __init__(self, header: Header) -> None:
         self.observed = header.observed
         self._nodes = header.nodes
-        self.shows_state = cache(self._shows_state)  # asked for every row
+        self.shows_state = cache(header.observed.contents_of)  # asked for every row
         self.shows_causes = cache(self._shows_causes)
         self._shows_sending = cache(header.observed.sending)
         self._shows_receiving = cache(header.observed.receiving)
@@ -49,10 +49,6 @@ class ClusterRows:
         self._latest_ms: dict[str, int] = {}
         self._loads: defaultdict[str, int] = defaultdict(int)  # snapshots that a node took while nobody looked at it
         self._stopped_at: dict[str, int] = {}
-
-    def _shows_state(self, node: str) -> bool:
-        """A row about state without a digest says that nothing is held."""
-        return self.observed.state_of(node) and "digest" in self.observed.values
 
     def _shows_causes(self, node: str) -> bool:
         """Is there a row for everything that changes what the node holds?"""
