@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 from distro_model.clock.board import Board
 from distro_model.clock.watched import Watched
@@ -33,7 +34,7 @@ PERIODIC = (TICK, ROUND, LEASES, BEATS, nodes.LOAD)
 REPORTS = (nodes.REPORT, nodes.REPORT_TO_NOT_UP)
 KINDS_OF_REPORT = frozenset(each.kind for each in REPORTS)
 AT_ONCE = (inside.HANDLE_EVENT, http_clients.ANNOUNCE)
-LATE = calls.TIME_OUT  # every call of the node whose time is up now, in order of sending
+LATE = calls.TIME_OUT  # of each call of the node whose time is up now, one after the other
 OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connections.END_CHECK)
 
 FIRST_CONNECTION_CHECK_MS = 1_000
@@ -287,7 +288,8 @@ def run(board: Board, timer: Timer, way: Way) -> None:
             if task.due_ms <= now_ms and held and has_free_worker(held, task.client, task.target, board.plan.profile):
                 board.take(TICK, at=position, task=task)
     elif transition is LATE:
-        _end_late_calls(board, position)
+        for target, call in islice(_late_calls(board, position), 1):
+            give_up(board, position, target, call)
     elif transition is LEASES:
         board.take(LEASES, at=position, last_ms=None)
     elif transition is half_open.RECONNECT:
@@ -304,12 +306,12 @@ def run(board: Board, timer: Timer, way: Way) -> None:
         board.take(transition, at=position)
 
 
-def _end_late_calls(board: Board, source: int) -> None:
+def _late_calls(board: Board, source: int) -> Iterator[tuple[int, Call]]:
+    """Those whose sender has waited long enough, target by target in the order of sending."""
     for target in board.plan.other_positions[source]:
-        at = source * board.size + target
-        for call in board.links[at].calls:
-            if call.deadline_ms <= board.now_ms and call in board.links[at].calls and call.phase is not Phase.ABANDONED:
-                give_up(board, source, target, call)
+        for call in board.links[source * board.size + target].calls:
+            if call.deadline_ms <= board.now_ms and call.phase is not Phase.ABANDONED:
+                yield target, call
 
 
 def give_up(board: Board, source: int, target: int, call: Call) -> None:
@@ -467,9 +469,16 @@ def _orders(board: Board, due: frozenset[Timer], group: frozenset[int], *, ticks
                 results = fire(fork, timer)
                 if board.plan.in_parts:
                     results = [done for result in results for done in whole(result)]
-                following += [(result, waiting - {timer}, still) for result in results]
+                following += [(result, _still_due(result, waiting, timer), still) for result in results]
         frontier = _different_pending(following)
     return finished
+
+
+def _still_due(board: Board, waiting: frozenset[Timer], fired: Timer) -> frozenset[Timer]:
+    """Between the time-outs of two calls a tick may come, or whatever else this instant has."""
+    position, kind = fired
+    goes_on = kind == LATE.kind and board.nodes[position] is not None and any(_late_calls(board, position))
+    return waiting if goes_on else waiting - {fired}
 
 
 def _ticks_that_became_due(board: Board, ticking: frozenset[int]) -> frozenset[Timer]:
