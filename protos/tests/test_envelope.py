@@ -28,7 +28,9 @@ def test_field_numbers_are_those_of_upstream() -> None:
 
 
 def test_nulls_are_left_out_at_every_depth() -> None:
-    body = {"message": None, "serviceInfo": {"checksum": None, "hosts": [{"instanceId": None, "port": 80}]}}
+    hosts = {"hosts": [{"instanceId": None, "port": 80}]}
+    assert decode(encode("QueryServiceResponse", hosts)).body == {"hosts": [{"port": 80}]}
+    body = {"message": None, "serviceInfo": {"checksum": None, **hosts}}
     assert json.loads(encode("T", body).body.value) == {"serviceInfo": {"hosts": [{"port": 80}]}}
 
 

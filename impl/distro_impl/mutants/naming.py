@@ -143,7 +143,8 @@ def _index_keeps(old: Any, self: Any, client_id: str, *arguments: Any) -> None:
 def _empty_answer(old: Any, self: Any, request: Any) -> Any:
     """The answer to a subscription shows no hosts."""
     type_name, body = old(self, request)
-    return type_name, {**body, "serviceInfo": {**body["serviceInfo"], "hosts": []}}
+    info = self._storage.info(naming_handlers._service(request.body), clusters=request.body.clusters)
+    return type_name, {**body, "serviceInfo": {**info, "hosts": []}}
 
 
 def _seen_once(old: Any) -> Any:

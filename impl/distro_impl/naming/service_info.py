@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import Raw
-
 from distro_impl.naming.client import DEFAULT_CLUSTER, INSTANCE_ID, MAX_ID_LENGTH, PublishedInstance, Service
 from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
 from distro_impl.remote.payloads import Instance
@@ -123,19 +121,19 @@ def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[J
     return [_instance(service, instance) for instance in published]
 
 
-def service_info(service: Service, hosts: list[Json] | Raw, *, clusters: str | None, last_ref_time: int) -> Json:
-    """`ServiceInfo`."""
+def service_info(service: Service, hosts: list[Json], *, clusters: str | None, last_ref_time: int) -> Json:
+    """`ServiceInfo`. The time comes last, so that what stands before it can be written once (service_storage.py)."""
     return {
         "name": service.name,
         "groupName": service.group,
         "clusters": clusters,
         "cacheMillis": CACHE_MILLIS,
         "hosts": hosts,
-        "lastRefTime": last_ref_time,
         "checksum": "",
         "allIPs": False,
         "reachProtectionThreshold": False,
         "valid": True,
+        "lastRefTime": last_ref_time,
     }
 
 

@@ -27,21 +27,23 @@ MAX_WRITTEN_BYTES = 4 * 2**20
 
 
 class _Written:
-    """The lists that were written last, as JSON, up to a number of bytes."""
+    """The `ServiceInfo`s that were written last, as JSON, up to a number of bytes. Each ends where its time belongs."""
 
     def __init__(self) -> None:
         self._texts: dict[Service, bytes] = {}  # the one that was written first comes first
         self._bytes = 0
 
-    def of(self, service: Service, published: tuple[PublishedInstance, ...]) -> Raw:
-        """The enabled ones."""
-        text = self._texts.get(service)
-        if text is None:
-            text = self._texts[service] = write_json(without_nulls(hosts_of(service, shown(published))))
-            self._bytes += len(text)
-            while self._bytes > MAX_WRITTEN_BYTES:
-                self.drop(next(iter(self._texts)))
-        return Raw(text)
+    def get(self, service: Service) -> bytes | None:
+        return self._texts.get(service)
+
+    def write(self, service: Service, published: tuple[PublishedInstance, ...]) -> bytes:
+        """With the enabled ones."""
+        info = service_info(service, hosts_of(service, shown(published)), clusters="", last_ref_time=0)
+        text = self._texts[service] = write_json(without_nulls(info)).removesuffix(b"0}")
+        self._bytes += len(text)
+        while self._bytes > MAX_WRITTEN_BYTES:
+            self.drop(next(iter(self._texts)))
+        return text
 
     def drop(self, service: Service) -> None:
         text = self._texts.pop(service, None)
@@ -65,16 +67,12 @@ class ServiceStorage:
         hosts = hosts_of(service, self._shown(service, clusters, healthy_only=healthy_only))
         return service_info(service, hosts, clusters=clusters, last_ref_time=self._last_ref_time(service))
 
-    def written_info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json:
-        """The same for whoever only writes it: its hosts may be written already."""
-        if clusters or healthy_only:
+    def written_info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json | Raw:
+        """The same for whoever only writes it: all but its time may be written already."""
+        text = None if clusters != "" or healthy_only else self._written.get(service) or self._write(service)
+        if text is None:
             return self.info(service, clusters=clusters, healthy_only=healthy_only)
-        published = self._view(service)
-        if service in self._views:
-            hosts: Raw | list[Json] = self._written.of(service, published)
-        else:
-            hosts = hosts_of(service, shown(published))
-        return service_info(service, hosts, clusters=clusters, last_ref_time=self._last_ref_time(service))
+        return Raw(b"%b%d}" % (text, self._last_ref_time(service)))
 
     def count(self, service: Service, *, clusters: str | None = "") -> int:
         """How many hosts `info` has."""
@@ -102,6 +100,11 @@ class ServiceStorage:
             self._views[service] = view
             self._stamps_ms[service] = max(self._clock.now_ms(), self._stamps_ms.get(service, 0) + 1)
         return view
+
+    def _write(self, service: Service) -> bytes | None:
+        """None where no view is kept: nobody ever registered there."""
+        view = self._view(service)
+        return self._written.write(service, view) if service in self._views else None
 
     def _last_ref_time(self, service: Service) -> int:
         """The time, and what was seen anew is newer than what was seen before, also within a millisecond: SDKs drop a
