@@ -3,7 +3,7 @@
     python bench/fuzz.py --json [--quick | --count N] [--first N] [--kinds payloads headers streams http]
 
 The node is in this process, over the transport in memory and in virtual time, so that nearly all the time is the
-node's. Input is made in batches; batch N of a kind is the same in every run, so `--first N` goes on where another run
+node's. Input is made in batches of a thousand; each is the same in every run, so `--first N` goes on where another run
 has stopped, and a failure is repeated with the number that it names. After each batch the node has to answer a good
 request, have logged no error of its own, and hold tables that fit each other. The exit code is 1 when it does not.
 """
@@ -312,7 +312,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="of each kind")
     arguments = parser.parse_args()
     count = arguments.count or (QUICK_COUNT if arguments.quick else COUNT)
-    figures: dict[str, float] = {}
+    if count % BATCH or arguments.first % BATCH:  # less than a batch would be nothing, and nothing never fails
+        parser.error(f"--first and --count are multiples of {BATCH}")
+    figures: dict[str, float] = {"first": arguments.first}
     for kind in arguments.kinds:
         figures[f"{kind}_per_cpu_s"] = round(count / max(0.001, asyncio.run(run(kind, arguments.first, count))))
         figures[kind] = count

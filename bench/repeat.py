@@ -66,14 +66,19 @@ def main() -> None:
         running = [
             recorded(directory, arguments.first, seeds, hashes) for directory, hashes in ((first, "1"), (second, "2"))
         ]
-        steps = [int(process.communicate()[0]) for process in running]
+        told = [process.communicate()[0] for process in running]
+        if any(process.returncode for process in running):
+            raise SystemExit("a run found a failure, which is told above; nothing was compared")
         seconds = time.monotonic() - began
         once, again = files(first), files(second)
-    different = [name for name in once.keys() | again.keys() if once.get(name) != again.get(name)]
+    different = sorted(name for name in once.keys() | again.keys() if once.get(name) != again.get(name))
+    for name in different:
+        print(f"different: {name}", file=sys.stderr)
     figures = {
+        "first": arguments.first,
         "seeds": seeds,
         "recordings": len(once),
-        "steps": steps[0],
+        "steps": int(told[0]),
         "bytes": sum(map(len, once.values())),
         "different": len(different),
         "seconds": round(seconds, 1),
