@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from distro_model import Bounds, explore, property_named
-from distro_model.clock import Plan
 from distro_model.cluster.alarms import giver, left_out
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue, VerifyDue
@@ -135,14 +134,12 @@ class TestSource:
 
 
 class TestSettled:
-    PLAN = Plan(("a", "b"), STRICT)
-
     def is_settled(self, *copies):
         a, b = (replace(fresh_node(*ends, 0), loaded=True) for ends in (("a", ("b",)), ("b", ("a",))))
         a = a.with_client(replace(copy(), native=True))
         for held in copies:
             b = b.with_client(held)
-        return settled(self.PLAN)((a, b)) == ((),)
+        return settled(STRICT)((a, b)) == ((),)
 
     def test_a_lease_that_a_verify_round_would_renew_changes_nothing(self):
         assert self.is_settled(copy(renewed_ms=0))

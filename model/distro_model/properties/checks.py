@@ -15,20 +15,21 @@ settle (EVENTUALLY-CONV does), nothing about leftovers of clients that are gone 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
 from distro_model.bounded.periods import has_work
-from distro_model.clock.board import Board, Plan, Wire
 from distro_model.cluster.values import STRAY_CONTENT, Connection, Life, Link
-from distro_model.events import TaskDue, VerifyDue
-from distro_model.messages import Change, Content, Delete, text_of
+from distro_model.events import CallEnded, Event, Reply, RequestReceived, Send, TaskDue, VerifyDue
+from distro_model.messages import Answer, Change, Content, Delete, text_of
 from distro_model.node import Addresses, Client, MemberState, NodeState, fresh_node
 from distro_model.profiles import Profile
 from distro_model.rules.sync import has_free_worker
 from distro_model.search.system import Alternative, Finding, Lookup
+from distro_model.step import whole_step
 
 ROUNDS_UNTIL_RESTLESS = 20
 """A verify round is followed for so many executions of all queued tasks; one that goes on has not settled."""
@@ -155,13 +156,13 @@ def appended(nodes: Nodes, node: NodeState | None) -> Sequence[Alternative]:
 def settled_looks(layout: Layout) -> Iterator[Lookup]:
     yield from together([node_column(node) for node in layout.nodes])
     at_once = replace(layout.profile, event_queue=0)  # whatever waited in that round is handled in the end
-    yield Lookup("a verify round would change it", settled(Plan(layout.nodes, at_once)), ("all nodes",))
+    yield Lookup("a verify round would change it", settled(at_once), ("all nodes",))
 
 
 @cache
-def settled(plan: Plan) -> Function:
+def settled(profile: Profile) -> Function:
     def is_settled(nodes: Nodes) -> Sequence[Alternative]:
-        after = after_verify_rounds(nodes, plan)
+        after = after_verify_rounds(nodes, profile)
         return ((),) if after is not None and _without_stamps(after) == _without_stamps(nodes) else ()
 
     return is_settled
@@ -170,14 +171,12 @@ def settled(plan: Plan) -> Function:
 def _without_stamps(nodes: Nodes) -> Nodes:
     """A verify round renews leases; that is no change that could go on to matter. The beats of an ip:port client are
     one: what is shown of it depends on them."""
-    return tuple(
-        None
-        if node is None
-        else node.changed(
-            sent=(), clients=tuple(client if client.beats else _timeless(client) for client in node.clients)
-        )
-        for node in nodes
-    )
+    return tuple(node and _without_stamp(node) for node in nodes)
+
+
+def _without_stamp(node: NodeState) -> NodeState:
+    clients = tuple(client if client.beats else _timeless(client) for client in node.clients)
+    return node.changed(sent=(), clients=clients) if node.sent or clients != node.clients else node
 
 
 def is_idle(node: NodeState | None) -> Sequence[Alternative]:
@@ -188,18 +187,41 @@ def is_at_rest(node: NodeState) -> bool:
     return node.loaded and not node.tasks and not has_work(node)
 
 
-def after_verify_rounds(nodes: Nodes, plan: Plan) -> Nodes | None:
+def after_verify_rounds(nodes: Nodes, profile: Profile) -> Nodes | None:
     """The nodes after one verify round at each, over perfect links; None when the exchange does not come to rest."""
-    board = Board(plan, 0, nodes, (Link(),) * len(nodes) ** 2, (Wire(),) * len(nodes) ** 2)
-    for position in range(board.size):
-        board.told(position, VerifyDue(0))
+    exchange = _Exchange({node.name: node for node in nodes if node is not None}, profile)
+    for name in exchange.nodes:
+        exchange.tell(name, VerifyDue(0))
     for _ in range(ROUNDS_UNTIL_RESTLESS):
-        waiting = [(p, task) for p, node in enumerate(board.nodes) if node is not None for task in node.tasks]
+        waiting = [(name, task) for name, node in exchange.nodes.items() for task in node.tasks]
         if not waiting:
-            return tuple(board.nodes)
-        for position, task in waiting:
-            board.told(position, TaskDue(0, task.client, task.target))
+            return tuple(node and exchange.nodes[node.name] for node in nodes)
+        for name, task in waiting:
+            exchange.tell(name, TaskDue(0, task.client, task.target))
     return None
+
+
+@dataclass
+class _Exchange:
+    """Nodes over perfect links: what one sends is answered, and its sender hears of it, before anything else."""
+
+    nodes: dict[str, NodeState]
+    profile: Profile
+    sent: deque[tuple[str, Send]] = field(default_factory=deque)
+
+    def tell(self, name: str, event: Event) -> None:
+        self.step(name, event)
+        while self.sent:
+            source, send = self.sent.popleft()
+            answer = self.step(send.target, RequestReceived(0, source, send.request))
+            if answer is not None:
+                self.step(source, CallEnded(0, send.target, send.request, answer))
+
+    def step(self, name: str, event: Event) -> Answer | None:
+        done = whole_step(self.nodes[name], event, self.profile)
+        self.nodes[name] = done.node
+        self.sent.extend((name, output) for output in done.outputs if isinstance(output, Send))
+        return next((output.answer for output in done.outputs if isinstance(output, Reply)), None)
 
 
 @cache
