@@ -72,10 +72,10 @@ class Chains:
             if node is None:
                 return ()
             result = step(node, event, self.layout.profile)
-            calls = tuple((out.target, _call(result.node, out)) for out in result.outputs if isinstance(out, Send))
+            sent = [out for out in result.outputs if isinstance(out, Send)]
             answer = next((out.answer for out in result.outputs if isinstance(out, Reply)), None)
-            sent = tuple((target, call.request) for target, call in calls)
-            return ((result.node, calls, answer, alarms(node, event, result.node, answer, sent)),)
+            found = alarms(node, event, result.node, answer, [(out.target, out.request) for out in sent])
+            return ((result.node, tuple((out.target, _call(result.node, out)) for out in sent), answer, found),)
 
         return told
 
@@ -85,11 +85,15 @@ class Chains:
         return {target: self._push_to(target) for target in self.layout.nodes}
 
     def _push_to(self, target: str) -> Look:
+        in_flight = self.layout.bounds.in_flight
+
         def pushed(link: Link, calls: Sequence[tuple[str, Call]]) -> Sequence[Alternative]:
-            for to, call in calls:
-                if to == target:
-                    link = link.with_call(call)
-            return ((link,),) if len(link.calls) <= self.layout.bounds.in_flight else ()
+            added = [call for to, call in calls if to == target]
+            if len(link.calls) + len(added) > in_flight:
+                return ()
+            for call in added:
+                link = link.with_call(call)
+            return ((link,),)
 
         return pushed
 
@@ -151,7 +155,7 @@ def _checked(node: str, last: int, interval_ms: int, slept_ms: int, clock: Clock
 @cache
 def _bound(function: Function, names: tuple[str, ...], constants: Constants, *, tells: bool, watches: bool) -> Look:
     """A look-up of the values of `names`: the same function and constants are the same object."""
-    given = partial(function, **dict(constants))
+    given = partial(function, **dict(constants)) if constants else function
     meant = _seen if watches else events if tells else alternatives
 
     def look(*values: Value) -> Sequence[Alternative]:

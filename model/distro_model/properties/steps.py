@@ -12,12 +12,14 @@ from distro_model.events import (
     Arrived,
     CallEnded,
     Event,
+    HandlingRaised,
     InstanceDeregistered,
     InstanceRegistered,
     LeaseCheckDue,
     LoadDue,
     RequestReceived,
     TaskDue,
+    UnknownReceived,
 )
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.node import Action, MemberState, NodeState, Task
@@ -36,27 +38,38 @@ def alarms(
     sent: Sent = (),
 ) -> tuple[Finding, ...]:
     """Everything that this step shows: one finding does not hide another."""
-    found = (
-        _touched_native(before, event, after),
-        _unapplied(event, after, answer),
-        _renewed(before, event, after, answer),
-        _unknown_delete(before, event, answer),
-        _given_up(before, event, after),
-        _misaimed(before, event, after),
+    found: list[Finding | None] = [
         _of_load(before, event, after),
-        task_alarm(before, event, after, sent),
-        _late(event, after),
         _verifies_unready(before, sent),
-        _gives_unready(before, event, answer),
         spoken_for(before, event, after, sent),
-    )
-    return tuple(each for each in found if each is not None)
+    ]
+    match event:
+        case RequestReceived() | HandlingRaised() | UnknownReceived():
+            found += _of_arrival(before, event, after, answer)
+        case CallEnded():
+            found += (_touched_native(before, after), _given_up(event, after), _misaimed(before, event, after))
+        case TaskDue():
+            found.append(task_alarm(before, event, after, sent))
+        case InstanceRegistered() | InstanceDeregistered():
+            found.append(_late(event, after))
+        case _:
+            pass
+    return tuple(filter(None, found))
 
 
-def _late(event: Event, after: NodeState) -> Finding | None:
+def _of_arrival(
+    before: NodeState, event: Arrived, after: NodeState, answer: Answer | None
+) -> tuple[Finding | None, ...]:
+    touched = _touched_native(before, after)
+    if answer is None:
+        return (touched,)
+    if answer.result is not CallResult.SUCCESS:
+        return (touched, _renewed(before, event, after), _unknown_delete(before, event))
+    return (touched, _unapplied(event, after), _gives_unready(before, event))
+
+
+def _late(event: InstanceRegistered | InstanceDeregistered, after: NodeState) -> Finding | None:
     """A fresh change is due when the sync delay is over, and here there is none; a queued retry does not hold it up."""
-    if not isinstance(event, InstanceRegistered | InstanceDeregistered):
-        return None
     for target in after.others:
         task = after.task(event.client, target)
         if task is not None and task.delay_ms > 0:
@@ -65,13 +78,7 @@ def _late(event: Event, after: NodeState) -> Finding | None:
     return None
 
 
-def _is_refused(answer: Answer | None) -> bool:
-    return answer is not None and answer.result is not CallResult.SUCCESS
-
-
-def _renewed(before: NodeState, event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    if not isinstance(event, Arrived) or not _is_refused(answer):
-        return None
+def _renewed(before: NodeState, event: Arrived, after: NodeState) -> Finding | None:
     for client in before.clients:
         held = after.client(client.name)
         if held is not None and held.renewed_ms > client.renewed_ms:
@@ -79,16 +86,17 @@ def _renewed(before: NodeState, event: Event, after: NodeState, answer: Answer |
     return None
 
 
-def _unknown_delete(before: NodeState, event: Event, answer: Answer | None) -> Finding | None:
-    if not isinstance(event, RequestReceived) or not isinstance(event.request, Delete) or not _is_refused(answer):
+def _unknown_delete(before: NodeState, event: Arrived) -> Finding | None:
+    if not isinstance(event, RequestReceived) or not isinstance(event.request, Delete):
         return None
     if before.client(event.request.client) is not None:
         return None
     return Finding("INV-GONE", f"{before.name} refuses {event.request}, and does not hold it")
 
 
-def _touched_native(before: NodeState, event: Event, after: NodeState) -> Finding | None:
-    if not isinstance(event, Arrived | CallEnded):
+def _touched_native(before: NodeState, after: NodeState) -> Finding | None:
+    """Of a request that arrived, or of the end of one."""
+    if before is after:
         return None
     for client in before.clients:
         held = after.client(client.name)
@@ -98,11 +106,7 @@ def _touched_native(before: NodeState, event: Event, after: NodeState) -> Findin
     return None
 
 
-def _unapplied(event: Event, after: NodeState, answer: Answer | None) -> Finding | None:
-    if not isinstance(event, Arrived):
-        return None
-    if answer is None or answer.result is not CallResult.SUCCESS:
-        return None
+def _unapplied(event: Arrived, after: NodeState) -> Finding | None:
     match event.request:
         case Change(client, _, content):
             held = after.client(client)
@@ -114,16 +118,16 @@ def _unapplied(event: Event, after: NodeState, answer: Answer | None) -> Finding
     return None if applied else Finding("INV-ACK", f"{after.name} acknowledged {event.request} without applying it")
 
 
-def _given_up(before: NodeState, event: Event, after: NodeState) -> Finding | None:
-    if not isinstance(event, CallEnded) or not _was_given_up(event, after):
+def _given_up(event: CallEnded, after: NodeState) -> Finding | None:
+    if not _was_given_up(event, after):
         return None
-    return Finding("INV-RETRY", f"{before.name} gave up {event.request} for {event.target} after {event.answer.result}")
+    return Finding("INV-RETRY", f"{after.name} gave up {event.request} for {event.target} after {event.answer.result}")
 
 
-def _misaimed(before: NodeState, event: Event, after: NodeState) -> Finding | None:
+def _misaimed(before: NodeState, event: CallEnded, after: NodeState) -> Finding | None:
     """A full queue is worked off by whoever publishes: what that queues is of earlier events. And a snapshot changes
     clients: where it changes a native one, that is what is wrong (INV-NATIVE), and every member is told of it."""
-    if not isinstance(event, CallEnded) or before.local.events or isinstance(event.request, Snapshot):
+    if before.tasks is after.tasks or before.local.events or isinstance(event.request, Snapshot):
         return None
     if _tasks_for_others(before, event.target) == _tasks_for_others(after, event.target):
         return None
@@ -180,15 +184,14 @@ def task_alarm(before: NodeState, event: Event, after: NodeState, sent: Sent) ->
 
 
 def _verifies_unready(before: NodeState, sent: Sent) -> Finding | None:
-    verify = next((request for _, request in sent if isinstance(request, Verify)), None)
-    if before.loaded or verify is None:
+    verify = None if before.loaded else next((request for _, request in sent if isinstance(request, Verify)), None)
+    if verify is None:
         return None
     return Finding("INV-INIT", f"{before.name} is not loaded, and sends {verify}")
 
 
-def _gives_unready(before: NodeState, event: Event, answer: Answer | None) -> Finding | None:
-    asked = isinstance(event, RequestReceived) and isinstance(event.request, Snapshot)
-    if before.loaded or not asked or answer is None or answer.result is not CallResult.SUCCESS:
+def _gives_unready(before: NodeState, event: Arrived) -> Finding | None:
+    if before.loaded or not isinstance(event, RequestReceived) or not isinstance(event.request, Snapshot):
         return None
     return Finding("INV-INIT", f"{before.name} is not loaded, and gives a snapshot")
 
