@@ -406,6 +406,34 @@ def test_what_only_a_whole_run_can_answer_is_not_asked_of_rows():
     assert search(watched(moving(4, 2), is_full(2), Kind.SOMETIMES)).runs.keys() == {"FULL"}
 
 
+def counting(most: int) -> System:
+    return System(("n",), (0,), (Chain("up", "up", (Lookup("full", below(most), ("n",), ("m",)),), {"n": "m"}),))
+
+
+def test_a_search_that_is_stopped_has_checked_every_state_that_it_found():
+    found = search(watched(counting(9), is_full(5)), watch=lambda progress: progress.level == 5)
+    assert (found.stopped, found.distinct_states, found.taken) == (Stopped.ASKED, 6, {"up": 5})
+    assert found.runs["FULL"].rows == ((0,), (1,), (2,), (3,), (4,), (5,))
+    assert found.refused == {"up": (0,)}
+
+
+@pytest.mark.parametrize("chunk", [1, engine.CHUNK])
+def test_what_a_row_shows_comes_before_what_a_transition_of_its_level_shows(chunk, monkeypatch):
+    """Of the two rows of the first level, one leads to a transition that rings, and the other one is RED itself."""
+
+    def ways(n):
+        return {0: [(1, None), (2, None)], 1: [(3, RED)]}.get(n, [])
+
+    way = Lookup("the end", ways, ("n",), ("m", "bell"))
+    is_2 = Lookup("not 2", lambda n: [(RED,)] if n == 2 else [], ("n",), ("found",))
+    check = Check("RED", Kind.ALWAYS, (is_2,), "found")
+    system = System(("n",), (0,), (Chain("go", "go", (way,), {"n": "m"}, alarms=("bell",)),), (check,))
+    monkeypatch.setattr(engine, "CHUNK", chunk)
+    found = search(system)
+    same(found, search_readably(system))
+    assert found.runs["RED"].rows == ((0,), (2,))
+
+
 def test_the_search_stops_soon_after_the_most_states():
     found = search(moving(10, 3), Limits(max_states=5_000))
     assert found.stopped is Stopped.MAX_STATES

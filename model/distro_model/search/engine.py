@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import SEEK_END
 from itertools import islice
@@ -124,7 +124,17 @@ class _Engine:
             self.level, self.next_level = self.next_level, self.empty_level()
             while self.level.size and stopped is None:
                 stopped = self.expand(self.level.take(self.chunk_size()))
+        self.check_waiting()
         return self.result(stopped)
+
+    def check_waiting(self) -> None:
+        """States are checked as they are expanded; those that a search has found and will not expand, at its end."""
+        first = self.expanded
+        for waiting in (self.level, self.next_level):
+            while waiting.size and self.expander.checks.any():
+                rows = waiting.take(CHUNK)
+                self.note_findings(self.expander.checks_of(rows, self.known.arrays()), first)
+                first += len(rows)
 
     def begin(self) -> None:
         row = np.array([self.tables.initial], np.int32)
@@ -134,7 +144,6 @@ class _Engine:
         self.settle(row, print_of_row, np.zeros(1, np.int64))
         self.known.append(row, np.zeros(1, np.int64), np.zeros(1, np.int32))
         self.next_level.append(row)
-        self.check(row, 0)
 
     def chunk_size(self) -> int:
         if self.limits.max_states is None:
@@ -144,7 +153,7 @@ class _Engine:
     def expand(self, rows: Ints) -> Stopped | None:
         first = self.expanded
         try:
-            expansion = self.expander.transitions_of(rows, self.known.arrays())
+            expansion = self.expander.expansion_of(rows, self.known.arrays())
             self.known.make_room(len(expansion.order), self.reserve)
             # The tables have grown by now, and the next level will.
             self.reserve(len(expansion.order) * rows.shape[1] * rows.itemsize)
@@ -155,7 +164,7 @@ class _Engine:
         self.taken += expansion.taken
         self.walked += expansion.walked
         self.refused += expansion.refused
-        self.note_alarms(expansion, first)
+        self.note_findings(expansion, first)
         new = self.settle(expansion.rows, expansion.prints, expansion.order)
         if len(new):
             self.add(expansion.rows[new], first + expansion.parents[new].astype(np.int64), expansion.ordinals[new])
@@ -181,38 +190,29 @@ class _Engine:
         return order[new]
 
     def add(self, rows: Ints, parents: Longs, ordinals: Ints) -> None:
-        first = self.known.size
         if not self.next_level.size:
             self.levels.append(0)
         self.levels[-1] += len(rows)
         self.known.append(rows, parents, ordinals)
         self.next_level.append(rows)
-        self.check(rows, first)
 
-    def check(self, rows: Ints, first: int) -> None:
-        """Ask the checks of states about new rows, numbered from `first` on."""
-        if not self.expander.checks.any():
-            return
-        expansion = self.expander.checks_of(rows, self.known.arrays())
-        for property_id, state, _ in self.found(expansion, first):
-            path, row = self.path(state)
-            finding = next(each for each in findings(self.system, row) if each.property_id == property_id)
-            self.note(finding, path)
-
-    def note_alarms(self, expansion: Expansion, first: int) -> None:
-        for property_id, state, ordinal in self.found(expansion, first):
-            path, row = self.path(state)
-            last = next(islice(transitions(self.system, row), ordinal, None))
-            finding = next(each for each in last.findings if each.property_id == property_id)
-            self.note(finding, [*path, last])
-
-    def found(self, expansion: Expansion, first: int) -> Iterator[tuple[str, int, int]]:
-        """(property, state, ordinal) of findings of properties that have no run yet."""
+    def note_findings(self, expansion: Expansion, first: int) -> None:
+        """Of each property the first, with a shortest run: a check's, which shows a row, before that of a transition
+        from a row of the same level."""
         for property_id, number in self.tables.properties.items():
-            if property_id not in self.runs and number < len(expansion.found):
-                row, ordinal = expansion.found[number]
-                if row != NOWHERE:
-                    yield property_id, first + int(row), int(ordinal)
+            if number >= expansion.found.shape[1]:
+                continue
+            (at, ordinal), (checked, _) = expansion.found[:, number].tolist()
+            known = self.runs.get(property_id)
+            if checked != NOWHERE:
+                path, row = self.path(first + checked)
+                self.expander.answered(property_id)
+                if known is None or len(path) < len(known.transitions):
+                    self.note(property_id, findings(self.system, row), path)
+            elif at != NOWHERE and known is None:
+                path, row = self.path(first + at)
+                last = next(islice(transitions(self.system, row), ordinal, None))
+                self.note(property_id, last.findings, [*path, last])
 
     def path(self, state: int) -> tuple[list[Transition], Row]:
         """The transitions from the initial row to a state, and its row."""
@@ -223,10 +223,10 @@ class _Engine:
             row = path[-1].after
         return path, row
 
-    def note(self, finding: Finding, path: list[Transition]) -> None:
+    def note(self, property_id: str, found: Iterable[Finding], path: list[Transition]) -> None:
+        finding = next(each for each in found if each.property_id == property_id)
         rows = (self.system.initial, *(transition.after for transition in path))
-        self.runs[finding.property_id] = Run(finding, rows, tuple(path))
-        self.expander.answered(finding.property_id)
+        self.runs[property_id] = Run(finding, rows, tuple(path))
 
     def progress(self) -> Progress:
         transitions_made = int(self.taken[: self.program.chains].sum())

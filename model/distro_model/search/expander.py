@@ -57,7 +57,7 @@ class Expansion:
     walked: Longs
     refused: Longs
     found: Longs
-    """(property, 2): row and ordinal of its first finding."""
+    """(2, property, 2): row and ordinal of its first finding in a transition, and by a check."""
 
 
 class Expander:
@@ -104,11 +104,12 @@ class Expander:
         else:
             list(self.pool.map(work, range(threads)))
 
-    def transitions_of(self, rows: Ints, known: Known) -> Expansion:
-        return _Round(self, rows, known, self.transitions, has_results=True).expansion()
+    def expansion_of(self, rows: Ints, known: Known) -> Expansion:
+        """The transitions of these rows, and what the checks of states find in them."""
+        return _Round(self, rows, known, self.transitions | self.checks).expansion()
 
     def checks_of(self, rows: Ints, known: Known) -> Expansion:
-        return _Round(self, rows, known, self.checks, has_results=False).expansion()
+        return _Round(self, rows, known, self.checks).expansion()
 
     def answered(self, property_id: str) -> None:
         """A check that has found something is asked no longer."""
@@ -121,19 +122,18 @@ class Expander:
 class _Round:
     """One chunk."""
 
-    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words, has_results: bool) -> None:
+    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words) -> None:
         self.expander = expander
         self.rows = rows
         self.known = known
         self.asked = asked
-        self.has_results = has_results
         self.threads = expander.threads_for(len(rows))
         program = expander.tables.program
         self.taken = np.zeros((self.threads, len(program.strands)), np.int64)
         self.walked = np.zeros((self.threads, len(program.strands)), np.int64)
         self.refused = np.zeros((self.threads, len(program.steps)), np.int64)
         self.reports = np.zeros((self.threads, 4), np.int64)
-        self.found = np.zeros((self.threads, 0, 2), np.int64)
+        self.found = np.zeros((self.threads, 2, 0, 2), np.int64)
 
     def expansion(self) -> Expansion:
         which = np.arange(len(self.rows), dtype=np.int32)
@@ -153,7 +153,7 @@ class _Round:
         parents = candidates.parents.reshape(-1)
         if again:
             order = order[np.argsort(parents[order], kind="stable")]
-        first = np.lexsort((self.found[:, :, 1], self.found[:, :, 0]), axis=0)[0]
+        first = np.lexsort((self.found[..., 1], self.found[..., 0]), axis=0)[:1, ..., np.newaxis]
         return Expansion(
             candidates.rows.reshape(-1, self.rows.shape[1]),
             candidates.prints.reshape(-1),
@@ -163,7 +163,7 @@ class _Round:
             self.taken.sum(axis=0),
             self.walked.sum(axis=0),
             self.refused.sum(axis=0),
-            self.found[first, np.arange(len(first))],
+            np.take_along_axis(self.found, first, axis=0)[0],
         )
 
     def walk(self, shares: list[Ints], lately: Words) -> Ints:
@@ -180,7 +180,7 @@ class _Round:
                 expand(
                     tables.layout,
                     self.known,
-                    Job(self.rows, shares[thread], self.asked, self.has_results, lately[thread]),
+                    Job(self.rows, shares[thread], self.asked, tables.program.chains, lately[thread]),
                     Candidates(*(each[thread] for each in candidates)),
                     Tally(
                         self.taken[thread],
@@ -207,10 +207,10 @@ class _Round:
         return left if self.threads == 1 else np.sort(left)
 
     def make_room_for_findings(self) -> None:
-        more = len(self.expander.tables.properties) - self.found.shape[1]
+        more = len(self.expander.tables.properties) - self.found.shape[2]
         if more:
-            nowhere = np.full((self.threads, more, 2), NOWHERE)
-            self.found = np.concatenate([self.found, nowhere], axis=1)
+            nowhere = np.full((self.threads, 2, more, 2), NOWHERE)
+            self.found = np.concatenate([self.found, nowhere], axis=2)
 
     def widen(self) -> None:
         """Give every thread twice the space for candidates."""

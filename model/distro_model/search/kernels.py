@@ -252,16 +252,18 @@ def print_after(layout: Layout, scratch: Scratch, strand: Int) -> tuple[np.uint6
 
 
 @part_of_kernel
-def note_alarms(layout: Layout, tally: Tally, registers: Ints, strand: Int, row: Int, ordinal: Int) -> None:
+def note_alarms(
+    layout: Layout, tally: Tally, registers: Ints, strand: Int, row: Int, ordinal: Int, of_check: Int
+) -> None:
     for alarm in range(layout.first_alarms[strand], layout.first_alarms[strand + 1]):
         place = np.int64(layout.alarms[alarm, 1]) + registers[layout.alarms[alarm, 0]]
         left = layout.properties[np.uint64(place)]
         while left != 0:
             found = lowest_bit(left)
             left &= left - np.uint64(1)
-            if row < tally.found[found, 0]:
-                tally.found[found, 0] = row
-                tally.found[found, 1] = ordinal
+            if row < tally.found[of_check, found, 0]:
+                tally.found[of_check, found, 0] = row
+                tally.found[of_check, found, 1] = ordinal
 
 
 @part_of_kernel
@@ -295,13 +297,12 @@ def load(layout: Layout, job: Job, row: Int, scratch: Scratch) -> None:
     rows = job.rows
     for column in range(rows.shape[1]):
         scratch.registers[column] = rows[row, column]
-    if job.has_results:
-        for permutation in range(scratch.row_prints.size):
-            total = np.uint64(0)
-            for column in range(rows.shape[1]):
-                place = np.int64(layout.column_bases[column]) + scratch.registers[column]
-                total += layout.numbers[np.uint64(place), permutation]
-            scratch.row_prints[permutation] = total
+    for permutation in range(scratch.row_prints.size):
+        total = np.uint64(0)
+        for column in range(rows.shape[1]):
+            place = np.int64(layout.column_bases[column]) + scratch.registers[column]
+            total += layout.numbers[np.uint64(place), permutation]
+        scratch.row_prints[permutation] = total
 
 
 @part_of_kernel
@@ -354,7 +355,8 @@ def arrive(
         state = NO_SPACE
     if state == FREE:
         tally.taken[at.strand] += at.sign
-        note_alarms(layout, tally, scratch.registers, at.strand, at.row, at.ordinal)
+        of_check = np.int64(at.strand >= job.chains)
+        note_alarms(layout, tally, scratch.registers, at.strand, at.row, at.ordinal, of_check)
         if changed != 0 and not was_lately(job.lately, fingerprint):
             write_candidate(layout, known, out, scratch, at.strand, fingerprint, end)
             out.parents[end] = at.row

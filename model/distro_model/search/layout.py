@@ -85,8 +85,8 @@ class Job(NamedTuple):
     which: Ints
     asked: Words
     """The strands to walk, a bit each."""
-    has_results: bool
-    """Do any of them lead to another row?"""
+    chains: Int
+    """How many strands are chains; the others are those of checks."""
     lately: Words
     """A direct-mapped cache of fingerprints; empty: not used."""
 
@@ -122,7 +122,8 @@ class Tally(NamedTuple):
     """(n, 4): function and three numbers, or -1 - column and the number of a value that has no fingerprint yet."""
     aside: Ints
     found: Longs
-    """(property, 2): row and ordinal of the first finding; far beyond every row where there is none."""
+    """(2, property, 2): row and ordinal of the first finding of a transition, then of a check; far beyond every row
+    where there is none."""
 
 
 class Scratch(NamedTuple):
