@@ -1,8 +1,8 @@
 """distro_model: Distro as a pure state machine. A map for the reader, from the bottom up.
 
 One node
-    `messages` what nodes say to each other; `local_events` what the parts of one node do; `node` what one of them
-    knows; `events` its inputs and outputs;
+    `value` what all this is made of; `messages` what nodes say to each other; `local_events` what the parts of one node
+    do; `node` what one of them knows; `events` its inputs and outputs;
     `rules/` what it does, one named function per transition, each with its source; `step` the one step function;
     `profiles` the releases and `strict`, as data; `mutants` small named changes that must be noticed.
 

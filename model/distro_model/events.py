@@ -6,21 +6,21 @@ of the explorer `at_ms` is always 0 and a `…Due` input is a choice of the envi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from distro_model.local_events import LocalEvent
 from distro_model.messages import Answer, Request
+from distro_model.value import value
 from distro_model.work import Apply, Read
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ClientConnected:
     at_ms: int
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class SetupStarted:
     """The first half of a connection's set-up: its transport was found to be open, nothing is inserted yet (B40)."""
 
@@ -28,7 +28,7 @@ class SetupStarted:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class SetupFinished:
     """The second half: the connection is inserted, and with it its client."""
 
@@ -36,7 +36,7 @@ class SetupFinished:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class InstanceRegistered:
     """A client's request; like that for a deregistration or a batch, the rule for it ends with exactly one `Reply`."""
 
@@ -46,14 +46,14 @@ class InstanceRegistered:
     instance: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class InstanceDeregistered:
     at_ms: int
     client: str
     service: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class BatchRegistered:
     """Several instances of one client under one service, in place of what it published there."""
 
@@ -66,7 +66,7 @@ class BatchRegistered:
 InstanceRequest = InstanceRegistered | InstanceDeregistered | BatchRegistered
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequestStarted:
     """The first half of a client's request: its client is looked up, and nothing done to it yet (B25)."""
 
@@ -74,7 +74,7 @@ class RequestStarted:
     request: InstanceRequest
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequestFinished:
     """The second half: the client is changed, the change published, the request answered."""
 
@@ -82,13 +82,13 @@ class RequestFinished:
     request: InstanceRequest
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ClientDisconnected:
     at_ms: int
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequestReceived:
     """A peer's request arrived; the rule for it ends with exactly one `Reply`."""
 
@@ -97,7 +97,7 @@ class RequestReceived:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class CallEnded:
     """A call of ours to `target` is over, in whatever way."""
 
@@ -107,7 +107,7 @@ class CallEnded:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class TaskDue:
     """The delay task of (client, target) is taken from the queue and executed."""
 
@@ -116,12 +116,12 @@ class TaskDue:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class VerifyDue:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class LeaseCheckDue:
     at_ms: int
     last_ms: int | None = None
@@ -129,22 +129,22 @@ class LeaseCheckDue:
     checks that would do nothing are never told to the node, so it could not know."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ReportDue:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ReportToNotUpDue:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class LoadDue:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ConnectionCheckDue:
     """The server looks through its connections and finds that nothing came on those of `idle` for too long."""
 
@@ -152,7 +152,7 @@ class ConnectionCheckDue:
     idle: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class DetectionAnswered:
     """A client answers when it is asked for a sign of life: the first half of what the server does about it."""
 
@@ -160,7 +160,7 @@ class DetectionAnswered:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class DetectionHandled:
     """The second half. Another thread may act between the two."""
 
@@ -168,14 +168,14 @@ class DetectionHandled:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ConnectionCheckEnds:
     """All answers were counted, or the wait for them is over."""
 
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HandlingRaised:
     """A peer's request arrived, and an exception left its handler before anything was done; ends with one `Reply`."""
 
@@ -184,7 +184,7 @@ class HandlingRaised:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class UnknownReceived:
     """A peer's request arrived as something that nothing here handles; ends with one `Reply`."""
 
@@ -197,14 +197,14 @@ Arrived = RequestReceived | HandlingRaised | UnknownReceived
 """However a peer's request arrives."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class LoadInterrupted:
     """An exception left the loop over the members that are asked for a snapshot."""
 
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class OperatorSet:
     """An operator's change of an instance has been agreed on by all nodes."""
 
@@ -213,7 +213,7 @@ class OperatorSet:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class MetadataDeleted:
     """All nodes have agreed that what an operator had set of an instance is gone with it."""
 
@@ -221,7 +221,7 @@ class MetadataDeleted:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class LocalEventDue:
     """The first event that waits in one of the node's own queues reaches its subscriber."""
 
@@ -229,7 +229,7 @@ class LocalEventDue:
     event: LocalEvent
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ApplyDue:
     """The next step of a CHANGE that is not applied at once (B05). The last one ends with one `Reply`."""
 
@@ -237,7 +237,7 @@ class ApplyDue:
     apply: Apply
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ReadDue:
     """The revision is read to content that was read before (B05), and the CHANGE is sent."""
 
@@ -251,7 +251,7 @@ class HttpAction(StrEnum):
     BEAT = "beats"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HttpReceived:
     """A request of an ip:port client, answered by `Reply` or `Forward`. `forwarded`: by a node, not the client."""
 
@@ -265,7 +265,7 @@ class HttpReceived:
     """By version 2 of the HTTP API (docs/protocol #http-v2)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HttpEntered:
     """The request is inside its owner and will go on later."""
 
@@ -273,13 +273,13 @@ class HttpEntered:
     request: HttpReceived
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HttpFinished:
     at_ms: int
     request: HttpReceived
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AnnounceDue:
     """The event of a changed ip:port client is handled."""
 
@@ -287,7 +287,7 @@ class AnnounceDue:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class BeatCheckDue:
     """The beats of ip:port clients are looked at: of those whose turn it is, or of all."""
 
@@ -295,7 +295,7 @@ class BeatCheckDue:
     of: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class MembersListed:
     """The member list was read; `others` are all members but the reader."""
 
@@ -342,7 +342,7 @@ Event = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Send:
     """A request to a peer. Its end comes back as `CallEnded`."""
 
@@ -350,14 +350,14 @@ class Send:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Reply:
     """The answer to the request of this step, a peer's or a client's."""
 
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Forward:
     """An HTTP request goes on to the node that is believed to own the client; its answer is relayed."""
 

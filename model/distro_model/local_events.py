@@ -8,11 +8,12 @@ subscriber: events of one queue are handled in order, those of two queues in any
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from distro_model.value import value
 
-@dataclass(frozen=True, slots=True)
+
+@value(frozen=True, slots=True)
 class ClientChanged:
     """A client that is connected here publishes something else now."""
 
@@ -23,7 +24,7 @@ class ClientChanged:
         return f"{self.client} changed"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ClientRemoved:
     """`ClientDisconnectEvent`: a client has left the table. Distro acts upon it if the client was native."""
 
@@ -35,7 +36,7 @@ class ClientRemoved:
         return f"{self.client} is removed"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ClientVerifyFailed:
     queue: ClassVar[str] = "client events"
     client: str
@@ -45,7 +46,7 @@ class ClientVerifyFailed:
         return f"{self.target} failed the verify of {self.client}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ServiceRegistered:
     """`ClientRegisterServiceEvent`: the client publishes another instance of the service, or a first one."""
 
@@ -57,7 +58,7 @@ class ServiceRegistered:
         return f"{self.client} publishes {self.service}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ServiceDeregistered:
     queue: ClassVar[str] = "operation events"
     client: str
@@ -67,7 +68,7 @@ class ServiceDeregistered:
         return f"{self.client} publishes {self.service} no more"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ClientReleased:
     """`ClientReleaseEvent`, from 2.3.0: a client has left the table; told to the index in the index's own queue."""
 
@@ -78,7 +79,7 @@ class ClientReleased:
         return f"{self.client} is released"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class IndexEntryDue:
     """Not an event: the second half of handling `ServiceRegistered` where a push is published before it (B44)."""
 
@@ -90,7 +91,7 @@ class IndexEntryDue:
         return f"{self.client} is about to be indexed under {self.service}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ServiceChanged:
     """The list of a service may have changed: local subscribers get it again. One that waits serves all."""
 

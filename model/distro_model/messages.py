@@ -7,9 +7,10 @@ Only the meaning travels in the model. The envelope, the JSON and the two result
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
+
+from distro_model.value import value
 
 Content = tuple[tuple[str, str], ...]
 """What a client publishes: sorted pairs (service, instance). An instance is opaque text, `10.0.0.1:80 v=2`, except that
@@ -46,7 +47,7 @@ class CallResult(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Change:
     """The full state of one client; also the element of a snapshot (docs/protocol #distro-content)."""
 
@@ -59,7 +60,7 @@ class Change:
         return f"CHANGE {self.client} revision {self.revision}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Delete:
     operation: ClassVar[Operation] = Operation.DELETE
     client: str
@@ -68,7 +69,7 @@ class Delete:
         return f"DELETE {self.client}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Verify:
     operation: ClassVar[Operation] = Operation.VERIFY
     client: str
@@ -78,7 +79,7 @@ class Verify:
         return f"VERIFY {self.client} revision {self.revision}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class OwnedList:
     """All ip:port clients that the sender owns, as Nacos 1.x verified them. Only `v1-checksum-dual-owner-delete`."""
 
@@ -89,7 +90,7 @@ class OwnedList:
         return f"VERIFY of exactly {', '.join(self.clients) or 'nothing'}"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Snapshot:
     operation: ClassVar[Operation] = Operation.SNAPSHOT
 
@@ -97,7 +98,7 @@ class Snapshot:
         return "SNAPSHOT"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Report:
     operation: ClassVar[Operation] = Operation.REPORT
 
@@ -108,7 +109,7 @@ class Report:
 Request = Change | Delete | Verify | OwnedList | Snapshot | Report
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Answer:
     """How one call ended; `copies` is the content of a snapshot that succeeded."""
 

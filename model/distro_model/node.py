@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
@@ -17,10 +17,11 @@ from typing import Any
 from distro_model.events import HttpReceived, InstanceRequest, Output
 from distro_model.local_events import LocalEvent
 from distro_model.messages import Content
+from distro_model.value import value
 from distro_model.work import Apply, Read
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Client:
     """A client as one node holds it. Native: its connection ends here; otherwise a synced copy."""
 
@@ -44,7 +45,7 @@ class Action(StrEnum):
     DELETE = "DELETE"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Task:
     """The one pending delay task of (client, target). Source: docs/protocol #sync-merge."""
 
@@ -68,7 +69,7 @@ class MemberState(StrEnum):
     DOWN = "DOWN"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Member:
     """Another member as this node sees it; `failures` counts failed reports to it in a row."""
 
@@ -77,7 +78,7 @@ class Member:
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Detection:
     """A client that was asked for a sign of life, and how far its answer is known (docs/protocol #ejector-check)."""
 
@@ -86,7 +87,7 @@ class Detection:
     counted: bool = False  # the check no longer waits for it
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Local:
     """What goes on inside a node between a request and the tasks. Empty, unless a bounded cluster asks for it."""
 
@@ -112,7 +113,7 @@ IDLE = Local()
 Addresses = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Superseded:
     """A revision of an ip:port client that was replaced here, and that `peer` may still hold: it has not heard yet."""
 
@@ -121,7 +122,7 @@ class Superseded:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class NodeState:
     """One running node. A node that is down has no state at all: everything is in memory."""
 
@@ -191,10 +192,10 @@ class NodeState:
         return None
 
     def changed(self, **changes: Any) -> NodeState:
-        """As `dataclasses.replace`, in half the time: this is most of what a step costs."""
+        """As `dataclasses.replace`, in a fraction of the time: every step is here."""
         values = list(_values(self))
-        for name, value in changes.items():
-            values[_POSITIONS[name]] = value
+        for name, after in changes.items():
+            values[_POSITIONS[name]] = after
         return NodeState(*values)
 
     def with_detection(self, detection: Detection) -> NodeState:
@@ -223,7 +224,7 @@ class NodeState:
         return self.changed(members=tuple(member if m.name == member.name else m for m in self.members))
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Step:
     """The result of one step: the next state, and what the node says, in order."""
 

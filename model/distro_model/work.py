@@ -6,12 +6,11 @@ without a lock, so that two of these can overlap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from distro_model.messages import Content
+from distro_model.value import value
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@value(frozen=True, slots=True, order=True)
 class Apply:
     """A CHANGE on its way into a copy: `done` of its steps are behind it (`rules/torn.py`)."""
 
@@ -22,7 +21,7 @@ class Apply:
     done: int = 0
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@value(frozen=True, slots=True, order=True)
 class Read:
     """A CHANGE being made for `target`: `content` was read while the revision was `revision`."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from distro_model.value import value
 
-@dataclass(frozen=True, slots=True)
+
+@value(frozen=True, slots=True)
 class Budget:
     """What the environment may still do: pairs (field of `Bounds`, how often), ascending."""
 
@@ -21,7 +23,7 @@ class Budget:
         return Budget(tuple({**left, name: left[name] - 1}.items())) if left.get(name) else None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Clock:
     """Periods passed, and who has fired which timer in this one (positions of nodes). Constant without periods."""
 

@@ -6,10 +6,11 @@ keeps all of it, a clock only who is connected where (`statement.Does.RECORDS`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from distro_model.messages import Answer, Content, Operation, Request
+from distro_model.value import value
 
 STRAY_CONTENT: Content = (("web", "10.9.9.9:80 of somebody else"),)
 STRAY_REVISION = 99
@@ -27,7 +28,7 @@ class Phase(StrEnum):
     ABANDONED = "given up by its sender, still on its way"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Call:
     request: Request
     phase: Phase = Phase.SENT
@@ -44,7 +45,7 @@ class Call:
         return self.request.operation is Operation.REPORT
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Link:
     """Calls from one node to another, in the order in which they were sent; reports stay behind everything else.
 
@@ -97,7 +98,7 @@ class Connection(StrEnum):
     ENDED = "gone"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Life:
     """One client, and every content that it had so far; the index is the number of changes."""
 
@@ -135,7 +136,7 @@ class Life:
         return replace(self, connection=Connection.ENDED, silent=False, left_cleanly=cleanly, ended_period=period)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class IpLife:
     """One ip:port client as the environment and the properties see it."""
 
