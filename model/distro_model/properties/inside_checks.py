@@ -15,7 +15,7 @@ from distro_model.cluster.budget import Budget
 from distro_model.cluster.values import Connection, Life
 from distro_model.messages import text_of
 from distro_model.node import NodeState
-from distro_model.properties.checks import Function, before_settled, settled_looks, sliced
+from distro_model.properties.checks import Function, at_rest, settled_look, sliced
 from distro_model.rules.index import projection
 from distro_model.search.system import Alternative, Finding, Lookup
 
@@ -51,7 +51,7 @@ def of_indexes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
             yield (found,)
             continue
         yield (Lookup("an event was lost", lost_none(layout.bounds.lost_events), (BUDGET,)), found)
-        yield (*before_settled(layout), *settled_looks(layout), found)
+        yield (*at_rest(layout), found, settled_look(layout))
 
 
 @cache

@@ -24,8 +24,8 @@ from distro_model.properties.checks import (
     Looks,
     Nodes,
     all_slices,
-    before_settled,
-    settled_looks,
+    at_rest,
+    settled_look,
     sliced,
     stable,
 )
@@ -44,10 +44,10 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> Looks:
             handed_over = may_be_handed_over(layout.bounds)
             beat = Lookup("a beat would change it", unchanged_by_beat(layout.profile), reads)
             yield (
-                *before_settled(layout),
-                *settled_looks(layout),
+                *at_rest(layout),
                 *((beat,) if handed_over else ()),
                 Lookup("as it should be", found, reads, ("found",)),
+                settled_look(layout),
             )
 
     return looks
