@@ -25,8 +25,8 @@ from distro_traces.event import Kind, Outcome
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
-SHARED = ("encoding.py", "rows.py", "story.py")
-"""Functions to compile and constants that several files use are in these."""
+SHARED = ("compiling.py", "encoding.py", "rows.py", "story.py", "invariants/*.py")
+"""Options, and the functions to compile and constants that several files use, are in these."""
 
 FAST_FROM_ROWS = 20_000
 """So many rows are looked through in plain Python within a few seconds."""
@@ -81,8 +81,8 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @cache
 def _folder() -> Path | None:
-    sources = [_PACKAGE / name for name in SHARED]
-    if not all(source.is_file() for source in sources):
+    sources = [source for files in SHARED for source in sorted(_PACKAGE.glob(files))]
+    if not sources:
         return None
     codes = repr((list(Kind), list(Outcome))).encode()  # constants are made of them
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + codes).hexdigest()[:16]
