@@ -31,12 +31,22 @@ SHARED = ("compiling.py", "encoding.py", "rows.py", "story.py", "invariants/*.py
 FAST_FROM_ROWS = 20_000
 """So many rows are looked through in plain Python within a few seconds."""
 
-_marked: set[Callable[..., Any]] = set()
+_marked: dict[Callable[..., Any], dict[str, Any]] = {}
 
 
 def compiled(function: _Function) -> _Function:
     """Mark a function of arrays that numba can compile."""
-    _marked.add(function)
+    _marked[function] = {}
+    return function
+
+
+def uncounted(function: _Function) -> _Function:
+    """Mark one that, besides, makes no array and returns none.
+
+    numba then counts no references in it. To count those to all columns of the rows takes fifty times as long as a look
+    at one row. The option is not in numba's documentation; a function that makes an array all the same is not compiled.
+    """
+    _marked[function] = {"_nrt": False}
     return function
 
 
@@ -54,6 +64,7 @@ def suited(function: _Function, rows: int) -> _Function:
 def _twin(function: FunctionType) -> Any:
     import numba  # noqa: PLC0415 - takes half a second, and small traces never need it
 
+    options = _marked[function]
     names = {**function.__globals__}
     for name in _names(function.__code__):
         called = names.get(name)
@@ -63,11 +74,11 @@ def _twin(function: FunctionType) -> Any:
     twin.__qualname__ = function.__qualname__
     folder = _folder()
     if folder is None:
-        return numba.njit(twin)
+        return numba.njit(**options)(twin)
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
-        return numba.njit(cache=True)(twin)
+        return numba.njit(cache=True, **options)(twin)
     finally:
         config.CACHE_DIR = before
 

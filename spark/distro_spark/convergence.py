@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.compiling import compiled, suited
+from distro_spark.compiling import compiled, suited, uncounted
 from distro_spark.encoding import client_key, node_hash, numbered
 from distro_spark.facts import Overview
 from distro_spark.judge import together
@@ -139,7 +139,7 @@ def lags(rows: Rows, facts: Facts, found: Integers) -> int:
     return size
 
 
-@compiled
+@uncounted
 def _owner(rows: Rows, start: int, end: int) -> int:
     """Of the nodes that claim the client one with its connection, else the first."""
     owner, since_ms, connected = -1, END, False
@@ -214,13 +214,13 @@ def _reached(
     return reached
 
 
-@compiled
+@uncounted
 def _is_member(facts: Facts, node: int) -> bool:
     resets = facts.reset_from[node + 1] - facts.reset_from[node]
     return bool(resets + facts.check_from[node + 1] > facts.check_from[node])
 
 
-@compiled
+@uncounted
 def _was_down(facts: Facts, node: int, since_ms: int, until_ms: int) -> bool:
     for reset in range(facts.reset_from[node], facts.reset_from[node + 1]):
         if facts.reset_kind[reset] == STOPPED and facts.reset_at_ms[reset] <= until_ms:

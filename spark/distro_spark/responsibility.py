@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from distro_spark.compiling import compiled, suited
+from distro_spark.compiling import compiled, suited, uncounted
 from distro_spark.encoding import HASHED, OWNED, client_key, numbered
 from distro_spark.facts import Overview, was_observed
 from distro_spark.invariants.registry import Needs
@@ -164,7 +164,7 @@ def _steps(rows: Rows, facts: Facts, start: int, end: int) -> Integers:
     return found[:size]
 
 
-@compiled
+@uncounted
 def _steps_of(rows: Rows, facts: Facts, start: int, stop: int, found: Integers, size: int) -> int:
     """Those of one node; returns how many lines there are now."""
     node = rows.node[start]
@@ -200,7 +200,7 @@ def _steps_of(rows: Rows, facts: Facts, start: int, stop: int, found: Integers, 
     return size
 
 
-@compiled
+@uncounted
 def _lasted(found: Integers, size: int, node: int, since_ms: int, until_ms: int, what: int) -> int:
     for at_ms, by in ((since_ms, 1), (max(since_ms, until_ms), -1)):
         found[size, 0], found[size, 1], found[size, what] = at_ms, node, by

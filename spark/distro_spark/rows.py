@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import KINDS, NO_REVISION, OPERATIONS, OUTCOMES, OWNED, PUBLISHES_NOTHING
 from distro_spark.story import END
 from distro_traces.event import Kind, Outcome
@@ -144,7 +144,7 @@ def past_of(rows: Rows, facts: Facts) -> Past:
     return past
 
 
-@compiled
+@uncounted
 def first_from(ascending: Integers, begin: int, end: int, least: int) -> int:
     """The position, from `begin` and before `end`, of the first number that is not below `least`; `end`: there is none.
 
@@ -155,19 +155,19 @@ def first_from(ascending: Integers, begin: int, end: int, least: int) -> int:
     return begin + int(np.searchsorted(ascending[begin:end], least))
 
 
-@compiled
+@uncounted
 def faults_of(facts: Facts, node: int, other: int) -> tuple[int, int]:
     """Where the faults from a node to another one begin and end, in order of time; to itself: its pauses."""
     begin, end = facts.fault_from[node], facts.fault_from[node + 1]
     return first_from(facts.fault_peer, begin, end, other), first_from(facts.fault_peer, begin, end, other + 1)
 
 
-@compiled
+@uncounted
 def is_state(kind: int) -> bool:
     return kind in (CONNECTED, CHANGED, DISCONNECTED, APPLIED, REMOVED, OBSERVED)
 
 
-@compiled
+@uncounted
 def content_after(rows: Rows, i: int) -> int:
     """What the node holds after a row about its state."""
     return 0 if rows.kind[i] in (DISCONNECTED, REMOVED) else int(rows.digest[i])
@@ -232,7 +232,7 @@ def views(rows: Rows, facts: Facts, start: int, end: int) -> Integers:
     return found[:size]
 
 
-@compiled
+@uncounted
 def held_until_ms(rows: Rows, facts: Facts, past: Past, i: int, end: int) -> int:
     """Until when the node holds what it holds after row i: its next row about its state, its reset, or its last row."""
     for j in range(i + 1, end):
@@ -245,14 +245,14 @@ def held_until_ms(rows: Rows, facts: Facts, past: Past, i: int, end: int) -> int
     return int(facts.last_at_ms[rows.node[i]])
 
 
-@compiled
+@uncounted
 def is_seen(rows: Rows, facts: Facts, i: int) -> bool:
     """Does row i prove that its node holds what the rows before it say? Of a node that reports nothing itself only
     a reading does: that a lease has ended is not told by any row."""
     return bool(facts.reports[rows.node[i]] or (rows.kind[i] == OBSERVED and rows.digest[i] != 0))
 
 
-@compiled
+@uncounted
 def seen_until_ms(rows: Rows, facts: Facts, past: Past, i: int, end: int) -> int:
     """Until when it is proved that the node holds what it holds after row i."""
     if facts.reports[rows.node[i]]:
@@ -260,21 +260,21 @@ def seen_until_ms(rows: Rows, facts: Facts, past: Past, i: int, end: int) -> int
     return int(rows.at_ms[i])
 
 
-@compiled
+@uncounted
 def is_claim(rows: Rows, i: int) -> bool:
     if is_state(rows.kind[i]):
         return bool(rows.flags[i] & OWNED)
     return rows.kind[i] == SENT and rows.operation[i] in (CHANGE, DELETE, VERIFY)
 
 
-@compiled
+@uncounted
 def renews(rows: Rows, i: int) -> bool:
     """A copy was applied, or a verify of it confirmed."""
     confirmed = rows.kind[i] == REPLIED and rows.operation[i] == VERIFY and rows.outcome[i] == SUCCESS
     return bool(confirmed or rows.kind[i] == APPLIED)
 
 
-@compiled
+@uncounted
 def request_of(rows: Rows, i: int, start: int) -> int:
     """The row with which the request that row i answers had arrived, or -1: it is not in the trace."""
     for j in range(i - 1, start - 1, -1):
@@ -297,7 +297,7 @@ def answers(rows: Rows, start: int, end: int, operations: tuple[int, ...], outco
     return found
 
 
-@compiled
+@uncounted
 def latest(rows: Rows, start: int, end: int, kinds: tuple[int, ...]) -> int:
     """The row of such a kind that is the last by the clock, of whatever node; -1: none."""
     found = -1
@@ -314,7 +314,7 @@ def members(facts: Facts, node: int) -> Integers:
     return facts.nodes_of[facts.nodes_from[run] : facts.nodes_from[run + 1]]
 
 
-@compiled
+@uncounted
 def called(rows: Rows, peers: Integers, i: int) -> int:
     """The position among `peers` of the member that the call of this row was made to; -1: no row of a caller."""
     if rows.peer[i] < 0 or rows.kind[i] not in (SENT, ENDED):
@@ -322,7 +322,7 @@ def called(rows: Rows, peers: Integers, i: int) -> int:
     return int(np.searchsorted(peers, rows.peer[i]))
 
 
-@compiled
+@uncounted
 def is_new_life(past: Past, start: int, i: int) -> bool:
     """Was the node started or stopped since its row before this one? `start`: its first."""
     return bool(i > start and past.reset[i] != past.reset[i - 1])

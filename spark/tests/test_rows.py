@@ -8,8 +8,9 @@ import pytest
 from distro_spark.compiling import fast
 from distro_spark.facts import Node, facts_of
 from distro_spark.invariants import INVARIANTS
+from distro_spark.invariants.registry import Finder
 from distro_spark.responsibility import NEEDS, claimed
-from distro_spark.rows import Integers, Rows, past_of
+from distro_spark.rows import Facts, Integers, Past, Rows, past_of
 from distro_traces.event import Kind
 from distro_traces.header import Header
 
@@ -52,3 +53,23 @@ def test_who_claims_a_client_is_the_same_in_both_speeds() -> None:
     found = claimed(chunk, facts, observed)
     assert fast(claimed)(chunk, facts, observed) == found
     assert {count for _, _, _, count, _, _ in found} == {0, 1, 2}
+
+
+@pytest.mark.slow
+def test_each_invariant_finds_the_same_in_both_speeds() -> None:
+    chunk = rows(2000)
+    facts = facts_of(NODES, {"r": {name: [] for name in "ab"}}, {"r": HEADER})
+    past = past_of(chunk, facts)
+    found = {}
+    for name, invariant in INVARIANTS.items():
+        if invariant.find is not None:
+            found[name] = positions(invariant.find, chunk, facts, past)
+            assert positions(fast(invariant.find), chunk, facts, past) == found[name], name
+    assert {name for name, places in found.items() if places} >= {"INV-ACK", "INV-EXPIRE", "INV-NATIVE", "INV-REV"}
+
+
+def positions(find: Finder, chunk: Rows, facts: Facts, past: Past) -> list[int]:
+    first, last = np.empty(len(chunk.seq), np.int64), np.empty(len(chunk.seq), np.int64)
+    with np.errstate(over="ignore"):  # sums of hashes, as they are when compiled
+        count = find(chunk, facts, past, np.ones(2, np.bool_), first, last)
+    return [*first[:count].tolist(), *last[:count].tolist()]

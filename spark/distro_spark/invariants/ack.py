@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
     APPLIED,
@@ -40,7 +40,7 @@ def unapplied(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integ
     return found
 
 
-@compiled
+@uncounted
 def has_effect(rows: Rows, past: Past, request: int, reply: int) -> bool:
     wanted = rows.digest[request]
     if rows.operation[reply] == DELETE:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import NO_REVISION
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
@@ -82,7 +82,7 @@ def unprovoked(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Inte
     return found
 
 
-@compiled
+@uncounted
 def same_content(rows: Rows, one: int, other: int) -> bool:
     same = rows.revision[one] == rows.revision[other] and rows.digest[one] == rows.digest[other]
     return bool(same and rows.revision[one] != NO_REVISION and rows.digest[one] != 0)

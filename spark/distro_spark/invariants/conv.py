@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import Facts, Flags, Integers, Past, Rows, clients, views
 from distro_spark.story import END, LEASE_MS, SYNCS, Finding, Row, Story, Told
@@ -110,7 +110,7 @@ def _spans(
     return size
 
 
-@compiled
+@uncounted
 def _span(
     facts: Facts,
     node: int,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.conv import swallowed
 from distro_spark.invariants.registry import Invariant, Needs
@@ -65,7 +65,7 @@ def untold(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integers
     return found
 
 
-@compiled
+@uncounted
 def next_ordinal(rows: Rows, facts: Facts, past: Past, i: int) -> int:
     """Of the first checkpoint of the row's node after it and before the node's next start or stop; -1: none."""
     node = rows.node[i]
@@ -78,7 +78,7 @@ def next_ordinal(rows: Rows, facts: Facts, past: Past, i: int) -> int:
     return int(facts.check_ordinal[facts.check_from[node] + check])
 
 
-@compiled
+@uncounted
 def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal: int) -> int:
     """The row since which the node holds what it holds at its checkpoint of that ordinal; -1: nothing."""
     node = rows.node[start]
@@ -102,7 +102,7 @@ def held_at(rows: Rows, facts: Facts, past: Past, start: int, end: int, ordinal:
     return since if reset == facts.reset_from[node + 1] or facts.reset_seq[reset] > seq else -1
 
 
-@compiled
+@uncounted
 def is_listed(rows: Rows, facts: Facts, i: int, peer: int) -> bool:
     """Is the peer in the node's list before and after the instant of this row? It sends to nobody else."""
     listed = True
@@ -115,14 +115,14 @@ def is_listed(rows: Rows, facts: Facts, i: int, peer: int) -> bool:
     return listed
 
 
-@compiled
+@uncounted
 def checkpoint_ms(facts: Facts, node: int, ordinal: int) -> int:
     """When the node has its checkpoint of that ordinal, which it has."""
     begin, end = facts.check_from[node], facts.check_from[node + 1]
     return int(facts.check_at_ms[begin + np.searchsorted(facts.check_ordinal[begin:end], ordinal)])
 
 
-@compiled
+@uncounted
 def is_told(rows: Rows, left: int, end: int, peer: int, check_ms: int) -> bool:
     """A DELETE succeeded, or the last one failed so lately that it is not due again before the checkpoint."""
     for i in range(left + 1, end):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
@@ -80,7 +80,7 @@ def overdue(
     return found
 
 
-@compiled
+@uncounted
 def is_over(facts: Facts, node: int, renewed_ms: int, now_ms: int) -> bool:
     """May a copy not be there any more? It lasts for its lease and one check, which a node that is paused makes when it
     goes on."""
@@ -98,7 +98,7 @@ def is_over(facts: Facts, node: int, renewed_ms: int, now_ms: int) -> bool:
     return not is_paused and now_ms > due
 
 
-@compiled
+@uncounted
 def holds_copy(rows: Rows, past: Past, i: int) -> bool:
     """After row i."""
     if past.native[i] or rows.kind[i] in (CONNECTED, CHANGED):

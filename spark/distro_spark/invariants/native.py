@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import BY_LEASE, HASHED, NO_REVISION
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
@@ -41,7 +41,7 @@ def overwritten(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Int
     return found
 
 
-@compiled
+@uncounted
 def changes(rows: Rows, past: Past, i: int) -> bool:
     if rows.kind[i] == REMOVED:
         return bool(rows.flags[i] & BY_LEASE == 0)

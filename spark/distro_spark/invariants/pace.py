@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
@@ -89,7 +89,7 @@ def skipped(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
     return found
 
 
-@compiled
+@uncounted
 def next_due_ms(rows: Rows, peers: Integers, since: Integers, node: int) -> int:
     """When one of these is late."""
     due_ms = END
@@ -99,7 +99,7 @@ def next_due_ms(rows: Rows, peers: Integers, since: Integers, node: int) -> int:
     return due_ms
 
 
-@compiled
+@uncounted
 def missed(rows: Rows, facts: Facts, peers: Integers, since: Integers, node: int, now_ms: int) -> int:
     for j in range(len(peers)):
         if peers[j] == node or since[j] < 0:
@@ -112,7 +112,7 @@ def missed(rows: Rows, facts: Facts, peers: Integers, since: Integers, node: int
     return -1
 
 
-@compiled
+@uncounted
 def surely_loaded_ms(facts: Facts, node: int, now_ms: int) -> int:
     """From when on the node was loaded, in the life that it lives now."""
     begin, end = facts.reset_from[node], facts.reset_from[node + 1]
@@ -120,7 +120,7 @@ def surely_loaded_ms(facts: Facts, node: int, now_ms: int) -> int:
     return int(facts.surely_ms[at - 1]) if at > begin else 0
 
 
-@compiled
+@uncounted
 def is_excused(facts: Facts, node: int, peer: int, since_ms: int, until_ms: int) -> bool:
     """Is the peer one that need not be up for the node, at some time in between?"""
     from_ms = since_ms - EXCUSED_MS

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import HASHED
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
@@ -66,7 +66,7 @@ def lingers(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Integer
     return found
 
 
-@compiled
+@uncounted
 def may_be_loaded(rows: Rows, facts: Facts, past: Past, i: int, left: int) -> bool:
     """Its node was started again, after the client had left or not long before."""
     started = past.reset[i] - 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
     CHANGE,
@@ -78,7 +78,7 @@ def given_up(rows: Rows, facts: Facts, past: Past, decides: Flags, first: Intege
     return found
 
 
-@compiled
+@uncounted
 def unanswered(
     rows: Rows,
     facts: Facts,
@@ -113,7 +113,7 @@ def unanswered(
     return worst
 
 
-@compiled
+@uncounted
 def has_left(facts: Facts, node: int, peer: int, from_ms: int, until_ms: int) -> bool:
     """Did the peer leave the node's list in this time? Then what failed is dropped."""
     begin, end = faults_of(facts, node, peer)

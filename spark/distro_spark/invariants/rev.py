@@ -48,7 +48,7 @@ def two_contents(rows: Rows, facts: Facts, past: Past, decides: Flags, first: In
                 carriers[size] = i
                 size += 1
             before = i
-        order = np.argsort(rows.revision[carriers[:size]])
+        order = np.argsort(rows.revision[carriers[:size]], kind="mergesort")
         for j in range(1, size):
             one, other = carriers[order[j - 1]], carriers[order[j]]
             if rows.revision[one] == rows.revision[other] and rows.digest[one] != rows.digest[other]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distro_spark.compiling import compiled
+from distro_spark.compiling import compiled, uncounted
 from distro_spark.encoding import HASHED, NO_REVISION
 from distro_spark.invariants.registry import Invariant, Needs
 from distro_spark.rows import (
@@ -42,7 +42,7 @@ def confirmed_wrongly(rows: Rows, facts: Facts, past: Past, decides: Flags, firs
     return found
 
 
-@compiled
+@uncounted
 def differs(rows: Rows, past: Past, request: int, reply: int) -> bool:
     asked, held = rows.revision[request], past.revision[reply]
     if asked in (NO_REVISION, 0) or (past.content[request] == 0 and past.content[reply] != 0):
