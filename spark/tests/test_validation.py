@@ -16,7 +16,7 @@ from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
 from distro_spark.validation.minimal import minimal
-from distro_spark.validation.validate import Validated, validate
+from distro_spark.validation.validate import Slices, Validated, validate
 from distro_traces.content import digest
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.ndjson import Recorder, TraceFile, read_ndjson
@@ -117,6 +117,73 @@ def test_a_change_that_is_not_counted_may_have_been_a_batch_of_a_release_that_co
     assert found.rejection is None or found.rejection.event.digest == "d2"
 
 
+@pytest.mark.parametrize(
+    ("profile", "detail", "applied", "is_accepted"),
+    [
+        ("nacos-2.2.4", "batch", {"revision": 2, "digest": "d2"}, True),  # beside the instance that b has
+        ("nacos-2.2.4", "batch", {"revision": 1, "digest": "d2"}, False),  # what holds a batch brings its revision
+        ("nacos-2.2.4", "batch", None, True),  # in place of that instance (B19)
+        ("nacos-2.2.4", None, {"revision": 2, "digest": "d2"}, False),  # B10
+        ("nacos-2.2.4", None, {"revision": 1, "digest": "d2"}, True),
+        ("nacos-2.2.4", None, None, False),
+        ("nacos-2.3.2", "batch", {"revision": 2, "digest": "d2"}, True),
+        ("nacos-2.3.2", "batch", None, False),
+    ],
+)
+def test_a_batch_may_come_beside_an_instance_or_in_its_place(
+    tmp_path: Path, profile: str, detail: str | None, applied: dict[str, object] | None, is_accepted: bool
+) -> None:
+    """b has d1 and is sent d2."""
+    with Recorder(tmp_path, "r", profile=profile, target="test", nodes=["a", "b"]) as recorder:
+
+        def sent(at_ms: int, message: str, revision: int, content: str, detail: str | None) -> None:
+            asked = {"message": message, "operation": "CHANGE", "client": "c1"}
+            row = {**asked, "revision": revision, "digest": content, "detail": detail}
+            recorder.record("a", Kind.REQUEST_SENT, at_ms=at_ms, peer="b", **row)  # type: ignore[arg-type]
+            recorder.record("b", Kind.REQUEST_RECEIVED, at_ms=at_ms, peer="a", **row)  # type: ignore[arg-type]
+
+        def answered(at_ms: int, message: str, applied: dict[str, object] | None) -> None:
+            asked = {"message": message, "client": "c1"}
+            if applied is not None:
+                recorder.record("b", Kind.REPLICA_APPLIED, at_ms=at_ms, owned=False, **asked, **applied)  # type: ignore[arg-type]
+            reply = {**asked, "operation": "CHANGE", "outcome": Outcome.SUCCESS}
+            recorder.record("b", Kind.REPLY_SENT, at_ms=at_ms, peer="a", **reply)  # type: ignore[arg-type]
+            recorder.record("a", Kind.REPLY_RECEIVED, at_ms=at_ms, peer="b", **reply)  # type: ignore[arg-type]
+
+        for node in "ab":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b")
+        own = {"client": "c1", "owned": True}
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=10, revision=0, digest=NOTHING, **own)  # type: ignore[arg-type]
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=20, revision=1, digest="d1", **own)  # type: ignore[arg-type]
+        sent(1_000, "m1", 1, "d1", None)
+        answered(1_000, "m1", {"revision": 1, "digest": "d1"})
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=2_000, revision=2, digest="d2", **own)  # type: ignore[arg-type]
+        sent(3_000, "m2", 2, "d2", detail)
+        answered(3_000, "m2", applied)
+    trace = read_ndjson(recorder.path)
+    assert validate(trace.header, trace.events, profile_named(profile)).accepted is is_accepted
+
+
+@pytest.mark.parametrize(
+    ("profile", "is_applied", "is_accepted"),
+    [("nacos-2.3.2", False, True), ("nacos-2.3.2", True, False), ("strict", False, False)],
+)
+def test_a_verify_may_come_between_the_steps_in_which_a_release_applies_a_change(
+    tmp_path: Path, profile: str, is_applied: bool, is_accepted: bool
+) -> None:
+    """B05: the verify fails although the CHANGE that it would confirm has arrived, until that is applied."""
+    trace = recorded(tmp_path)
+    change, verify = ([e for e in trace.events if e.message == message] for message in ("m1", "m2"))
+    sent, received, applied, *answers = change
+    asked, arrived, *failed = map(FAIL, verify)
+    asked, arrived = (replace(each, outcome=None) for each in (asked, arrived))
+    begun = [sent, received, applied] if is_applied else [sent, received]
+    rest = answers if is_applied else [applied, *answers]
+    rows = [*trace.events[:4], *begun, asked, arrived, *failed, *rest]
+    at_once = numbered(replace(row, at_ms=1_000) if row.message else row for row in rows)
+    assert validate(trace.header, at_once, profile_named(profile)).accepted is is_accepted
+
+
 def test_a_gap_in_the_numbers_is_a_missing_row(tmp_path: Path) -> None:
     trace = recorded(tmp_path)
     result = validate(trace.header, trace.events[:2] + trace.events[3:], profile_named("strict"))
@@ -183,7 +250,30 @@ def test_what_was_observed_is_judged_all_the_same(tmp_path: Path, lacks: str) ->
     assert rejection.guards == {("send CHANGE", "it is the owner, and sends what it holds")}
 
 
-@pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "strict"])
+@pytest.mark.parametrize(
+    ("loaded", "is_accepted"),
+    [
+        ({"revision": 2, "digest": "d2"}, True),  # with a batch in it, which brings its revision
+        ({"revision": 1, "digest": "d2"}, True),  # without one (B10)
+        ({"revision": 3, "digest": "d2"}, False),
+        ({"revision": 2, "digest": "d3"}, False),
+    ],
+)
+def test_a_snapshot_that_comes_late_may_hold_a_batch(
+    tmp_path: Path, loaded: dict[str, object], is_accepted: bool
+) -> None:
+    """b has asked a for its snapshot, gets revision 1 as a CHANGE, and then revision 2 in the snapshot."""
+    trace = recorded(tmp_path)
+    started, (connected, changed, *copied) = trace.events[:2], trace.events[2:9]
+    asked = replace(started[1], kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="a", detail=None)
+    again = replace(changed, at_ms=2_000, revision=2, digest="d2")
+    row = replace(copied[2], at_ms=2_000, message="m0", **loaded)  # type: ignore[arg-type]
+    rows = numbered([*started, asked, connected, changed, *copied, again, row])
+    found = next(Slices(trace.header, profile_named("nacos-2.2.4")).rejections(rows), None)
+    assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize("profile", ["nacos-2.0.4", "nacos-2.2.4", "nacos-2.3.2", "strict"])
 def test_simulated_runs_with_all_faults_are_accepted(tmp_path: Path, profile: str) -> None:
     trace = simulated(tmp_path, profile, None)
     result = validate(trace.header, trace.events, profile_named(profile))

@@ -25,6 +25,7 @@ from distro_model.events import Event as Input
 from distro_model.messages import Change, Content, Delete, Request, Verify, batch_of, instances_of
 from distro_model.node import NodeState, fresh_node
 from distro_model.profile import Profile
+from distro_model.rules import torn
 from distro_model.step import whole_step
 from distro_spark.validation.cluster import ClusterRows
 from distro_spark.validation.verdict import Candidate, Rejection, rejected
@@ -32,7 +33,7 @@ from distro_traces.content import digest
 from distro_traces.event import BATCH, Event, Kind, Outcome
 
 NOTHING_PUBLISHED = digest(())
-_SERVICE = "content"
+_BATCHES, _SERVICE = "batches", "content"  # of batches alone, and of whatever there is
 _LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
 
 _View = tuple[bool, int, str] | None  # native, revision, digest
@@ -172,7 +173,7 @@ class ClientRows:
             self.undecided += 1
             return
         outcomes, unchanged, changed = set(), set(), False
-        for state in holder.states:
+        for state in self._met(holder, holder.states):
             for request in requests:
                 after = self._after(state, RequestReceived(event.at_ms, event.peer or "", request))
                 outcomes.add((after.node, _answer(after)))
@@ -182,6 +183,12 @@ class ClientRows:
                     changed = True
         holder.handled[event.message] = _Handled(holder.states, frozenset(outcomes), frozenset(unchanged), changed)
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
+
+    def _met(self, holder: _Holder, states: _States) -> _States:
+        """What a request meets: where CHANGEs are applied in steps (B05), perhaps what one has not changed yet."""
+        if not self._profile.has(torn.on_change):
+            return states
+        return states.union(*(each.before for each in holder.handled.values() if each.changed and not each.shown))
 
     def _copied(self, event: Event, holder: _Holder) -> Rejection | None:
         handled = self._cause(event, holder)
@@ -227,7 +234,11 @@ class ClientRows:
         if self._cluster.shows_state(giver) and given[1] not in {content for _, content in held}:
             shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
             return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, _of_row(event))
-        copies = [Change(self._client, revision, _content(given[1])) for revision in {given[0], *(r for r, _ in held)}]
+        revisions = {revision for revision, _ in held}
+        copies = [Change(self._client, revision, _content(given[1])) for revision in {given[0], *revisions}]
+        # The row does not say whether there is a batch in it, which would bring its revision.
+        batches = _batches(given[1])
+        copies += [Change(self._client, revision, batch) for revision in revisions or {given[0]} for batch in batches]
         after = frozenset(
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
         )
@@ -352,9 +363,8 @@ def _requests(event: Event, client: str) -> tuple[Request, ...]:
     """What may have been sent; empty where the row does not say."""
     match event.operation:
         case "CHANGE" | "ADD" if event.digest is not None and event.revision is not None:
-            one = Change(client, event.revision, _content(event.digest))
-            # Of several services only some have a batch, and the row does not say whether those that changed do.
-            return (one, replace(one, content=_batch(event.digest))) if event.detail == BATCH else (one,)
+            contents = _batches(event.digest) if event.detail == BATCH else (_content(event.digest),)
+            return tuple(Change(client, event.revision, content) for content in contents)
         case "DELETE":
             return (Delete(client),)
         case "VERIFY" if event.revision is not None:
@@ -366,8 +376,10 @@ def _content(content: str) -> Content:
     return () if content == NOTHING_PUBLISHED else ((_SERVICE, content),)
 
 
-def _batch(content: str) -> Content:
-    return ((_SERVICE, batch_of([content])),)
+def _batches(content: str) -> tuple[Content, ...]:
+    """Of several services only some have a batch, and the row does not say whether that is in place of an instance."""
+    batch = batch_of([content])
+    return ((_SERVICE, batch),), ((_BATCHES, batch), (_SERVICE, content))
 
 
 def _digest(content: Content) -> str:
