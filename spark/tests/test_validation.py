@@ -251,6 +251,28 @@ def test_what_was_observed_is_judged_all_the_same(tmp_path: Path, lacks: str) ->
 
 
 @pytest.mark.parametrize(
+    ("profile", "sent_ms", "content", "is_accepted"),
+    [
+        ("nacos-2.3.2", 1_001, "d1", True),
+        ("nacos-2.3.2", 1_001, "d0", False),
+        ("nacos-2.3.2", 1_100, "d1", False),
+        ("strict", 1_001, "d1", False),
+    ],
+)
+def test_a_change_may_have_the_content_of_before_in_the_moment_in_which_it_is_read(
+    tmp_path: Path, profile: str, sent_ms: int, content: str, is_accepted: bool
+) -> None:
+    """B05: at 1,000 ms d2 takes the place of d1, between the steps in which a CHANGE is read."""
+    trace = recorded(tmp_path)
+    started, (connected, changed, sent) = trace.events[:2], trace.events[2:5]
+    again = replace(changed, at_ms=1_000, revision=2, digest="d2")
+    call = replace(sent, at_ms=sent_ms, revision=2, digest=content)
+    rows = numbered([*started, connected, changed, again, call])
+    found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
+    assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("loaded", "is_accepted"),
     [
         ({"revision": 2, "digest": "d2"}, True),  # with a batch in it, which brings its revision

@@ -34,6 +34,8 @@ from distro_traces.event import BATCH, Event, Kind, Outcome
 
 NOTHING_PUBLISHED = digest(())
 _BATCHES, _SERVICE = "batches", "content"  # of batches alone, and of whatever there is
+_READ_MS = 50
+"""So long may what is to be sent be read before the call is made."""
 _LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
 
 _View = tuple[bool, int, str] | None  # native, revision, digest
@@ -59,6 +61,8 @@ class _Holder:
     life: tuple[int, int]
     states: _States | None
     handled: dict[str, _Handled] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()  # what the client published before its last change
+    replaced_ms: int = 0
 
 
 class ClientRows:
@@ -146,6 +150,7 @@ class ClientRows:
         views = {self._view(state) for state in states}
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
             return rejected(event, transition, "a connection is made once", _shown(views), "connected again")
+        holder.replaced, holder.replaced_ms = frozenset(view[2] for view in views if view), event.at_ms
         after = frozenset(self._after(state, one).node for state in states for one in inputs)
         return self._keep(event, holder, after, transition)
 
@@ -160,12 +165,18 @@ class ClientRows:
             fits = any(view and view[0] and self._revision_fits(event, view[1]) for view in views)
             guard = "it is the owner, and this its revision"
         else:
+            of_before = self._just_replaced(event, holder)
             fits = any(
-                view and view[0] and self._revision_fits(event, view[1]) and event.digest in (None, view[2])
+                view and view[0] and self._revision_fits(event, view[1]) and event.digest in (None, view[2], *of_before)
                 for view in views
             )
             guard = "it is the owner, and sends what it holds"
         return None if fits else rejected(event, f"send {event.operation}", guard, _shown(views), _of_row(event))
+
+    def _just_replaced(self, event: Event, holder: _Holder) -> frozenset[str]:
+        """The content that a change replaced while a CHANGE was being made of it: the revision is read later (B05)."""
+        is_read_in_steps = self._profile.has(torn.on_task_due)
+        return holder.replaced if is_read_in_steps and event.at_ms - holder.replaced_ms <= _READ_MS else frozenset()
 
     def _received(self, event: Event, holder: _Holder) -> None:
         requests = _requests(event, self._client)
