@@ -251,6 +251,32 @@ def test_what_was_observed_is_judged_all_the_same(tmp_path: Path, lacks: str) ->
 
 
 @pytest.mark.parametrize(
+    ("profile", "first", "revision", "is_accepted"),
+    [
+        ("nacos-2.3.2", ["m1", "m4"], 1, True),
+        ("nacos-2.3.2", ["m4", "m1"], 1, True),
+        ("nacos-2.3.2", ["m1", "m4"], 7, False),
+        ("nacos-2.3.2", ["m1"], 1, False),
+        ("strict", ["m1", "m4"], 1, False),
+    ],
+)
+def test_two_changes_that_a_release_applies_at_once_may_come_to_what_neither_carries(
+    tmp_path: Path, profile: str, first: list[str], revision: int, is_accepted: bool
+) -> None:
+    """B05. `first`: the requests that b has received when it shows what it has made of m1."""
+    trace = recorded(tmp_path)
+    started, (connected, changed), (sent, received, applied) = trace.events[:2], trace.events[2:4], trace.events[4:7]
+    again = replace(changed, at_ms=1_000, revision=2, digest="d2")
+    calls = [replace(sent, at_ms=1_000), again]
+    calls += [replace(sent, at_ms=1_000, message="m4", revision=2, digest="d2")]
+    arrive = {"m1": received, "m4": replace(received, message="m4", revision=2, digest="d2")}
+    shown = replace(applied, revision=revision, digest="mixed")
+    rows = numbered([*started, connected, changed, *calls, *(arrive[message] for message in first), shown])
+    found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
+    assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("profile", "sent_ms", "content", "is_accepted"),
     [
         ("nacos-2.3.2", 1_001, "d1", True),

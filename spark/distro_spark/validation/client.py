@@ -45,12 +45,14 @@ _States = frozenset[NodeState]
 @dataclass(slots=True)
 class _Handled:
     """A request at its receiver: before, what each possible state made of it with which answer, and which of these hold
-    what they held."""
+    what they held. `among_others`: another one that changes something arrived before this one was done, or it before
+    that."""
 
     before: _States
     outcomes: frozenset[tuple[NodeState, str]]
     unchanged: _States
     changed: bool
+    among_others: bool
     shown: bool = False
 
 
@@ -184,7 +186,8 @@ class ClientRows:
             self.undecided += 1
             return
         outcomes, unchanged, changed = set(), set(), False
-        for state in self._met(holder, holder.states):
+        others = self._in_steps(holder)
+        for state in holder.states.union(*(each.before for each in others)):
             for request in requests:
                 after = self._after(state, RequestReceived(event.at_ms, event.peer or "", request))
                 outcomes.add((after.node, _answer(after)))
@@ -192,14 +195,29 @@ class ClientRows:
                     unchanged.add(after.node)
                 else:
                     changed = True
-        holder.handled[event.message] = _Handled(holder.states, frozenset(outcomes), frozenset(unchanged), changed)
+        for each in others if changed else ():
+            each.among_others = True
+        handled = _Handled(holder.states, frozenset(outcomes), frozenset(unchanged), changed, changed and bool(others))
+        holder.handled[event.message] = handled
         self._set(event.node, holder, frozenset(node for node, _ in outcomes))
 
-    def _met(self, holder: _Holder, states: _States) -> _States:
-        """What a request meets: where CHANGEs are applied in steps (B05), perhaps what one has not changed yet."""
+    def _in_steps(self, holder: _Holder) -> list[_Handled]:
+        """Requests of which a release applies one step after the other (B05): what else comes may meet what was there
+        before."""
         if not self._profile.has(torn.on_change):
-            return states
-        return states.union(*(each.before for each in holder.handled.values() if each.changed and not each.shown))
+            return []
+        return [each for each in holder.handled.values() if each.changed and not each.shown]
+
+    def _mixed(self, event: Event, handled: _Handled) -> _States:
+        """What a CHANGE and others that are applied at the same time come to: each service may be of any of them."""
+        sent = self._cluster.calls[event.message].sent if event.message in self._cluster.calls else None
+        if not handled.among_others or event.digest is None or sent is None or sent.revision is None:
+            return frozenset()
+        copies = [
+            Change(self._client, sent.revision, each) for each in (_content(event.digest), *_batches(event.digest))
+        ]
+        arrived = [RequestReceived(event.at_ms, sent.node, copy) for copy in copies]
+        return frozenset(self._after(state, each).node for state in handled.before for each in arrived)
 
     def _copied(self, event: Event, holder: _Holder) -> Rejection | None:
         handled = self._cause(event, holder)
@@ -212,7 +230,8 @@ class ClientRows:
             is_told = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
             if event.kind is Kind.REPLICA_REMOVED and not handled.changed and is_told:
                 return rejected(event, "apply a request", "it removes something", "nothing", "removed")
-            return self._keep(event, holder, frozenset(node for node, _ in handled.outcomes), "apply a request")
+            made = frozenset(node for node, _ in handled.outcomes)
+            return self._keep(event, holder, made | self._mixed(event, handled), "apply a request")
         if holder.states is None:
             return self._learn(event, holder)
         if event.kind is Kind.REPLICA_REMOVED and event.message is None:
