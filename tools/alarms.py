@@ -1,7 +1,8 @@
 """Simulated runs with all faults of every profile, checked: a job of `make nightly`. Nothing unexplained may be found.
 
 `strict` must violate nothing, and a release what it is known for alone; so each violation that is not known is either a
-false alarm of an invariant or a known failure whose symptom nobody has written down. Runs come in batches, each checked
+false alarm of an invariant or a known failure whose symptom nobody has written down. And what the model has made, the
+model must allow when each row is held against it (`check --replay`). Runs come in batches, each checked
 in one go; a batch that is over is one line in `distrocheck-out/nightly/alarms.ndjson` and is not run again until model
 or invariants change. Exit codes as everywhere: 1 something is news, 3 batches are left, 0 neither.
 """
@@ -29,6 +30,7 @@ from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import PROFILES
 from distro_model.simulation.faults import faults_named
 from distro_spark.check import check
+from distro_spark.result import CheckResult
 from distro_spark.session import local_session
 
 LEDGER = Path("distrocheck-out/nightly/alarms.ndjson")
@@ -66,9 +68,9 @@ def line_of(session: SparkSession, pool: ProcessPoolExecutor, source: str, profi
         simulated = partial(run_of, directory=directory, profile=profile)
         list(pool.map(simulated, range(first_seed, first_seed + BATCH_RUNS), chunksize=5))
         simulated_s = time.monotonic() - began
-        found = check(session, directory)
+        found = check(session, directory, replay=True)
     known = Counter(f"{each.invariant} {each.known}" for each in found.violations if each.known)
-    news = [f"{each.run}: {each.invariant}: {each.message}" for each in found.violations if each.known is None]
+    news, not_told = news_of(found)
     return {
         "source": source,
         "profile": profile,
@@ -77,12 +79,22 @@ def line_of(session: SparkSession, pool: ProcessPoolExecutor, source: str, profi
         "events": found.events,
         "verdict": found.verdict,
         "news": news,
-        "not_told": max(0, sum(each.violations for each in found.invariants) - len(news)),
+        "not_told": not_told,
         "known": dict(known),
         "reasons": list(found.reasons),
         "seconds": round(time.monotonic() - began, 1),
         "simulated_s": round(simulated_s, 1),
     }
+
+
+def news_of(found: CheckResult) -> tuple[list[str], int]:
+    """The violations that are not known and the rows that the model rejects, and how many more there are."""
+    news = [f"{each.run}: {each.invariant}: {each.message}" for each in found.violations if each.known is None]
+    not_told = max(0, sum(each.violations for each in found.invariants) - len(news))
+    if found.replay is not None:
+        news += [f"{each.run}: model: no transition is {each.event}" for each in found.replay.rejections]
+        not_told += found.replay.rejections_left_out
+    return news, not_told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import alarms
 import hours
@@ -26,6 +28,7 @@ from ledger import lines_of
 
 from distro_conformance.cli.verbs import COMMAND
 from distro_model.actions import Connect
+from distro_spark.result import CheckResult, EventReference, Rejected, Replay
 
 DONE = nightly.Result("sdks", "abc1234", "2026-01-02", 1, 61.2, "embedded: 7 met | 1 violated")
 
@@ -187,6 +190,17 @@ def test_news_are_a_violation_and_batches_that_are_left_leave_it_open(
     headline = json.loads(capsys.readouterr().out)["headline"]
     counts = f"{len(news)} news, {not_told} not told; {left} batches left"
     assert headline == f"at least 50 runs of each of 1 profiles: {counts}"
+
+
+def test_what_is_not_known_and_what_the_model_rejects_is_news() -> None:
+    violations = [
+        SimpleNamespace(run="r", invariant="INV-REV", message="two contents", known=known) for known in (None, "B10")
+    ]
+    event = EventReference("b", 7, 100, "replica_applied", "m1")
+    replay = Replay(rejected=3, undecided=0, rejections=(Rejected("r", "c1", event, ()),), rejections_left_out=2)
+    found = SimpleNamespace(violations=violations, invariants=[SimpleNamespace(violations=4)], replay=replay)
+    rejected = "r: model: no transition is replica_applied of b at 100 ms (seq 7)"
+    assert alarms.news_of(cast(CheckResult, found)) == (["r: INV-REV: two contents", rejected], 3 + 2)
 
 
 def test_a_recording_that_is_there_is_not_made_again_and_a_release_is_not_done_before_another_begins(
