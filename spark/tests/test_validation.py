@@ -251,6 +251,46 @@ def test_what_was_observed_is_judged_all_the_same(tmp_path: Path, lacks: str) ->
 
 
 @pytest.mark.parametrize(
+    ("profile", "sent_ms", "revision", "is_accepted"),
+    [
+        ("nacos-2.3.2", 1_001, 1, True),
+        ("nacos-2.3.2", 1_001, 2, False),
+        ("nacos-2.3.2", 1_100, 1, False),
+        ("strict", 1_001, 1, False),
+    ],
+)
+def test_a_change_of_a_client_that_leaves_may_be_sent_in_the_moment_in_which_it_is_read(
+    tmp_path: Path, profile: str, sent_ms: int, revision: int, is_accepted: bool
+) -> None:
+    trace = recorded(tmp_path)
+    started, (connected, changed, sent) = trace.events[:2], trace.events[2:5]
+    left = replace(connected, kind=Kind.CLIENT_DISCONNECTED, at_ms=1_000, revision=None, digest=None)
+    call = replace(sent, at_ms=sent_ms, revision=revision)
+    rows = numbered([*started, connected, changed, left, call])
+    found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
+    assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize(
+    ("profile", "deleted", "is_accepted"),
+    [("nacos-2.3.2", True, True), ("nacos-2.3.2", False, False), ("strict", True, False)],
+)
+def test_a_change_may_go_into_a_client_that_a_delete_removes_meanwhile(
+    tmp_path: Path, profile: str, deleted: bool, is_accepted: bool
+) -> None:
+    """B05: b answers the CHANGE with SUCCESS and has applied it to nothing that is still held."""
+    trace = recorded(tmp_path)
+    *before, left = (row for row in trace.events if row.message is None)
+    sent, received, _, *answers = (row for row in trace.events if row.message == "m1")
+    delete = [row for row in trace.events if row.message == "m3"]
+    between = [left, *delete] if deleted else []
+    late = [replace(row, at_ms=8_000) for row in answers]
+    rows = numbered([*before, sent, received, *between, *late])
+    found = next(Slices(trace.header, profile_named(profile)).rejections(rows), None)
+    assert (found is None) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("profile", "first", "revision", "is_accepted"),
     [
         ("nacos-2.3.2", ["m1", "m4"], 1, True),

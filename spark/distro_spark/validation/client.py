@@ -63,7 +63,7 @@ class _Holder:
     life: tuple[int, int]
     states: _States | None
     handled: dict[str, _Handled] = field(default_factory=dict)
-    replaced: frozenset[str] = frozenset()  # what the client published before its last change
+    replaced: frozenset[tuple[int, str]] = frozenset()  # what there was before its connection last changed anything
     replaced_ms: int = 0
 
 
@@ -152,7 +152,7 @@ class ClientRows:
         views = {self._view(state) for state in states}
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
             return rejected(event, transition, "a connection is made once", _shown(views), "connected again")
-        holder.replaced, holder.replaced_ms = frozenset(view[2] for view in views if view), event.at_ms
+        holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
         after = frozenset(self._after(state, one).node for state in states for one in inputs)
         return self._keep(event, holder, after, transition)
 
@@ -167,18 +167,22 @@ class ClientRows:
             fits = any(view and view[0] and self._revision_fits(event, view[1]) for view in views)
             guard = "it is the owner, and this its revision"
         else:
-            of_before = self._just_replaced(event, holder)
+            current = {view[1:] for view in views if view and view[0]}
+            may_be_sent = current | self._read_before(event, holder, current)
             fits = any(
-                view and view[0] and self._revision_fits(event, view[1]) and event.digest in (None, view[2], *of_before)
-                for view in views
+                self._revision_fits(event, revision) and event.digest in (None, content)
+                for revision, content in may_be_sent
             )
             guard = "it is the owner, and sends what it holds"
         return None if fits else rejected(event, f"send {event.operation}", guard, _shown(views), _of_row(event))
 
-    def _just_replaced(self, event: Event, holder: _Holder) -> frozenset[str]:
-        """The content that a change replaced while a CHANGE was being made of it: the revision is read later (B05)."""
-        is_read_in_steps = self._profile.has(torn.on_task_due)
-        return holder.replaced if is_read_in_steps and event.at_ms - holder.replaced_ms <= _READ_MS else frozenset()
+    def _read_before(self, event: Event, holder: _Holder, current: set[tuple[int, str]]) -> set[tuple[int, str]]:
+        """Where a CHANGE is read in two steps (B05) and one of the client came between: the content of before it, with
+        the revision of after it, or that of before where the client has left."""
+        if not self._profile.has(torn.on_task_due) or event.at_ms - holder.replaced_ms > _READ_MS:
+            return set()
+        revisions = {revision for revision, _ in current or holder.replaced}
+        return {(revision, content) for revision in revisions for _, content in holder.replaced}
 
     def _received(self, event: Event, holder: _Holder) -> None:
         requests = _requests(event, self._client)
@@ -294,6 +298,11 @@ class ClientRows:
             if holder.states is not None and holder.states & handled.unchanged:
                 holder.states &= handled.unchanged
                 return None
+            if handled.among_others and holder.states is not None:
+                gone = frozenset(state for state in holder.states if self._view(state) is None)
+                if gone:  # its last steps went into a client that a DELETE had removed (B05)
+                    holder.states = gone
+                    return None
             made = _shown({self._view(node) for node, _ in handled.outcomes})
             return rejected(event, "answer", "what a request made is reported before", made, "no row")
         return None
