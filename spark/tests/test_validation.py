@@ -189,6 +189,7 @@ def test_a_gap_in_the_numbers_is_a_missing_row(tmp_path: Path) -> None:
     result = validate(trace.header, trace.events[:2] + trace.events[3:], profile_named("strict"))
     assert result.rejection is not None
     assert result.rejection.guards == {("any", "rows have no gap")}
+    assert result.rejection.minimal == ()  # no part of the run shows it
 
 
 def test_no_row_of_the_minimal_trace_can_be_left_out(tmp_path: Path) -> None:

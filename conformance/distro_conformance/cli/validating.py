@@ -77,7 +77,8 @@ def _print(rejection: Rejection | None) -> None:
     say(f"no transition is this row: {_place(rejection.event)}: {describe(rejection.event)}")
     for candidate in rejection.candidates:
         say(f"  {candidate}")
-    say(f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:")
+    if rejection.minimal:
+        say(f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:")
     for event in rejection.minimal:
         say(f"  {_place(event)}: {describe(event)}")
 

@@ -48,7 +48,7 @@ def validate(header: Header, events: Sequence[Event], profile: Profile, *, short
             again = next(Slices(header, profile).rejections(rows), None)
             return again is not None and again.event == found.event and again.guards == found.guards
 
-        rejection = replace(found, minimal=minimal(slice_, still) if still(slice_) else tuple(slice_))
+        rejection = replace(found, minimal=minimal(slice_, still) if still(slice_) else ())
     return Validated(rejection is None, len(ordered), slices.undecided, time.perf_counter() - began, rejection)
 
 
