@@ -31,6 +31,7 @@ from distro_conformance.cli.verbs import VERBS
 from distro_conformance.errors import USAGE_ERRORS
 from distro_impl import free_main_ports
 from distro_spark import session
+from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 
 ROOT = Path(__file__).parents[2]
@@ -321,6 +322,17 @@ def test_a_schema_lets_a_new_field_pass_and_no_missing_one() -> None:
     del found["exit_code"]
     with pytest.raises(jsonschema.ValidationError, match="'exit_code' is a required property"):
         jsonschema.validate(found, schema_of("error"))
+
+
+def test_validate_says_why_it_is_inconclusive(call: Call, tmp_path: Path) -> None:
+    with Recorder(tmp_path, "r", profile="strict", target="test", nodes=["a"]) as recorder:
+        recorder.record("a", Kind.NODE_STARTED, at_ms=0, detail="a")
+    with recorder.path.open("a", encoding="utf-8") as file:
+        file.write('{"run": "r"}\n{"run":')
+    result = call("validate", str(recorder.path))
+    assert result.returncode == 3
+    assert "1 rows do not fit the schema (first: line 3, missing field node)" in result.stdout
+    assert "cut in mid-line: line 4; everything before it was read" in result.stdout
 
 
 @pytest.mark.wire

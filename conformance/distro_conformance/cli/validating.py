@@ -16,6 +16,7 @@ from distro_conformance.verdict import Verdict
 if TYPE_CHECKING:
     from distro_spark.validation.verdict import Rejection
     from distro_traces.event import Event
+    from distro_traces.ndjson import TraceFile
 
 
 @app.command()
@@ -60,6 +61,7 @@ def validate(
         print_json("validate", document)
     else:
         _print(judged.rejection)
+        _print_unread(found)
         if html:
             say(f"Page: {html}")
         row(
@@ -81,6 +83,15 @@ def _print(rejection: Rejection | None) -> None:
         say(f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:")
     for event in rejection.minimal:
         say(f"  {_place(event)}: {describe(event)}")
+
+
+def _print_unread(trace: TraceFile) -> None:
+    """What leaves the verdict open although no row was rejected."""
+    if trace.rejected:
+        first = trace.rejected[0]
+        say(f"  {len(trace.rejected)} rows do not fit the schema (first: line {first.line}, {first.reason})")
+    if trace.cut is not None:
+        say(f"  cut in mid-line: line {trace.cut.line}; everything before it was read")
 
 
 def _place(event: Event) -> str:
