@@ -33,6 +33,7 @@ UPSTREAM: Mapping[str, str] = MappingProxyType(
         "B17": f"{_ISSUE}/12299",
         "B18": f"{_ISSUE}/11192",
         "B19": f"{_ISSUE}/11701",
+        "B22": f"{_NAMING}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
         "B24": f"{_ISSUE}/10809",
         "B26": f"{_NAMING}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",
         "B27": f"{_NAMING}/consistency/ephemeral/distro/v2/DistroClientDataProcessor.java",

@@ -3,8 +3,8 @@
     change -> delay task (merged per client and peer) -> execute task -> request -> reply -> nothing, or a retry
 
 Verify rounds and the initial load are tasks of their own (verify_task.py, load_task.py). Only clients that this node is
-responsible for are replicated. Source: docs/protocol #sync-null-data, #sync-retry, #load-snapshot, #sync-announce to
-#sync-only-up.
+responsible for are replicated. Source: docs/protocol #owner-handover, #sync-null-data, #sync-retry, #load-snapshot,
+#sync-announce to #sync-only-up.
 """
 
 from __future__ import annotations
@@ -87,11 +87,12 @@ class DistroProtocol:
             self._delayed.add(DistroKey(event.client_id, event.peer), DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
     def _on_owners_changed(self, event: OwnersChanged) -> None:
-        """What was accepted here and may have reached nobody yet goes to who now speaks for the client."""
+        """What was accepted here goes to who now speaks for the client, also when another did in between: nobody else
+        knows that it is newer than what the new owner may have."""
         for client in self._clients:
             tag = responsible_tag(client.id)
             key = DistroKey(client.id, self._mapper.map_server(tag))
-            if self._is_handed_over(key) and event.owner_before(tag) == self._members.self_member.address:
+            if self._is_handed_over(key) and event.owner_before(tag) != key.peer:
                 self._delayed.add(key, DataOperation.CHANGE, AT_THE_NEXT_TICK_MS)
 
     def _sync_to_all(self, client_id: str, operation: DataOperation) -> None:

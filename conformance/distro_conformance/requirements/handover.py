@@ -1,0 +1,159 @@
+"""Who goes on sending for a client of the HTTP API when its owner changes (docs/protocol #owner-responsible,
+#owner-handover).
+
+A member leaves the list of the node and comes back: that moves ownership the same way in every release, and by nobody's
+time-outs. Each check has a node of its own for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from distro_conformance.node.http_player import PlayedHttpClient
+from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import services as services_of
+from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_traces.content import Replica
+
+_READ_MS = 2_000
+"""Until a changed list is read, and who owns what is computed anew."""
+_UNHEALTHY_MS, _GONE_MS, _CHECK_MS = 15_000, 30_000, 5_000
+_UNDER_WAY_MS = 1_000
+"""Until what was sent before the owner changed has arrived."""
+
+
+class _Moved(NamedTuple):
+    """A client of member `leaver`, which is the node's while that is not on the list; `stayer` is, all the time."""
+
+    client: PlayedHttpClient
+    service: str
+    leaver: PlayedPeer
+    stayer: PlayedPeer
+
+
+@requirement("DISTRO-OWNER-002", MUST, "#owner-responsible, #member-list", own_node=True)
+async def heir_speaks_for_the_client(kit: Kit) -> None:
+    """When a member leaves the list, the next owner of its clients of the HTTP API verifies them and announces their
+    changes."""
+    await kit.start_node()
+    client, service, _, stayer = await _copied(kit)
+    await kit.change_members(stayer)
+    await kit.eventually_sent("VERIFY", client.id, at=stayer, within_ms=_READ_MS + 2 * kit.timings.verify_ms)
+    more = kit.service()
+    reply = await client.register(more)
+    kit.note(f"it registers {more} at the node: {reply}")
+    both = sorted((service, more))
+    told = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: services_of(copy) == both)
+    what = f"a CHANGE of {client.id} with {' and '.join(both)} at {stayer.address}"
+    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what)
+
+
+@requirement("DISTRO-OWNER-003", MUST, "#owner-responsible, #lease-beats", since="2.2.1", own_node=True)
+async def former_owner_falls_silent(kit: Kit) -> None:
+    """Who is not the owner of a client of the HTTP API any more verifies it no more, and takes it for dead no more."""
+    await kit.start_node()
+    moved = await _accepted(kit)
+    await _comes_back(kit, moved)
+    await kit.sleep(_UNDER_WAY_MS)
+    before = _said(kit, moved)
+
+    async def spoken_for() -> Arrival | None:
+        return next((each for each in _said(kit, moved) if each not in before), None)
+
+    client = moved.client.id
+    await kit.never(spoken_for, for_ms=_GONE_MS + 2 * _CHECK_MS, what=f"{client} is not the node's to speak for")
+    copy = await kit.peer.query(client)
+    kit.require(copy is not None and _is_alive(copy), f"a healthy {client} at the node, which does not judge it", copy)
+
+
+@requirement("DISTRO-OWNER-004", MUST, "#owner-handover", bug="B22", since="2.2.1", own_node=True)
+async def new_owner_is_told(kit: Kit) -> None:
+    """When a client of the HTTP API gets another owner, who accepted what it publishes tells that owner."""
+    await kit.start_node()
+    moved = client, service, leaver, _ = await _accepted(kit)
+    await _comes_back(kit, moved)
+    told = kit.arrival("CHANGE", client.id, at=leaver, carrying=lambda copy: services_of(copy) == [service])
+
+    async def otherwise() -> dict[str, object]:
+        held = services_of(await kit.peer.query(client.id)) == [service]
+        return {"held": held, "told": len(kit.arrivals(client.id, leaver))}
+
+    what = f"a CHANGE of {client.id} with {service} at {leaver.address}"
+    await kit.eventually(told, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise)
+
+
+@requirement("DISTRO-OWNER-005", SHOULD, "#owner-handover", since="2.2.1", own_node=True)
+async def conclusions_are_not_handed_over(kit: Kit) -> None:
+    """What a node only concluded, from beats that went elsewhere, it does not tell the owner that they went to."""
+    await kit.start_node()
+    moved = client, _, leaver, stayer = await _copied(kit)
+    await kit.change_members(stayer)
+    dead = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: not _is_alive(copy))
+    within_ms = _READ_MS + _UNHEALTHY_MS + _CHECK_MS + 2 * kit.timings.sync_ms
+    await kit.arrange(dead, within_ms=within_ms, what=f"a CHANGE of {client.id}, taken for dead, at {stayer.address}")
+    await _comes_back(kit, moved)
+    told = kit.arrival("CHANGE", client.id, at=leaver)
+    what = f"{leaver.address} knows better than the node whether {client.id} is alive"
+    await kit.never(told, for_ms=2 * kit.timings.sync_ms, what=what)
+
+
+def _moving(kit: Kit) -> _Moved:
+    """In `strict` a member that is back, but was not heard of yet, is represented by the next one in the ring. Who
+    leaves is the one of whom that is not the node, so that the client gets home by way of a third."""
+    ring = sorted((kit.target.address, *(peer.address for peer in kit.peers)))
+    after_node = ring[(ring.index(kit.target.address) + 1) % len(ring)]
+    leaver, stayer = sorted((kit.peer, kit.other), key=lambda peer: peer.address != after_node)
+    client = kit.http_client(leaver.address, node_owns_without=leaver.address)
+    return _Moved(client, kit.service(), leaver, stayer)
+
+
+async def _copied(kit: Kit) -> _Moved:
+    """The node has a copy of the client."""
+    moved = client, service, leaver, _ = _moving(kit)
+    reply = await leaver.sync(client.id, 1, (service, client.ip, client.port))
+    kit.note(f"{leaver.address} sends CHANGE of {client.id}, which it owns, with {service}: {reply}")
+    kit.presuppose(reply.succeeded, f"an acknowledged CHANGE of {client.id}", reply)
+    return moved
+
+
+async def _accepted(kit: Kit) -> _Moved:
+    """The client has registered at the node, which owns it, and `stayer` knows."""
+    moved = client, service, leaver, stayer = _moving(kit)
+    await kit.change_members(stayer)
+
+    async def kept() -> bool | None:
+        before = len(leaver.http.requests)
+        reply = await client.register(service)
+        kit.note(f"{client.id} registers {service} at the node: {reply}")
+        return (reply.text == "ok" and len(leaver.http.requests) == before) or None
+
+    await kit.arrange(kept, within_ms=_READ_MS, what=f"a registration of {client.id} that the node keeps")
+    await kit.arrange_sent("CHANGE", client.id, at=stayer, within_ms=2 * kit.timings.sync_ms)
+    return moved
+
+
+async def _comes_back(kit: Kit, moved: _Moved) -> None:
+    """`leaver` is on the list again and has reported itself, and the node knows whose the client is."""
+    client, _, leaver, stayer = moved
+    await kit.change_members(leaver, stayer)
+
+    async def passed_on() -> bool | None:
+        await leaver.report()
+        before = len(leaver.http.requests)
+        await client.light_beat(kit.service())  # of what nobody knows, and so of no effect where it is not passed on
+        return len(leaver.http.requests) > before or None
+
+    await kit.arrange(passed_on, within_ms=_READ_MS, what=f"a node that knows {leaver.address} as the owner")
+    kit.note(f"{leaver.address} has reported itself, and the node passes on to it what {client.id} asks")
+
+
+def _said(kit: Kit, moved: _Moved) -> list[Arrival]:
+    """What members were told of the client, but for CHANGEs to `leaver`: those are the hand-over's."""
+    client, _, leaver, stayer = moved
+    at_leaver = (each for each in kit.arrivals(client.id, leaver) if not each.is_about("CHANGE"))
+    return [*kit.arrivals(client.id, stayer), *at_leaver]
+
+
+def _is_alive(copy: Replica) -> bool:
+    return [each.healthy for each in copy.published] == [True]

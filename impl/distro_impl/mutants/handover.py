@@ -1,0 +1,88 @@
+"""Who goes on sending for a client of the HTTP API when its owner changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distro_impl.distro.data_processor import DistroClientDataProcessor
+from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
+from distro_impl.distro.mapper import OwnersChanged
+from distro_impl.mutants.mutant import Change, Mutant, add, mutant
+from distro_impl.naming.beats import Beats
+from distro_impl.naming.ip_port_client import IpPortClient
+
+
+@mutant("m-heir-verifies-nothing", DistroClientDataProcessor, "owned_clients")
+def _what_was_accepted(old: Any, self: Any) -> list[str]:
+    """A client of the HTTP API is verified by who accepted it, and by no later owner."""
+    clients = ((each, self._clients.get(each)) for each in old(self))
+    return [each for each, client in clients if not isinstance(client, IpPortClient) or client.accepted_here]
+
+
+def _and_what_was_accepted(old: Any) -> Any:
+    def owned_clients(self: Any) -> list[str]:
+        accepted = (client.id for client in self._clients if isinstance(client, IpPortClient) and client.accepted_here)
+        return [*{**dict.fromkeys(old(self)), **dict.fromkeys(accepted)}]
+
+    return owned_clients
+
+
+def _of_anything(old: Any) -> Any:
+    def revision_of(self: Any, client_id: str) -> int | None:
+        client = self._clients.get(client_id)
+        return client.revision if isinstance(client, IpPortClient) else old(self, client_id)
+
+    return revision_of
+
+
+@mutant("m-former-owner-judges", Beats, "check")
+def _judges(old: Any, self: Any, client: IpPortClient) -> None:
+    """Who accepted a client of the HTTP API goes on looking for its beats, which go to another owner by now."""
+    if client.accepted_here and not client.responsible:
+        kept, client.ownership = client.ownership, _Owner()
+        try:
+            old(self, client)
+        finally:
+            client.ownership = kept
+    else:
+        old(self, client)
+
+
+class _Owner:
+    def responsible(self, tag: str) -> bool:  # noqa: ARG002 - of the protocol
+        return True
+
+    has_place = responsible
+
+
+@mutant("m-conclusions-are-handed-over", DistroProtocol, "_is_handed_over")
+def _whatever_it_is(old: Any, self: Any, key: DistroKey) -> bool:
+    """The new owner of a client is told what was concluded here from beats that went to it."""
+    client = self._clients.get(key.client_id)
+    if not isinstance(client, IpPortClient):
+        return False
+    kept, client.accepted_here = client.accepted_here, True
+    try:
+        return bool(old(self, key))
+    finally:
+        client.accepted_here = kept
+
+
+@mutant("m-only-the-last-owner-hands-over", DistroProtocol, "_on_owners_changed")
+def _only_the_last(old: Any, self: Any, event: OwnersChanged) -> None:
+    """Who accepted a client tells its next owner, and nobody tells the one after that."""
+    own = self._members.self_member.address
+    old(self, OwnersChanged(lambda tag: own if event.owner_before(tag) == own else self._mapper.map_server(tag)))
+
+
+add(
+    Mutant("B22", "Who stops being the owner of a client tells the new one nothing.", {"owner_hands_over": False}),
+    Mutant(
+        "m-former-owner-verifies",
+        "Who accepted a client of the HTTP API verifies it for ever.",
+        changes=(
+            Change(DistroClientDataProcessor, "owned_clients", _and_what_was_accepted),
+            Change(DistroClientDataProcessor, "revision_of", _of_anything),
+        ),
+    ),
+)
