@@ -228,9 +228,16 @@ class ClientManager:
         if revision is not None:
             client.revision = revision
         if self._profile.sync_renews_lease:
-            client.renewed_ms = self._clock.now_ms()
+            self._renewed_by_sync(client)
         self._publish_change(client, changes)
         self._watch.tell(NodeEventKind.REPLICA_APPLIED, client, reason)
+
+    def _renewed_by_sync(self, client: Client) -> None:
+        """Who sends it vouches for it as with a verify, but to a node that judges it by the beats itself."""
+        if isinstance(client, IpPortClient) and client.responsible:
+            client.renewed_ms = self._clock.now_ms()
+        else:
+            client.renew(self._clock.now_ms())
 
     def verified(self, client: Client) -> None:
         """A peer said that our copy is right, and answers for the client from now on.
