@@ -36,6 +36,8 @@ class Client:
     """The owner checks the beats of this object; false only for a client that was created twice (B30)."""
     turn_ms: int = 0
     """When in each period of checks the beats of an ip:port client are looked at, counted from the node's start."""
+    accepted: bool = False
+    """The last to change an ip:port client was itself, here; only where a profile remembers that."""
 
 
 class Action(StrEnum):

@@ -7,6 +7,7 @@ a divergence that names what differed. What queries and pushes show is not in th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
@@ -14,7 +15,7 @@ from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projectio
 from distro_conformance.node.player import RefusedError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, Fault, Restart, beyond_the_model
+from distro_model.actions import Action, Advance, Fault, OverHttp, Restart, beyond_the_model
 from distro_model.clock import start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
@@ -128,12 +129,18 @@ class LockstepCluster(EmbeddedCluster):
     async def _on_nodes(self, action: Action) -> Observation | None:
         """Where the action leaves time for a push: what nodes with subscribers held before the last such time."""
         if not isinstance(action, Advance) or action.ms < LONG_MS:
-            await super().perform(action)
+            await self._asked(action)
             return None
         await super().perform(Advance(action.ms - PUSHED_WITHIN_MS))
         seen = await self.held_by(self.subscribed)
         await super().perform(Advance(PUSHED_WITHIN_MS))
         return seen
+
+    async def _asked(self, action: Action) -> None:
+        """What a node passes on to one that does not take itself for the owner is refused. Whether it was to be is told
+        by what the nodes hold then."""
+        with contextlib.suppress(*(RefusedError,) if isinstance(action, OverHttp) else ()):
+            await super().perform(action)
 
     async def _compare_lists(self, action: Action, seen: Observation, before: Observation | None) -> None:
         """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""

@@ -7,7 +7,7 @@ from typing import Any
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.mapper import OwnersChanged
-from distro_impl.mutants.mutant import Change, Mutant, add, mutant
+from distro_impl.mutants.mutant import Change, Mutant, add, instead, mutant
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.ip_port_client import IpPortClient
 
@@ -76,6 +76,11 @@ def _only_the_last(old: Any, self: Any, event: OwnersChanged) -> None:
 
 
 add(
+    Mutant(
+        "m-former-owner-sends-what-waits",
+        "What waits to be sent of a client of the HTTP API is sent, whoever owns it by then.",
+        changes=(instead(DistroProtocol, "_is_others", lambda *_: False),),
+    ),
     Mutant("B22", "Who stops being the owner of a client tells the new one nothing.", {"owner_hands_over": False}),
     Mutant(
         "m-former-owner-verifies",

@@ -19,6 +19,7 @@ from typing import Any
 
 from distro_model.profile import Profile
 from distro_model.rules import (
+    as_nodes,
     clients,
     connections,
     ip_clients,
@@ -215,9 +216,11 @@ class UnknownProfileError(ValueError):
 def beside_nodes(profile: Profile) -> Profile:
     """As the reference nodes are that the model is held against: their members have reported themselves before the run
     and do so over gRPC; a CHANGE is read and applied in one step; and there is nobody to send a task to for who has
-    left, nor is the address of one a part of another's. All that whatever the release."""
+    left, nor is the address of one a part of another's. All that whatever the release. In `strict` they hand clients of
+    the HTTP API over in their own way."""
     there = (load.knows_a_peer, members.judged, sync.is_executed_for, sync.has_member)
-    return profile.with_rules(*there, receive.on_change, sync.on_task_due)
+    handed_over = as_nodes.HANDED_OVER if profile.has(members.told_to_joined) else ()
+    return profile.with_rules(*there, receive.on_change, sync.on_task_due, *handed_over)
 
 
 def profile_named(name: str) -> Profile:

@@ -119,7 +119,7 @@ def _carried_out(node: NodeState, request: HttpReceived, at_ms: int, profile: Pr
     if request.action is HttpAction.BEAT and after.content == client.content:
         return node.with_client(after)
     if request.action is not HttpAction.BEAT or request.service not in dict(client.content):
-        after = replace(after, revision=content_revision(after.name, after.content, profile))
+        after = accepted(replace(after, revision=content_revision(after.name, after.content, profile)), profile)
     else:
         after = replace(after, revision=revision_of_health(after, profile))
     if request.action is HttpAction.DEREGISTER and after.content == client.content:
@@ -138,6 +138,12 @@ def registered_instance(request: HttpReceived, _: Profile) -> str:
 def registered_with_id(request: HttpReceived, _: Profile) -> str:
     """Version 3, which takes the place of version 2, gives it an id too."""
     return request.instance
+
+
+@rule("accept-a-request", source="owner-handover")
+def accepted(client: Client, _: Profile) -> Client:
+    """What a client asked of the node itself is held as what a peer has sent is."""
+    return client
 
 
 def _created(node: NodeState, name: str, at_ms: int, profile: Profile) -> Client:
@@ -252,8 +258,9 @@ def never_ends_unowned(_client: Client, _at_ms: int, _: Profile) -> bool:
     return False
 
 
+@rule("renew-by-a-verify", source="verify-accept, verify-two-owners")
 def verified(node: NodeState, held: Client, source: str, at_ms: int, profile: Profile) -> Client:
-    """An ip:port client whose verify was accepted."""
+    """An accepted verify renews the lease of an ip:port client, and may count as a beat."""
     beats = held.beats
     if counts_as_beat(node, held, source, profile):
         beats = tuple((service, at_ms) for service, _ in held.beats)

@@ -35,12 +35,13 @@ def on_report_to_not_up_due(node: NodeState, _event: ReportToNotUpDue, _: Profil
 
 
 @rule("take-a-report", source="member-reported; MemberReportHandler")
-def on_report(node: NodeState, event: RequestReceived, _report: Report, _: Profile) -> Step:
+def on_report(node: NodeState, event: RequestReceived, _report: Report, profile: Profile) -> Step:
     """The reporter is UP. Its count of failures stays, so that its next failure may lead straight to DOWN."""
     if event.source not in node.others:
         return Step(node, (Reply(SUCCESS),))
     reporter = node.member(event.source)
-    return Step(node.with_member(Member(reporter.name, MemberState.UP, reporter.failures)), (Reply(SUCCESS),))
+    after = node.with_member(Member(reporter.name, MemberState.UP, reporter.failures))
+    return Step(told_to_joined(after, node, event.at_ms, profile), (Reply(SUCCESS),))
 
 
 @rule("end-a-report", source="member-report-end; MemberUtil.onSuccess, MemberUtil.onFail")
@@ -48,7 +49,8 @@ def on_report_ended(node: NodeState, event: CallEnded, _report: Report, profile:
     """Success clears the target, failure makes it suspicious and in the end DOWN."""
     if event.target not in node.others:
         return Step(node)
-    return Step(node.with_member(judged(node.member(event.target), event.answer.result, profile)))
+    after = node.with_member(judged(node.member(event.target), event.answer.result, profile))
+    return Step(told_to_joined(after, node, event.at_ms, profile))
 
 
 @rule("judge-a-report", source="member-report-end; MemberUtil.onFail")

@@ -196,6 +196,7 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
             revision=taken_revision(held, copy, profile),
             content=taken_content(held, copy.content, profile),
             renewed_ms=renewed_ms,
+            accepted=False,
         )
     if is_ip_client(client.name):
         renews = not is_responsible(node, client, profile) and renews_lease(client, profile)

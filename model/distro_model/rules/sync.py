@@ -49,7 +49,7 @@ def executed(node: NodeState, event: TaskDue, profile: Profile) -> Step:
     if task is None:
         return Step(node)
     node = node.without_task(task)
-    if not is_executed_for(node, event.target, profile):
+    if not is_executed_for(node, event.target, profile) or not is_still_to_send(node, task, profile):
         return Step(node)
     request = _request_for(node, task, profile)
     if request is None:
@@ -92,6 +92,12 @@ def is_executed_for(node: NodeState, target: str, profile: Profile) -> bool:
 @instead_of(is_executed_for)
 def for_everybody(_node: NodeState, _target: str, _: Profile) -> bool:
     """A task for a node that has left the member list is executed all the same (B37)."""
+    return True
+
+
+@guard(source="sync-execute, owner-handover")
+def is_still_to_send(_node: NodeState, _task: Task, _: Profile) -> bool:
+    """What was announced is sent, whoever owns the client by then."""
     return True
 
 
