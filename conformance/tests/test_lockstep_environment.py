@@ -363,7 +363,7 @@ def test_a_node_of_a_release_without_version_2_is_not_asked_by_it(target: str) -
 
 
 def drawn(profile: str, *, http: bool | None = None) -> Mapping[str, int]:
-    some = HuntOptions(profile=profile, runs_max=5, steps_per_run=60, seed=5, rare_starts=False, http=http)
+    some = HuntOptions(profile=profile, runs_max=15, steps_per_run=60, seed=5, rare_starts=False, http=http)
     found = hunt(replace(some, transport=Carrier.MEMORY))
     assert found.failure is None, found.failure
     return {**found.coverage["actions"], **found.coverage["guards beside nodes"]}

@@ -125,11 +125,11 @@ class NodeServer:
         await self.stop()
 
     async def change_members(self, addresses: Sequence[str]) -> None:
-        members = tuple(sorted(addresses))
-        if self.address in members:  # else it would start without itself
-            self.config = replace(self.config, members=members)
+        """Its next start finds itself on the list too: a server that a list lacks writes it back so (docs/protocol
+        #member-self)."""
+        self.config = replace(self.config, members=tuple(sorted({*addresses, self.address})))
         if self.node is not None:
-            self.node.change_members(members)
+            self.node.change_members(tuple(sorted(addresses)))
 
     async def members(self) -> Mapping[str, str]:
         known = self.node.members.all_members() if self.node is not None else ()

@@ -41,6 +41,7 @@ class HttpMachine(LockstepMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.has_moved = False
         self.signs_ms: dict[tuple[str, str], int] = {}  # (service, instance) -> its last sign of life
         self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
         self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
@@ -68,9 +69,10 @@ class HttpMachine(LockstepMachine):
         self.signs_ms[service, instance] = self.now_ms
         self.perform(HttpBeat(service, instance, asked, by_v2 and self.beats_by_v2 and asked == _owner(instance)))
 
-    @precondition(lambda self: self._alive())
+    @precondition(lambda self: self._alive() and not self.has_moved)
     @rule(index=_INDEX, node=_NODE, by_v2=_BY_V2)
     def deregister_over_http(self, index: int, node: int, by_v2: bool) -> None:
+        """Only while owners are what they were: a later one need not know the service (see `_owner`)."""
         asked = self._asked(node)
         service, instance = pick(self._alive(), index)
         del self.signs_ms[service, instance]
@@ -92,6 +94,10 @@ class HttpMachine(LockstepMachine):
         if self.signs_ms:
             self.perform(Advance(FORGOTTEN_MS))
         super().come_to_rest(stage)
+
+    def _read_list(self, node: str, *, names_reader: bool = True) -> None:
+        self.has_moved = True
+        super()._read_list(node, names_reader=names_reader)
 
     def _asked(self, node: int) -> str:
         return self.up[node % len(self.up)]

@@ -207,9 +207,9 @@ class LockstepMachine(ClientRules):
             self.perform(Advance(SYNC_MS))
 
     @precondition(lambda self: self.can_change_lists)
-    @rule(node=st.integers(0, 2), member=st.integers(0, 1))
-    def change_list(self, node: int, member: int) -> None:
-        """A member leaves the list of one node, or comes back into it.
+    @rule(node=st.integers(0, 2), member=st.integers(0, 1), names_reader=st.booleans())
+    def change_list(self, node: int, member: int, names_reader: bool) -> None:
+        """A member leaves the list of one node, or comes back into it. Whether its reader is on it makes no difference.
 
         A node that lists itself alone is standalone when it starts, which is not in the model: so another member comes
         back when one leaves.
@@ -221,10 +221,11 @@ class LockstepMachine(ClientRules):
         if not was_left_out:
             self.orphans = True  # who is not listed is not told that a client has gone
             self.left_out.add(changed)
-        self._read_list(reader)
+        self._read_list(reader, names_reader=names_reader)
 
-    def _read_list(self, node: str) -> None:
-        self.perform(ListMembers(node, tuple(name for name in NODES if (node, name) not in self.left_out)))
+    def _read_list(self, node: str, *, names_reader: bool = True) -> None:
+        left_out = {name for reader, name in self.left_out if reader == node} | (set() if names_reader else {node})
+        self.perform(ListMembers(node, tuple(name for name in NODES if name not in left_out)))
 
     def _restart(self, node: str) -> None:
         self.up = sorted([*self.up, node])
