@@ -236,7 +236,7 @@ def story_of(table: pa.Table, seen: Overview, profiles: Mapping[str, str]) -> St
         seen.marks_of(run, RESETS),
         seen.marks_of(run, [Kind.CHECKPOINT]),
         seen.deleters[run],
-        seen.marks_of(run, [Kind.LINK_FAULT]),
+        seen.marks_of(run, [Kind.LINK_FAULT, Kind.MEMBERS_CHANGED]),
         seen.marks_of(run, CALLS),
         seen.blind(run),
     )

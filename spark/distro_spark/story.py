@@ -57,8 +57,8 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """`rows` sorted by node and sequence number; `resets`, `checkpoints`, `faults` of links and calls for a snapshot,
-    `loads`, likewise, by node.
+    """`rows` sorted by node and sequence number; likewise, by node: `resets`, `checkpoints`, `faults` of links with
+    changes of member lists, and calls for a snapshot, `loads`.
 
     `deleters`: the nodes that sent any DELETE, in this run or in one of the same target and profile; `blind`: those of
     which INV-CONV is not judged.
@@ -79,6 +79,13 @@ class Story:
     def has_connection(self) -> bool:
         """Is it a client of a connection, or one of the HTTP API?"""
         return "#" not in self.client
+
+    def may_have_new_owner(self, at_ms: int) -> bool:
+        """Had a member list changed by then? A client of the HTTP API belongs to whom the hash of the list names, and
+        each node's list is its own: who stops being its owner hands it over unasked, and drops what waits to be sent
+        (docs/protocol #owner-handover)."""
+        marks = (row for rows in self.faults.values() for row in rows)
+        return not self.has_connection and any(row.kind == Kind.MEMBERS_CHANGED and row.at_ms <= at_ms for row in marks)
 
     @cached_property
     def by_node(self) -> dict[str, list[Row]]:

@@ -981,6 +981,29 @@ def a_change_that_fails_for_a_member_that_leaves_while_it_is_asked_and_comes_bac
     return []
 
 
+def failed_of_the_http_api(run: Teller, *, before_a_list_changes: bool) -> list[Expected]:
+    client, content = "10.0.0.1:80#true", {"revision": 77, "digest": "X"}
+    run.change("a", 77, "X", client=client)
+    run.apply("bc", 77, "X", client=client)
+    call(run, "a", "b", "CHANGE", client=client, **content)
+    failed = call(run, "a", "c", "CHANGE", Outcome.FAIL, client=client, **content).ended
+    if before_a_list_changes:
+        run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
+    run.wait(30_000)
+    checks = run.checkpoint()
+    return [] if before_a_list_changes else [Expected("INV-RETRY", "a", failed, checks["a"], client=client)]
+
+
+@whole_story()
+def a_change_of_the_http_api_that_failed_before_its_owner_may_have_changed(run: Teller) -> list[Expected]:
+    return failed_of_the_http_api(run, before_a_list_changes=True)
+
+
+@whole_story()
+def a_change_of_the_http_api_that_failed_at_its_owner(run: Teller) -> list[Expected]:
+    return failed_of_the_http_api(run, before_a_list_changes=False)
+
+
 @whole_story()
 def a_change_that_failed_of_a_client_that_left_and_whose_copy_was_loaded_back(run: Teller) -> list[Expected]:
     run.connect("a")
@@ -1278,6 +1301,29 @@ def one_full_sync_more_than_failures(run: Teller) -> list[Expected]:
     confirmed = next(row for row in reversed(run.told) if row.message == before.message and row.kind == "request_sent")
     run.checkpoint()
     return [Expected("INV-AIM", "a", confirmed, unprovoked)]
+
+
+def sent_twice_of_the_http_api(run: Teller, *, after_a_list_changed: bool) -> list[Expected]:
+    client, content = "10.0.0.1:80#true", {"revision": 77, "digest": "X"}
+    run.change("a", 77, "X", client=client)
+    run.apply("bc", 77, "X", client=client)
+    for peer in "bc":
+        sent = call(run, "a", peer, "CHANGE", client=client, **content).sent
+    if after_a_list_changed:
+        run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
+    again = call(run, "a", "c", "CHANGE", client=client, **content).sent
+    run.checkpoint()
+    return [] if after_a_list_changed else [Expected("INV-AIM", "a", sent, again, client=client)]
+
+
+@whole_story()
+def a_client_of_the_http_api_that_is_handed_over(run: Teller) -> list[Expected]:
+    return sent_twice_of_the_http_api(run, after_a_list_changed=True)
+
+
+@whole_story()
+def a_client_of_the_http_api_that_is_sent_twice_by_its_owner(run: Teller) -> list[Expected]:
+    return sent_twice_of_the_http_api(run, after_a_list_changed=False)
 
 
 @whole_story()

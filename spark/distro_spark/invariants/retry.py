@@ -3,7 +3,8 @@
 Judged at the owner's checkpoints: the last thing that happened between the owner and a member that is up, if its retry
 was due since, must not be a CHANGE or DELETE that failed, unless the client has gone since and a CHANGE has nothing
 to carry (that its DELETE is sent is INV-DELETE). For a member that leaves the list, while it is asked or later, it is
-dropped, and not taken up when it is back. B37, B42.
+dropped, and not taken up when it is back; so it is where a client of the HTTP API may have another owner, since a list
+has changed. B37, B42.
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ def has_left(facts: Facts, node: int, peer: int, from_ms: int, until_ms: int) ->
 def tell(story: Story, found: list[Finding]) -> Iterator[Told]:
     for _, failed in found:
         checkpoint = next(row for row in story.checkpoints[failed.node] if row.seq > failed.seq)
+        if story.may_have_new_owner(checkpoint.at_ms):
+            continue
         yield Told(
             node=failed.node,
             first=failed,
