@@ -311,9 +311,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="go on from here")
     parser.add_argument("--count", type=int, help="of each kind")
     arguments = parser.parse_args()
-    count = arguments.count or (QUICK_COUNT if arguments.quick else COUNT)
-    if count % BATCH or arguments.first % BATCH:  # less than a batch would be nothing, and nothing never fails
-        parser.error(f"--first and --count are multiples of {BATCH}")
+    count = (QUICK_COUNT if arguments.quick else COUNT) if arguments.count is None else arguments.count
+    if count % BATCH or arguments.first % BATCH or count <= 0:  # nothing never fails
+        parser.error(f"--first and --count are multiples of {BATCH}, and --count is not 0")
     figures: dict[str, float] = {"first": arguments.first}
     for kind in arguments.kinds:
         figures[f"{kind}_per_cpu_s"] = round(count / max(0.001, asyncio.run(run(kind, arguments.first, count))))
