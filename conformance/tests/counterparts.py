@@ -83,6 +83,7 @@ PARAMETERS_WITHOUT: Mapping[str, str] = {
 }
 """Parameter of the model in which `strict` differs from a release -> why the node has no such field."""
 
+_SIZES = "in the model nothing has a size; that no snapshot fits is a mutant of it, B11"
 _REPORTS = "in the model a report arrives or does not, and both ends know at once who runs which release"
 _CONNECTIONS = "what a server says and checks about connections, ports and rights; in the model there is none of it"
 _LISTS = "what is answered, listed or pushed to clients; the model ends at what a node holds of each"
@@ -92,6 +93,7 @@ NODE_ALONE: Mapping[str, str] = {
     "verify_tests_revision": "in the model a part of revision_matches, whose counterpart is zero_is_a_revision",
     **dict.fromkeys(("http_report_answers_member", "waits_for_upgraded_members", "member_shows_grpc_report"), _REPORTS),
     **dict.fromkeys(("version", "gray_model_told", "ability_negotiation"), _REPORTS),
+    "reply_bytes_max": _SIZES,
     "member_starts_down": "the model's timed runs begin when all members have heard of each other",
     **dict.fromkeys(("distro_on_sdk_port", "cluster_client_says_tls", "identity_sent", "inner_auth"), _CONNECTIONS),
     **dict.fromkeys(("http_cluster_needs_auth", "reload_counts_members", "refusal_is_told"), _CONNECTIONS),

@@ -22,7 +22,7 @@ from distro_impl.transport.transport import Channel, ClientStream, Transport
 from distro_protos import Json, Message, Payload, decode, encode
 
 CALL_TIMEOUT_S = 20.0
-TRANSPORT = GrpcTransport(max_receive_bytes=100 * 1024 * 1024)
+TRANSPORT = GrpcTransport()
 SDK_LABELS = {"source": "sdk", "module": "naming"}
 CLUSTER_LABELS = {"source": "cluster"}
 
@@ -71,7 +71,7 @@ class Connection:
     @classmethod
     def bare(cls, address: str) -> Self:
         """A transport without stream and set-up: the server knows no connection behind it."""
-        return cls(address, TRANSPORT.channel(address), None)
+        return cls(address, TRANSPORT.channel(address, max_receive_bytes=None), None)
 
     @classmethod
     async def open(
@@ -83,14 +83,17 @@ class Connection:
         on_id: Callable[[str], None] | None = None,
         transport: Transport | None = None,
         headers: Mapping[str, str] | None = None,
+        until_registered: bool = True,
     ) -> Self:
-        """Server check, stream, set-up; returns once the server treats the connection as registered.
+        """Server check, stream, set-up; returns once the server treats the connection as registered, unless told
+        otherwise.
 
         `address` is host:port of a gRPC port. `on_id` hears the connection id before the server has a client for it.
         `headers` go with each request that brings none.
         Raises TargetError when the server does not get there in time.
         """
-        connection = cls(address, (transport or TRANSPORT).channel(address), on_push, headers)
+        channel = (transport or TRANSPORT).channel(address, max_receive_bytes=None)
+        connection = cls(address, channel, on_push, headers)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 check = await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
@@ -100,7 +103,8 @@ class Connection:
                 if on_id is not None:
                     on_id(connection.id)
                 await connection._set_up(labels)
-                await connection._registered()
+                if until_registered:
+                    await connection._registered()
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             await connection.close()
             reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else "it does not answer in time"

@@ -105,6 +105,9 @@ class Profile:
     snapshot_needs_load: bool = False
     """SNAPSHOT is refused until this node's own load is complete, and refusals by everybody who is not DOWN complete
     it (B33)."""
+    reply_bytes_max: int | None = 10 * 1024 * 1024
+    """How long an answer of a member may be. A snapshot is one, so in releases nobody loads from a member that holds
+    more, or ever verifies then (B11)."""
     load_outlives_exception: bool = False
     """A load that an exception ended is tried again later. In every release it is over for good, and the node never
     verifies (`load-exception-no-retry`)."""

@@ -150,6 +150,7 @@ STRICT = replace(
     native_untouched_by_peers=True,
     deleted_stays_deleted=True,
     snapshot_needs_load=True,
+    reply_bytes_max=None,
     load_outlives_exception=True,
     pause_is_forgiven=True,
     sync_renews_lease=True,

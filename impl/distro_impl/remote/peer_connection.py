@@ -44,7 +44,8 @@ class PeerConnection:
     ) -> None:
         self._own, self._peer, self._clock, self._link = own, peer, clock, link
         self._ended, self._closed = ended, closed
-        self._channel = transport.channel(cluster_target(peer), own.options.cluster_server.tls)
+        tls, reply_bytes_max = own.options.cluster_server.tls, own.profile.reply_bytes_max
+        self._channel = transport.channel(cluster_target(peer), tls, reply_bytes_max)
         self._under_way = 0
         self.is_usable = True
         self.is_open = True

@@ -47,10 +47,7 @@ _numbers = count(1)
 
 
 class GrpcTransport:
-    """See the module. Holds nothing but how much its channels receive."""
-
-    def __init__(self, max_receive_bytes: int = MAX_MESSAGE_BYTES) -> None:
-        self._options = (*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", max_receive_bytes))
+    """See the module. Holds nothing."""
 
     async def serve(
         self,
@@ -73,8 +70,11 @@ class GrpcTransport:
             raise PortInUseError(port, purpose) from error
         return server
 
-    def channel(self, target: str, tls: TlsOptions | None = None) -> GrpcChannel:
-        return GrpcChannel(target, self._options, None if tls is None else channel_credentials(tls))
+    def channel(
+        self, target: str, tls: TlsOptions | None = None, max_receive_bytes: int | None = MAX_MESSAGE_BYTES
+    ) -> GrpcChannel:
+        limit = ("grpc.max_receive_message_length", -1 if max_receive_bytes is None else max_receive_bytes)
+        return GrpcChannel(target, (*CHANNEL_OPTIONS, limit), None if tls is None else channel_credentials(tls))
 
     async def serve_http(
         self, runner: web.AppRunner, ip: str, port: int, *, purpose: str, tls: TlsOptions | None

@@ -58,8 +58,14 @@ class MemoryTransport:
         server = self.servers[address] = MemoryServer(self, address, service, options.max_inbound_bytes)
         return server
 
-    def channel(self, target: str, tls: TlsOptions | None = None) -> MemoryChannel:  # noqa: ARG002 - nobody listens in
-        return MemoryChannel(self, target, self._clock, f"ipv4:127.0.0.1:{next(self._client_ports)}")
+    def channel(
+        self,
+        target: str,
+        tls: TlsOptions | None = None,  # noqa: ARG002 - nobody listens in
+        max_receive_bytes: int | None = MAX_MESSAGE_BYTES,
+    ) -> MemoryChannel:
+        peer = f"ipv4:127.0.0.1:{next(self._client_ports)}"
+        return MemoryChannel(self, target, self._clock, peer, max_receive_bytes)
 
     async def serve_http(
         self,
@@ -112,8 +118,11 @@ class MemoryTransport:
 class MemoryChannel:
     """A client's transport to one server; it knows the server that listened when it was first used."""
 
-    def __init__(self, network: MemoryTransport, target: str, clock: Clock, peer: str) -> None:
+    def __init__(
+        self, network: MemoryTransport, target: str, clock: Clock, peer: str, max_receive_bytes: int | None
+    ) -> None:
         self._network, self._target, self._clock, self._peer = network, target, clock, peer
+        self._max_receive_bytes = max_receive_bytes
         self._connected: MemoryServer | None = None
         self._streams: list[MemoryStream] = []
         self._waiting: dict[asyncio.Future[bytes], None] = {}
@@ -167,6 +176,8 @@ class MemoryChannel:
             answer = broken(grpc.StatusCode.UNAVAILABLE, f"nobody listens at {self._target}")
         else:
             answer = server.unary(request, self._peer)
+        if isinstance(answer, bytes) and self._max_receive_bytes is not None and len(answer) > self._max_receive_bytes:
+            answer = too_large()
         self._network.post(Lane(), lambda: _give(reply, answer))
 
     def _opened(self, stream: MemoryStream) -> None:
@@ -177,6 +188,10 @@ class MemoryChannel:
             stream.server_ends()
         else:
             server.accept(stream, self._peer)
+
+
+def too_large() -> grpc.aio.AioRpcError:
+    return broken(grpc.StatusCode.RESOURCE_EXHAUSTED, "a message is larger than its receiver allows")
 
 
 def _give(reply: asyncio.Future[bytes], answer: bytes | grpc.aio.AioRpcError) -> None:
@@ -200,9 +215,7 @@ class MemoryServer:
             reply = self._service.unary(request, peer)
         except InvalidRequestError as error:
             return broken(grpc.StatusCode.INTERNAL, str(error))
-        if max(len(request) - self._max_inbound_bytes, len(reply) - MAX_MESSAGE_BYTES) > 0:
-            return broken(grpc.StatusCode.RESOURCE_EXHAUSTED, "a message is larger than its receiver allows")
-        return reply
+        return too_large() if len(request) > self._max_inbound_bytes else reply
 
     def accept(self, stream: MemoryStream, peer: str) -> None:
         stream.counted.accepted()

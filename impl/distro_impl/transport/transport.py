@@ -16,7 +16,7 @@ import grpc
 from aiohttp import web
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.options import GrpcServerOptions, TlsOptions
+from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
 from distro_impl.transport.health import Health
 from distro_protos import Payload
 
@@ -139,8 +139,11 @@ class Transport(Protocol):
         """A server that takes calls. Raises PortInUseError, SettingError when a certificate is unusable."""
         ...
 
-    def channel(self, target: str, tls: TlsOptions | None = None) -> Channel:
-        """To the server at `host:port`; nothing is sent before the first call."""
+    def channel(
+        self, target: str, tls: TlsOptions | None = None, max_receive_bytes: int | None = MAX_MESSAGE_BYTES
+    ) -> Channel:
+        """To the server at `host:port`; nothing is sent before the first call. A longer reply fails the call; None:
+        there is no limit."""
         ...
 
     async def serve_http(
