@@ -8,7 +8,6 @@ subclass's (`embedded.py`, `nacos.py`, `mixed.py`, `process.py`, `attach.py`).
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -25,6 +24,7 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
+from distro_conformance.targets.server_process import signal_group
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually
 from distro_conformance.wire.forwarder import LOOPBACK
@@ -296,11 +296,11 @@ class WiredCluster:
                 await self._perform(Restart(address))
             case Pause(node):
                 self._paused.add(node)
-                self._signal(node, signal.SIGSTOP)
+                signal_group(self.servers[node].pid, node, signal.SIGSTOP)
                 if self.journal is not None:
                     self.journal.pause(node)
             case Resume(node):
-                self._signal(node, signal.SIGCONT)
+                signal_group(self.servers[node].pid, node, signal.SIGCONT)
                 self._paused.discard(node)
                 if self.journal is not None:
                     self.journal.pause(node, ends=True)
@@ -390,12 +390,6 @@ class WiredCluster:
         self.up = tuple(each for each in self.up if each != name)
         await self.servers[name].stop()
         await self.clients.leave_with(name)
-
-    def _signal(self, name: str, number: int) -> None:
-        pid = self.servers[name].pid
-        if pid is None:
-            raise TargetError(f"{name} has ended")
-        os.killpg(pid, number)
 
     # Reading
 

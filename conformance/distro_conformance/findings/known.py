@@ -66,6 +66,16 @@ def _busy_copy_ends(seen: Observed) -> bool:
     return seen.get("held") is False and isinstance(changes, int) and changes > 5
 
 
+def _is_mixed(seen: Observed) -> bool:
+    """The revision of one of the two, and services of both."""
+    return seen.get("revision") in (1, 2) and bool(seen.get("services"))
+
+
+def _load_never_ends(seen: Observed) -> bool:
+    asked = seen.get("asked")
+    return isinstance(asked, int) and asked > 1
+
+
 def _snapshot_is_given(seen: Observed) -> bool:
     given = seen.get("given")
     return isinstance(given, int) and given >= 0
@@ -128,6 +138,15 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         _shows(zero=True, right=True),  # the copy is there, with what it was given
     ),
     KnownFailure(
+        "DISTRO-HOLDER-012",
+        EVERY_RELEASE,
+        "B05",
+        "a CHANGE is applied piece by piece, and two of them meet",
+        _is_mixed,
+        targets=("nacos", "attach"),
+        needs_a_race=True,
+    ),
+    KnownFailure(
         "DISTRO-IPPORT-007",
         Span("2.1.2", "3.0.3"),
         "B06",
@@ -147,6 +166,13 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B17",
         "only a VERIFY that succeeds renews a copy",
         _busy_copy_ends,
+    ),
+    KnownFailure(
+        "DISTRO-LEASE-008",
+        EVERY_RELEASE,
+        "B23",
+        "a lease is compared with the clock, whether or not anything could come meanwhile",
+        _shows(known=False),
     ),
     KnownFailure(
         "DISTRO-LOAD-006",
@@ -169,6 +195,13 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B33",
         "a SNAPSHOT is answered whether or not the node has loaded",
         _snapshot_is_given,
+    ),
+    KnownFailure(
+        "DISTRO-LOAD-009",
+        EVERY_RELEASE,
+        "B11",
+        "an answer of a member may have 10 MiB, and a snapshot is one",
+        _load_never_ends,
     ),
     KnownFailure(
         "DISTRO-MEMBER-007",

@@ -26,7 +26,7 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_of
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import KitError, TargetError
 from distro_conformance.waiting import STEP_MS, Look, eventually, never
-from distro_conformance.wire.connection import CLUSTER_LABELS, Connection, OnPush
+from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection, OnPush
 from distro_conformance.wire.silence import FOR_EVER_MS
 from distro_traces.content import Replica
 
@@ -169,8 +169,11 @@ class Kit:
         self._own.add(client.id)
         return client
 
-    async def start_node(self, *, until_loaded: bool = True) -> None:
+    async def start_node(self, *, until_loaded: bool = True, short_lease: bool = False) -> None:
         """Where the check has a node of its own. Raises TargetError."""
+        if short_lease:
+            self.target.shorten_lease()
+            self.timings = Timings.of(self.target.profile, self.target.lease_ms)
         await self.target.start([peer.address for peer in self.peers], self.note, until_loaded=until_loaded)
         for peer in self.peers:
             await peer.join(self.target.address)
@@ -181,6 +184,22 @@ class Kit:
         """From now on these are the others on the list of the node. Raises TargetError where that cannot be done."""
         await self.target.change_members([peer.address for peer in others])
         self.note(f"its list names {' and '.join(peer.address for peer in others)} beside itself")
+
+    async def suspend_node(self, ms: int) -> None:
+        """The node does not run for so long. Raises TargetError where that cannot be done."""
+        self.note(f"{self.target.address} is suspended for {ms} ms")
+        await self.target.suspend(ms)
+        for peer in self.peers:  # who was not answered for so long connects anew
+            await peer.hang_up()
+            await peer.dial(self.target.address)
+
+    async def brief_connection(self) -> str:
+        """The id of a connection that an SDK begins to set up, and drops."""
+        address = with_offset(self.target.address, SDK_OFFSET)
+        connection = await Connection.open(address, labels=SDK_LABELS, until_registered=False)
+        self._own.add(connection.id)
+        await connection.close()
+        return connection.id
 
     async def arrange_service(self) -> None:
         """Wait for a node that takes clients: one of 2.0.x does only after it has seen what its members can."""

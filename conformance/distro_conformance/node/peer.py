@@ -18,7 +18,16 @@ import grpc
 import grpc.aio
 
 from distro_conformance.node.http_member import HttpMember
-from distro_conformance.node.replies import OK, REPORT_RESPONSE, SUCCESS, Answer, AnswerRule, Reply, snapshot_reply
+from distro_conformance.node.replies import (
+    NEVER,
+    OK,
+    REPORT_RESPONSE,
+    SUCCESS,
+    Answer,
+    AnswerRule,
+    Reply,
+    snapshot_reply,
+)
 from distro_conformance.release import Span
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
@@ -113,6 +122,7 @@ class PlayedPeer:
     """Its HTTP side; listens as long as the member does."""
     _rules: list[AnswerRule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
+    _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
     link: PeerLink | None = None
     """What a request passes on its way to this member, where the node's own side cannot be stood upon."""
     _server: grpc.aio.Server | Server | None = None
@@ -207,6 +217,11 @@ class PlayedPeer:
         """Forget every rule: success, and an empty snapshot."""
         self._rules.clear()
 
+    def falls_mute(self) -> None:
+        """What comes on the connections that are open here arrives nowhere from now on, as on a link that was cut
+        without a word. Another one can be opened."""
+        self._mute |= self._registered.keys()
+
     # What this member says of itself.
 
     async def sync(self, client: str, revision: int, *instances: tuple[str, str, int], **metadata: str) -> Message:
@@ -284,6 +299,8 @@ class PlayedPeer:
             connection_id = f"{time.time_ns() // 1_000_000}_{transport.removeprefix('ipv4:').replace(':', '_')}"
             body = {**OK, "connectionId": connection_id, "supportAbilityNegotiation": False}
             return encode("ServerCheckResponse", body), 0
+        if transport in self._mute:
+            return NEVER.encoded(), NEVER.after_ms
         if transport not in self._registered:
             return _error(301, "Connection is unregistered."), 0
         return self._handle(message)

@@ -6,12 +6,16 @@ Only what a holder does not confirm is ever repaired, so a confirmation too many
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Message
+
+_ATTEMPTS, _SERVICES = 10, 20
+"""At meeting each other, and how much there is to be done meanwhile."""
 
 
 @requirement("DISTRO-HOLDER-001", MUST, "#verify-accept", bug="B02", since="2.1.2")
@@ -154,6 +158,25 @@ async def zero_is_no_wildcard(kit: Kit) -> None:
         reply.body,
         observed={"zero": reply.succeeded, "right": right.succeeded},
     )
+
+
+@requirement("DISTRO-HOLDER-012", MUST, "#receive-torn, #receive-change", bug="B05", since="2.3.0")
+async def simultaneous_changes_are_not_mixed(kit: Kit) -> None:
+    """Of two CHANGEs of a client at once the node holds one, whole: the content that belongs to its revision."""
+    for _ in range(_ATTEMPTS):
+        client, older, newer = kit.foreign_client(), *([kit.service() for _ in range(_SERVICES)] for _ in range(2))
+        said = {1: sorted(older), 2: sorted((*older, *newer))}
+        sent = (
+            kit.peer.sync(client, revision, *((each, "10.0.0.1", 80) for each in said[revision])) for revision in said
+        )
+        replies = await asyncio.gather(*sent)
+        kit.presuppose(all(reply.succeeded for reply in replies), f"two acknowledged CHANGEs of {client}", replies)
+        copy = await kit.peer.query(client)
+        is_whole = copy is not None and services(copy) == said.get(copy.revision or 0)
+        seen = "nothing" if copy is None else f"revision {copy.revision} with {len(copy.published)} services"
+        observed = {"revision": copy.revision if copy else None, "services": len(copy.published) if copy else 0}
+        what = f"{client} as one of two CHANGEs said, {_SERVICES} services under revision 1 or {2 * _SERVICES} under 2"
+        kit.require(is_whole, what, seen, observed=observed)
 
 
 async def _verified(kit: Kit, client: str, revision: int) -> Message:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from distro_conformance.waiting import Look
 from distro_traces.content import Replica
 
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
+_ATTEMPTS = 10
+"""At meeting each other."""
 _HAS_REVISIONS = Span(since="2.1.2")
 
 
@@ -59,6 +62,19 @@ async def beats_that_stay_out_end_the_instance(kit: Kit) -> None:
     await kit.eventually(
         shown("gone"), within_ms=left_of(_GONE_MS + _CHECK_MS + kit.timings.view_ms), what=f"the end of {client.id}"
     )
+
+
+@requirement("DISTRO-IPPORT-013", MUST, "#ip-port-creation, #lease-beats", bug="B30", since="2.0.3")
+async def client_is_created_once(kit: Kit) -> None:
+    """Instances end for want of beats also where the first two requests of their client came at once."""
+    clients = [kit.http_client(kit.target.address) for _ in range(_ATTEMPTS)]
+    services = [kit.service() for _ in range(2)]
+    replies = await asyncio.gather(*(client.register(service) for client in clients for service in services))
+    kit.note(f"{len(clients)} clients register {services[0]} and {services[1]} at once, and never beat")
+    kit.presuppose(all(reply.status == 200 for reply in replies), "registrations that succeed", replies)
+    reader, within_ms = await kit.client(), _GONE_MS + 2 * _CHECK_MS + kit.timings.view_ms
+    for service in services:
+        await kit.eventually(kit.shows(reader, service), within_ms=within_ms, what=f"{service} without instances")
 
 
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")

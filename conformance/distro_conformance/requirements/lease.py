@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from distro_conformance.node.kit import Kit
-from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.node.kit import Kit, services
+from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 
 _KEEP_ALIVE_MS = 4_000
 
@@ -100,6 +100,18 @@ async def verify_renews_beats(kit: Kit) -> None:
     await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
     copy = await kit.peer.query(client)
     kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
+
+
+@requirement("DISTRO-LEASE-008", SHOULD, "#lease-pause", bug="B23", since="2.2.0", own_node=True)
+async def suspension_ends_no_lease(kit: Kit) -> None:
+    """A node that was suspended for longer than a lease ends no copy for it: nobody could have renewed one."""
+    await kit.start_node(short_lease=True)
+    client, service = await kit.synced()
+    await kit.suspend_node(kit.timings.lease_ms + 2 * kit.timings.clean_ms)
+    await kit.sleep(2 * kit.timings.clean_ms)
+    copy = await kit.peer.query(client)
+    held = copy is not None and services(copy) == [service]
+    kit.require(held, f"{client} with {service}, as before", copy, observed={"known": copy is not None})
 
 
 async def _keep_for(

@@ -20,6 +20,8 @@ _NOT_UPGRADED_WITH_DATA = Span(until="2.0.4")
 """A first node of these counts its services in both of its stores, and takes no client while they differ: one that has
 loaded data of others only refuses for good. So it has to serve before it is given any (seen on a running 2.0.4)."""
 _HELD_MS = 15_000
+_BALLAST = 8 * 1024 * 1024
+"""Of the content, which is a third longer in the message."""
 _LOAD_RETRY_MS, _LOAD_RETRY_2_0_MS = 30_000, 60_000
 
 
@@ -63,6 +65,22 @@ async def snapshot_is_applied(kit: Kit) -> None:
     kit.require(verified.succeeded, f"success for VERIFY of {client} revision 3", verified)
     await kit.arrange_sent("VERIFY", reader.id, within_ms=2 * kit.timings.verify_ms)
     kit.require(not kit.arrivals(client), f"nothing about {client}", kit.arrivals(client))
+
+
+@requirement("DISTRO-LOAD-009", SHOULD, "#load-size", bug="B11", since="2.2.1", own_node=True)
+async def large_snapshot_is_taken(kit: Kit) -> None:
+    """A snapshot of more than 10 MiB is taken like any other: who cannot load never verifies."""
+    (client, service), ballast = (kit.foreign_client(), kit.service()), kit.foreign_client()
+    large = sync_data(ballast, 1, [(kit.service(), "10.0.0.2", 80)], ballast="x" * _BALLAST)
+    _all_answer(kit, snapshot_reply(sync_data(client, 1, [(service, "10.0.0.1", 80)]), large))
+    await kit.start_node(until_loaded=False)
+
+    async def otherwise() -> dict[str, object]:
+        return {"asked": sum(each.is_about("SNAPSHOT") for peer in kit.peers for each in peer.arrivals)}
+
+    what = f"{client} at the node, from a snapshot of {_BALLAST} bytes and more"
+    held = kit.holds(client, service)
+    await kit.eventually(held, within_ms=_STARTED_MS + _LOAD_RETRY_MS, what=what, otherwise=otherwise)
 
 
 @requirement("DISTRO-LOAD-004", MUST, "#load-takes", since="2.2.1", own_node=True)

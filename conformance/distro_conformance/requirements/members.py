@@ -7,7 +7,7 @@ from __future__ import annotations
 from distro_conformance.node.http_member import ANSWER
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
-from distro_conformance.node.replies import REPORT_FAILURE, AnswerRule
+from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look
 from distro_conformance.wire.connection import CLUSTER_LABELS
@@ -18,6 +18,9 @@ _ROUND_MS = 4_000
 _DOWN_MS = 6 * _ROUND_MS
 _READ_MS = 1_000
 """Until a changed file is read, and what was on its way has arrived."""
+_MUTE_MS = 45_000
+"""Until a connection that was idle for 5 s has been asked in vain three times, another one is there, and a member that
+was DOWN meanwhile counts as UP again."""
 _REPORTED_MS = 5_000 + _ROUND_MS
 """A newcomer of whom nobody has heard may be DOWN at first, and is reported to every five seconds then."""
 
@@ -166,6 +169,38 @@ async def list_is_read_again(kit: Kit) -> None:
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
     verify = kit.arrival("VERIFY", client.id, after=before, at=kit.other)
     await kit.eventually(verify, within_ms=within_ms, what=f"a VERIFY of {client.id} at {kit.other.address}")
+
+
+@requirement("DISTRO-MEMBER-009", MUST, "#connection-client-check", bug="B35", since="2.2.1", own_node=True)
+async def mute_connection_is_replaced(kit: Kit) -> None:
+    """A connection to a member on which nothing is answered any more is given up for another one, however much is sent
+    on it."""
+    await kit.start_node()
+    client, _ = await kit.publisher()
+    await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
+    kit.other.falls_mute()
+    kit.note(f"{kit.other.address} hears and answers nothing any more on the connections that are open")
+    service = kit.service()
+    await client.register(service, "10.0.0.1", 80)
+    kit.note(f"it registers {service}")
+    told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda copy: service in (services(copy) or ()))
+    await kit.eventually(told, within_ms=_MUTE_MS, what=f"{service} at {kit.other.address}, on another connection")
+
+
+@requirement("DISTRO-MEMBER-010", MUST, "#sync-execute, #member-list", bug="B37", since="2.2.1", own_node=True)
+async def nothing_is_retried_at_who_left(kit: Kit) -> None:
+    """What waits for a member that leaves the list is not tried again."""
+    await kit.start_node()
+    kit.other.answer("CHANGE", FAILURE)
+    client, _ = await kit.publisher()
+    first = await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
+    again = kit.arrival("CHANGE", client.id, after=first, at=kit.other)
+    await kit.arrange(again, within_ms=2 * kit.timings.retry_ms, what=f"a retry at {kit.other.address}")
+    await kit.change_members(kit.peer)
+    await kit.sleep(_READ_MS + kit.target.clock.slack_ms)
+    last = kit.arrivals(client.id, kit.other)[-1]
+    more = kit.arrival("CHANGE", client.id, after=last, at=kit.other)
+    await kit.never(more, for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list")
 
 
 async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:

@@ -14,6 +14,10 @@ from distro_protos import Json, Message
 
 EMPTY: Json = {"headers": {}, "module": "internal"}
 ACK = "SetupAckRequest"
+_ATTEMPTS = 20
+"""At ending a connection at the wrong moment."""
+_NOTICED_MS = 2_000
+"""Long before anybody asks a silent connection whether it lives."""
 
 
 @requirement("DISTRO-SETUP-001", MUST, "#wire-checks, #connection-id")
@@ -112,6 +116,16 @@ async def second_set_up_does_nothing(kit: Kit) -> None:
     kit.require(copy is not None, f"{connection.id} to publish {service}", await kit.peer.query(connection.id))
     health = await connection.ask("HealthCheckRequest", EMPTY)
     kit.require(health.succeeded, "a connection that lives", health)
+
+
+@requirement("DISTRO-SETUP-009", MUST, "#connection-setup, #client-disconnect", bug="B40")
+async def brief_connection_leaves_no_client(kit: Kit) -> None:
+    """A connection that ends while it is set up leaves no client behind."""
+    ids = [await kit.brief_connection() for _ in range(_ATTEMPTS)]
+    kit.note(f"{len(ids)} connections begin to be set up and are dropped, the last one {ids[-1]}")
+    await kit.sleep(_NOTICED_MS + kit.target.clock.slack_ms)
+    left = [each for each in ids if await kit.peer.query(each) is not None]
+    kit.require(not left, "no trace of any of them", left, observed={"left": len(left)})
 
 
 def _pushed(pushes: list[Message], type_name: str) -> Look[Message]:

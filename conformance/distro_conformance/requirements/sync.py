@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import RESOURCE_TYPE
 
 _ATTEMPTS = 20
 """At being quick, on a machine that may be busy."""
+_LEAVING, _REGISTRATIONS = 10, 5
 
 
 @requirement("DISTRO-SYNC-001", MUST, "#sync-announce, #sync-merge")
@@ -88,6 +92,31 @@ async def brief_client_is_deleted(kit: Kit) -> None:
     deleted = await kit.eventually_sent("DELETE", client.id, after=change)
     again = kit.arrival("CHANGE", client.id, after=deleted)
     await kit.never(again, for_ms=kit.timings.sync_ms, what=f"{client.id} is gone")
+
+
+@requirement("DISTRO-SYNC-009", MUST, "#client-request, #sync-null-data, #notify-queues", bug="B25")
+async def clients_that_leave_busy_are_deleted(kit: Kit) -> None:
+    """Clients that leave while their registrations are handled are deleted everywhere, and no CHANGE follows."""
+    clients = [await kit.replicated() for _ in range(_LEAVING)]
+    await asyncio.gather(*(_leaves_busy(kit, client) for client, _, _ in clients))
+    for client, _, change in clients:
+
+        async def otherwise(client: PlayedClient = client) -> dict[str, object]:
+            return {"deletes": sum(each.is_about("DELETE") for each in kit.arrivals(client.id))}
+
+        deleted = kit.arrival("DELETE", client.id, after=change)
+        what = f"DELETE of {client.id}, which left while its registrations were handled"
+        found = await kit.eventually(deleted, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=otherwise)
+        again = kit.arrival("CHANGE", client.id, after=found)
+        await kit.never(again, for_ms=0, what=f"{client.id} is gone")
+
+
+async def _leaves_busy(kit: Kit, client: PlayedClient) -> None:
+    """As soon as the first of several registrations is answered."""
+    asked = [asyncio.ensure_future(client.register(kit.service(), "10.0.0.1", 80)) for _ in range(_REGISTRATIONS)]
+    await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+    await kit.leave(client)
+    await asyncio.gather(*asked, return_exceptions=True)
 
 
 @requirement("DISTRO-SYNC-007", MUST, "#distro-envelope")

@@ -58,6 +58,12 @@ class AttachedTarget:
     async def change_members(self, other_members: Sequence[str]) -> None:  # noqa: ARG002 - of the contract
         raise TargetError(f"{self.address} runs for somebody else: its list is theirs")
 
+    def shorten_lease(self) -> None:
+        """Its lease is theirs."""
+
+    async def suspend(self, ms: int) -> None:  # noqa: ARG002 - of the contract
+        raise TargetError(f"{self.address} runs for somebody else: it is not stopped")
+
     async def stop(self) -> None:
         """It goes on."""
 

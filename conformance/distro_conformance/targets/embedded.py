@@ -162,6 +162,13 @@ class EmbeddedTarget:
         self._node.change_members((self.address, *other_members))
         await self.clock.virtual.settle()
 
+    def shorten_lease(self) -> None:
+        """A lease costs nothing in virtual time."""
+
+    async def suspend(self, ms: int) -> None:
+        self.clock.virtual.jump(ms)
+        await self.clock.pass_ms(0)
+
     async def stop(self) -> None:
         if self._node is not None:
             await self._node.stop()

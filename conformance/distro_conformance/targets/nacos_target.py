@@ -20,6 +20,8 @@ LEASE_MS = 40_000
 (docs/real-servers.md#starting).
 """
 
+_TAKES_A_LEASE = Span(since="2.2.0")
+
 
 class NacosTarget(ServedTarget):
     """`nacos:2.2.4` fetches the jars of a release, `nacos:DIRECTORY` takes the jars that are there, or those of
@@ -39,7 +41,7 @@ class NacosTarget(ServedTarget):
             raise UsageError(f"a real server has no mutant '{mutant}'; known: {', '.join(real_mutants())}")
         self._mutant = mutant
         self.fired = Fired()
-        self._takes_lease = self.profile in Span(since="2.2.0")
+        self._takes_lease = self.profile in _TAKES_A_LEASE
 
     @property
     def lease_ms(self) -> int | None:
@@ -50,6 +52,9 @@ class NacosTarget(ServedTarget):
         other.fired, other.clock = self.fired, self.clock
         other._takes_lease = False  # what a snapshot brought has to outlive a start on a busy machine
         return other
+
+    def shorten_lease(self) -> None:
+        self._takes_lease = self.profile in _TAKES_A_LEASE
 
     async def _made(self, members: Sequence[str], on_progress: OnProgress) -> ServerProcess:
         jars = self._jars or await jars_of(self._release, on_progress)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.ports import free_base_ports
-from distro_conformance.targets.server_process import HOST, ServerProcess
+from distro_conformance.targets.server_process import HOST, ServerProcess, signal_group
 from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.waiting import RealClock
 
@@ -39,6 +40,17 @@ class ServedTarget:
     async def change_members(self, other_members: Sequence[str]) -> None:
         assert self._server is not None
         await self._server.change_members(sorted((self.address, *other_members)))
+
+    def shorten_lease(self) -> None:
+        """Nobody knows how, in general."""
+
+    async def suspend(self, ms: int) -> None:
+        assert self._server is not None
+        signal_group(self._server.pid, self.address, signal.SIGSTOP)
+        try:
+            await self.clock.pass_ms(ms)
+        finally:
+            signal_group(self._server.pid, self.address, signal.SIGCONT)
 
     async def stop(self) -> None:
         server, self._server = self._server, None

@@ -128,6 +128,13 @@ async def child(*command: str, cwd: Path | None = None) -> AsyncIterator[asyncio
             await process.wait()
 
 
+def signal_group(pid: int | None, name: str, number: int) -> None:
+    """To the process group that `pid` leads. Raises TargetError when it is gone."""
+    if pid is None:
+        raise TargetError(f"{name} has ended")
+    os.killpg(pid, number)
+
+
 def end_group(pid: int) -> None:
     """Kill the process group that `pid` leads; nothing to do when it is gone."""
     with contextlib.suppress(ProcessLookupError):

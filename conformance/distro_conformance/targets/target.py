@@ -74,6 +74,14 @@ class Target(Protocol):
         """It runs, and from now on these are the others on its list. Raises TargetError where a list is given once."""
         ...
 
+    def shorten_lease(self) -> None:
+        """From its next start on, where that can be told to it."""
+        ...
+
+    async def suspend(self, ms: int) -> None:
+        """It does not run for so long, and notices only afterwards. Raises TargetError where that cannot be done."""
+        ...
+
     async def stop(self) -> None:
         """Leaves nothing behind; safe to call twice, and after a start that failed."""
         ...

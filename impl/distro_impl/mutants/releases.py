@@ -50,6 +50,16 @@ add(
         "The retry of a CHANGE replaces a DELETE that waits, and then finds no client to send.",
         {"pending_delete_survives_retry": False, "missing_client_is_deleted": False},
     ),
+    Mutant(
+        "B11",
+        "A snapshot of more than 10 MiB cannot be taken: the load never ends, and nobody is ever verified.",
+        {"reply_bytes_max": 10 * 1024 * 1024},
+    ),
+    Mutant(
+        "B23",
+        "A node that was suspended ends what nobody could renew meanwhile.",
+        {"pause_is_forgiven": False},
+    ),
     Mutant("B31", "A copy that nobody verifies lives for 30 s only.", {"client_expired_ms": 30_000}),
     Mutant("B33", "A node that has not loaded gives a snapshot.", {"snapshot_needs_load": False}),
     Mutant(

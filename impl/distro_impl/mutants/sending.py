@@ -9,8 +9,11 @@ from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
-from distro_impl.mutants.mutant import Change, Mutant, add, left_out, mutant
+from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
+from distro_impl.membership.members import ServerMemberManager
+from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 
@@ -120,10 +123,36 @@ async def _one_at_a_time(_old: Any, self: Any, key: Any, _: Any, body: Any) -> A
         lock.release()
 
 
+def _to_who_has_left(old: Any) -> Any:
+    def follow(self: Any, listed: Any) -> None:
+        old(self, (*listed, *self._clients))
+
+    return follow
+
+
+left_out(
+    "B35",
+    ConnectionKeeper,
+    "check",
+    "A connection on which something was sent lately counts as alive, whether or not anything is answered.",
+)
 left_out("m-no-change", DistroProtocol, "_on_client_changed", "No CHANGE is sent.")
 left_out("m-no-delete", DistroProtocol, "_on_client_removed", "No DELETE is sent.")
 
 add(
+    Mutant(
+        "B37",
+        "What waits for a member that has left the list is tried for ever.",
+        changes=(
+            instead(ServerMemberManager, "has_member", lambda *_: True),
+            Change(
+                ServerMemberManager,
+                "is_up",
+                lambda old: lambda self, address: address not in self.others or old(self, address),
+            ),
+            Change(ClusterRpcClientProxy, "_follow", _to_who_has_left),
+        ),
+    ),
     Mutant("m-failure-is-success", "A typed failure counts as success.", changes=(_believed(DistroReply.FAIL),)),
     Mutant(
         "m-failed-delete-is-forgotten",
