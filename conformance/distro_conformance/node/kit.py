@@ -193,11 +193,13 @@ class Kit:
             await peer.hang_up()
             await peer.dial(self.target.address)
 
-    async def brief_connection(self) -> str:
-        """The id of a connection that an SDK begins to set up, and drops."""
+    async def brief_connection(self, questions: int) -> str:
+        """The id of a connection that an SDK begins to set up and drops, after so many round trips."""
         address = with_offset(self.target.address, SDK_OFFSET)
         connection = await Connection.open(address, labels=SDK_LABELS, until_registered=False)
         self._own.add(connection.id)
+        for _ in range(questions):
+            await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
         await connection.close()
         return connection.id
 

@@ -1,8 +1,8 @@
 """What threads do to each other, on a node that has one: a step is put off, and what comes meanwhile gets in between.
 
 A server looks something up on one thread while another removes it, or puts a client together piece by piece while
-another reads it. Here the second half of such a step runs some turns of the event loop later. Who waits for an answer
-before going on sees nothing of it; who does two things at once may.
+another reads it. Here the second half of such a step runs a moment later. Who lets the node come to rest before going
+on sees nothing of it; who does two things at once may.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from distro_impl.naming.push import PushService
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 
-_TURNS = 20
-"""More than a message takes from one end of a transport to the other."""
+_PUT_OFF_S = 0.02
+"""More than a message takes from one end of a transport to the other; in virtual time nothing passes meanwhile."""
 _QUEUE_MAX = 2
 """Events. A server has room for 16,384."""
 
 
 async def _later(step: Callable[[], object]) -> None:
-    for _ in range(_TURNS):
-        await asyncio.sleep(0)
+    await asyncio.sleep(_PUT_OFF_S)
     step()
 
 
