@@ -4,7 +4,7 @@ A look at the nodes (`facts`), one shuffle of the rows as numbers in which every
 the texts of those clients alone in which something is (`judge`). What comes back to the driver is counted or bounded.
 Three verdicts: `violates` when an invariant is broken in a way that is not a known failure of the run's profile;
 `inconclusive` when none is, but something needed to say so is missing (rows in quarantine or gone, no checkpoint, no
-event); else `conforms`.
+event), or a run is spoiled and was not judged; else `conforms`.
 An invariant for which not enough was observed is `not-judged`, and leaves the whole open only when it was asked for by
 name.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,19 @@ from distro_spark.replay import replay as held_against_the_model
 from distro_spark.responsibility import responsibility as claimed
 from distro_spark.result import CheckResult, CutFile, InvariantResult, Judgement, Misfit, Verdict, Violation, violation
 from distro_spark.sinks import Sink, add_to_all
+from distro_spark.spoiled import spoiled
 from distro_traces.errors import TraceError
 from distro_traces.header import Header
 from distro_traces.ndjson import LINE_BYTES_MAX
+from distro_traces.spoiled import Spoiled
+from distro_traces.spoiled import doubled as doubled_rows
+from distro_traces.spoiled import missing as missing_rows
 
 VIOLATIONS_MAX = 200
 """Listed per invariant; further ones are only counted."""
+
+SPOILED_MAX = 3
+"""So many runs that are not judged are named with the reason; finding its place costs a look at every row."""
 
 
 def check(
@@ -70,13 +78,16 @@ def check(
         seen = overview(loaded.rows, headers)
         loaded.refuse_too_long(seen.text_bytes)
         quarantine, cuts = _quarantine(loaded) if seen.misfits > loaded.headers else ((), _cuts_at_rest(loaded))
-        results, listed = _judged(session, loaded.events, seen, headers, chosen, sinks)
-        times, changes = measured(session, loaded.events, seen) if convergence else (None, ())
-        claims = claimed(session, loaded.events, seen, headers) if responsibility else None
-        replayed = held_against_the_model(session, loaded.events, seen, headers) if replay else None
+        unjudged = spoiled(loaded.rows, seen, headers)
+        events, good = loaded.events.where(~F.col("run").isin(*unjudged)), seen.without(unjudged, headers)
+        results, listed = _judged(session, events, good, headers, chosen, sinks)
+        times, changes = measured(session, events, good) if convergence else (None, ())
+        claims = claimed(session, events, good, headers) if responsibility else None
+        replayed = held_against_the_model(session, events, good, headers) if replay else None
+        reasons = tuple(_of_spoiled(loaded, unjudged)) if seen.events else ("there is no event",)
     quarantined = sum(misfit.rows for misfit in quarantine)
-    missing = max(0, seen.missing - quarantined)
-    reasons = tuple(_doubts(seen, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
+    missing = max(0, good.missing - quarantined)
+    reasons += tuple(_doubts(good, 0 if allow_quarantined else quarantined, missing, chosen, invariants or ()))
     if replayed is not None and replayed.undecided:
         reasons += (
             f"{replayed.undecided} rows could not be held against the model: what came before was not observed",
@@ -90,7 +101,7 @@ def check(
         quarantined=quarantined,
         quarantine=quarantine,
         cuts=cuts,
-        missing=missing,
+        missing=max(0, seen.missing - quarantined),
         doubled=seen.doubled,
         invariants=results,
         violations=listed,
@@ -182,20 +193,22 @@ def _cuts_at_rest(loaded: Loaded) -> tuple[CutFile, ...]:
     return tuple(CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None)
 
 
+def _of_spoiled(loaded: Loaded, unjudged: Mapping[str, Spoiled]) -> Iterator[str]:
+    for run, fault in islice(unjudged.items(), SPOILED_MAX):
+        yield f"run {run} is not judged: {fault} ({loaded.place_of(run, fault.node, fault.seq)})"
+    if len(unjudged) > SPOILED_MAX:
+        yield f"{len(unjudged) - SPOILED_MAX} further runs are not judged for such reasons"
+
+
 def _doubts(
     seen: Overview, quarantined: int, missing: int, chosen: Sequence[Invariant], named: Sequence[str]
 ) -> Iterator[str]:
-    if seen.events == 0:
-        yield "there is no event"
     if quarantined:
         yield f"{quarantined} rows do not fit the schema"
     if missing:
-        yield f"{missing} rows are missing: the sequence numbers have gaps"
+        yield missing_rows(missing)
     if seen.doubled:
-        yield (
-            f"{seen.doubled} rows come twice: the same node and sequence number (a file read twice, or two nodes of "
-            "one name); one of each was taken"
-        )
+        yield doubled_rows(seen.doubled)
     blind = [each.name for each in chosen if each.needs_checkpoint]
     without = seen.runs_without_checkpoint
     if blind and seen.events and without:

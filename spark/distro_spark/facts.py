@@ -9,7 +9,7 @@ and only where it does not a bitmap of the numbers says how many are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -91,6 +91,14 @@ class Overview:
             if node.deletes:
                 of_build[self.builds[node.run]].add(node.name)
         return {run: frozenset(of_build[self.builds[run]]) for run in self.runs}
+
+    def without(self, runs: Collection[str], headers: Mapping[str, Header]) -> Overview:
+        """Of the other runs alone."""
+        if not runs:
+            return self
+        nodes = tuple(node for node in self.nodes if node.run not in runs)
+        marks = {run: by_node for run, by_node in self.marks.items() if run not in runs}
+        return replace(self, nodes=nodes, facts=facts_of(nodes, marks, headers), runs=_runs(nodes), marks=marks)
 
     def undecided(self, invariant: str) -> int:
         """Of how many nodes not enough was observed to judge them by it."""

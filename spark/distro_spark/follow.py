@@ -8,6 +8,7 @@ lines, writes the same files, and finds nothing that it has not found before.
 What is judged is the beginning of a run, so that no later row can take a violation back:
 
 * a run in which sequence numbers are missing, beyond its lines in quarantine, waits until they are there;
+* a run that is spoiled (`spoiled`) is never judged, and a `check` of the whole says why;
 * its last checkpoint counts once every node that is up has reached it.
 
 A look costs what the run has been so far: nearly every invariant asks for a client's whole past, and a client that
@@ -40,6 +41,7 @@ from distro_spark.judge import judged
 from distro_spark.load import fitted, from_ndjson
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.sources import Source, discover
+from distro_spark.spoiled import spoiled
 from distro_spark.story import RESETS, Row
 from distro_spark.tables import EVENT_SCHEMA
 from distro_spark.tail import Recordings, recordings_below, whole_until
@@ -174,9 +176,9 @@ class Follower:
             raise EmptyTraceError(f"{self.directory}: no recording of run {gone[0]} any more; leave it where it is")
         seen = overview(every.where(F.col("run").isin(runs)), headers)
         waiting = _with_gaps(seen, every, sources)
-        if waiting:
-            runs = [run for run in runs if run not in waiting]
-            seen = overview(every.where(F.col("run").isin(runs)), headers)
+        unjudged = waiting.union(spoiled(every.where(F.col("run").isin(runs)), seen, headers))
+        seen = seen.without(unjudged, headers)
+        runs = [run for run in runs if run not in unjudged]
         events = every.where(F.col("run").isin(runs) & F.col("reason").isNull()).select(*COLUMNS, "profile")
         profiles = {run: header.profile for run, header in headers.items()}
         found = judged(session, events, settled(seen, headers), profiles, self._chosen)

@@ -51,7 +51,7 @@ class Loaded:
 
     sources: tuple[Source, ...]
     rows: DataFrame
-    quarantine: DataFrame
+    lines: DataFrame  # of NDJSON, as `_lines` gives them
     line_bytes_max: int = LINE_BYTES_MAX
     parsed: DataFrame | None = None  # those of `rows` that come from NDJSON
 
@@ -70,6 +70,16 @@ class Loaded:
     @property
     def events(self) -> DataFrame:
         return self.rows.where("reason is null").select(*COLUMNS, "profile")
+
+    @property
+    def quarantine(self) -> DataFrame:
+        return _placed(self.rows.where("reason is not null"), self.lines)
+
+    def place_of(self, run: str, node: str, seq: int) -> str:
+        """The file and line of the last row of that number, or the file."""
+        is_it = F.col("reason").isNull() & (F.col("run") == run) & (F.col("node") == node) & (F.col("seq") == seq)
+        file, line = _placed(self.rows.where(is_it), self.lines).agg(F.max(F.struct("file", "line"))).collect()[0][0]
+        return file if line is None else f"{file} line {line}"
 
     @property
     def headers(self) -> int:
@@ -105,7 +115,7 @@ def load(session: SparkSession, paths: Iterable[Path | str], line_bytes_max: int
         columns.append(_at_rest(rows_of(session, table).withColumn("file", F.lit(table))))
     parts = [*([] if parsed is None else [parsed]), *(fitted(part, sources) for part in columns)]
     rows = reduce(DataFrame.unionByName, parts)
-    return Loaded(sources, rows, _quarantine(rows, lines), line_bytes_max, parsed)
+    return Loaded(sources, rows, lines, line_bytes_max, parsed)
 
 
 def _lines(session: SparkSession, files: list[str], bytes_max: int) -> DataFrame:
@@ -204,11 +214,11 @@ def _misfit() -> Column:
     )
 
 
-def _quarantine(rows: DataFrame, lines: DataFrame) -> DataFrame:
-    """The rows with a reason, with their line numbers, without the headers.
+def _placed(rows: DataFrame, lines: DataFrame) -> DataFrame:
+    """Rows of `Loaded.rows` with their line numbers, without the headers.
 
     Spark does not number lines. A position counts within one block of a file, so the lines of the blocks before it
-    are to be added; that table has a row for each block, and is only computed when somebody asks for the quarantine.
+    are to be added; that table has a row for each block, and is only computed when somebody asks for a place.
     """
     blocks = (
         lines.groupBy("file", "block")
@@ -226,8 +236,7 @@ def _quarantine(rows: DataFrame, lines: DataFrame) -> DataFrame:
     is_last = F.col("is_last_block") & (F.col("position") == F.col("last"))
     is_header = (F.col("lines_before") == 0) & (F.col("position") == F.col("first"))
     return (
-        rows.where("reason is not null")
-        .join(F.broadcast(blocks), ["file", "block"], "left")
+        rows.join(F.broadcast(blocks), ["file", "block"], "left")
         .where(~F.coalesce(is_header, F.lit(False)))
         .select(
             F.url_decode(F.replace(F.regexp_replace("file", "^file:/+", "/"), F.lit("+"), F.lit("%2B"))).alias("file"),

@@ -2,9 +2,9 @@
 
 Almost every rule reads the slice of one client (`distro_spark.validation`). So the clients of a run are dealt out to
 tasks; each of these gets the run's rows about no client too (starts, stops, loads, faults of links), of which there are
-few, and judges its clients side by side. What `validate` judges across clients is judged here otherwise: gaps in the
-numbers of a node are counted by `check` for every trace; that a virtual clock does not go back is seen within the rows
-of each task. A client that is rejected is not judged any further; the others are.
+few, and judges its clients side by side. What is wrong with a recording itself `check` says for every trace
+(`spoiled`); where rows are missing, nothing is rejected for want of one. A client that is rejected is not judged any
+further; the others are.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def replay(session: SparkSession, events: DataFrame, seen: Overview, headers: Ma
     of_nobody: defaultdict[str, list[Event]] = defaultdict(list)
     for row in events.where("client is null").select(*COLUMNS).toArrow().to_pylist():
         of_nobody[row["run"]].append(event_of(row))
+    gaps = {node.run for node in seen.nodes if node.last_seq > node.different}
+    headers = {run: header.with_gaps() if run in gaps else header for run, header in headers.items()}
     parts = max(1, -(-seen.client_rows // REPLAY_ROWS))
     rows = events.where("client is not null").select(*COLUMNS).repartition(parts, "run", "client")
     judge = _judging(session, headers, of_nobody, _ends_ms(seen))

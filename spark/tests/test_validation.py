@@ -22,6 +22,7 @@ from distro_traces.event import Event, Kind, Outcome
 from distro_traces.ndjson import Recorder, TraceFile, read_ndjson
 from distro_traces.observed import Observed
 from distro_traces.reading import read_run
+from distro_traces.spoiled import doubled, missing
 
 NOTHING = digest(())
 Change = Callable[[Event], Event | None]
@@ -184,12 +185,27 @@ def test_a_verify_may_come_between_the_steps_in_which_a_release_applies_a_change
     assert validate(trace.header, at_once, profile_named(profile)).accepted is is_accepted
 
 
-def test_a_gap_in_the_numbers_is_a_missing_row(tmp_path: Path) -> None:
+def test_what_is_missing_or_comes_twice_is_said_and_rejects_nothing(tmp_path: Path) -> None:
     trace = recorded(tmp_path)
-    result = validate(trace.header, trace.events[:2] + trace.events[3:], profile_named("strict"))
+    for gone in range(2, len(trace.events)):
+        rows = [*trace.events[:gone], *trace.events[gone + 1 :], trace.events[0], trace.events[1]]
+        result = validate(trace.header, rows, profile_named("strict"))
+        is_last = trace.events[gone].seq == max(e.seq for e in trace.events if e.node == trace.events[gone].node)
+        gap = () if is_last else (missing(1),)
+        if not is_last:  # a recording may end anywhere, but what its last row would have said is judged
+            assert result.rejection is None, trace.events[gone]
+        assert result.doubts == (*gap, doubled(2))
+
+
+def test_a_row_that_is_wrong_is_rejected_although_others_are_missing(tmp_path: Path) -> None:
+    """The first rows of a and b are gone, and a reply arrives that nobody gave."""
+    trace = recorded(tmp_path)
+    wrong = at(Kind.REQUEST_RECEIVED, "CHANGE", lambda event: replace(event, revision=3))
+    rows = [wrong(event) for event in trace.events[2:]]
+    result = validate(trace.header, [row for row in rows if row is not None], profile_named("strict"))
     assert result.rejection is not None
-    assert result.rejection.guards == {("any", "rows have no gap")}
-    assert result.rejection.minimal == ()  # no part of the run shows it
+    assert result.rejection.guards == {("receive", "it arrives as it was sent")}
+    assert result.doubts == (missing(2),)
 
 
 def test_no_row_of_the_minimal_trace_can_be_left_out(tmp_path: Path) -> None:

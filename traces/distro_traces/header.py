@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +42,10 @@ class Header:
     @property
     def has_revisions(self) -> bool:
         return not WITHOUT_REVISIONS.search(self.profile)
+
+    def with_gaps(self) -> Header:
+        """As a recording says it of which rows are gone."""
+        return replace(self, observed=replace(self.observed, lossless=False))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -206,6 +206,7 @@ DOCUMENTS: Mapping[str, Schema] = {
         accepted=YES_OR_NO,
         events=COUNT,
         undecided=COUNT,
+        doubts=many(TEXT),
         seconds=NUMBER,
         rejection=maybe(
             fields(

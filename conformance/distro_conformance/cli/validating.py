@@ -40,7 +40,7 @@ def validate(
         on_progress(f"{len(found.events)} rows")
         judged = run_validation(found.header, found.events, rules)
     verdict = Verdict.CONFORMS if judged.accepted else Verdict.VIOLATES
-    if judged.accepted and (judged.undecided or found.rejected or found.cut):
+    if judged.accepted and (judged.undecided or judged.doubts or found.rejected or found.cut):
         verdict = Verdict.INCONCLUSIVE
     if html:
         from distro_conformance.report import write_page
@@ -52,6 +52,7 @@ def validate(
             "accepted": judged.accepted,
             "events": judged.events,
             "undecided": judged.undecided,
+            "doubts": list(judged.doubts),
             "seconds": round(judged.seconds, 3),
             "rejection": None if judged.rejection is None else _document(judged.rejection),
             "verdict": verdict,
@@ -61,6 +62,8 @@ def validate(
         print_json("validate", document)
     else:
         _print(judged.rejection)
+        for doubt in judged.doubts:
+            say(f"  {doubt}")
         _print_unread(found)
         if html:
             say(f"Page: {html}")

@@ -40,7 +40,7 @@ def report_of_validation(judged: Validated, verdict: Verdict, header: Header, pr
         scope=f"every row of {header.run} against the model of {profile}",
         verdict=verdict,
         seconds=judged.seconds,
-        stages=(Stage("validate", verdict, judged.seconds, summary),),
+        stages=(Stage("validate", verdict, judged.seconds, "; ".join((summary, *judged.doubts))),),
         findings=(_of_rejection(judged.rejection, header, path),) if judged.rejection else (),
         traces=str(path),
     )

@@ -39,14 +39,12 @@ class ClusterRows:
         self.shows_causes = cache(self._shows_causes)
         self._shows_sending = cache(header.observed.sending)
         self._shows_receiving = cache(header.observed.receiving)
-        self._is_virtual = header.clock == "virtual"
         self.calls: dict[str, Call] = {}
         self.lives: defaultdict[str, int] = defaultdict(int)  # how often a node was started or stopped
         self.down: set[str] = set()
         self.started_ms: dict[str, int] = {}
         self.givers: dict[str, str] = {}  # node: whom it asked for a snapshot last
         self._faults: defaultdict[frozenset[str], set[str]] = defaultdict(set)  # by link, its first words
-        self._latest_ms: dict[str, int] = {}
         self._loads: defaultdict[str, int] = defaultdict(int)  # snapshots that a node took while nobody looked at it
         self._stopped_at: dict[str, int] = {}
 
@@ -69,11 +67,6 @@ class ClusterRows:
                 word = (event.detail or "").partition(" ")[0]
                 self._faults[frozenset((event.node, event.peer or ""))].add(word)
                 return None
-        if self._is_virtual:
-            latest_ms = self._latest_ms.get(event.node, event.at_ms)
-            if event.at_ms < latest_ms:
-                return rejected(event, "any", "virtual time does not go back", f"{latest_ms} ms", f"{event.at_ms} ms")
-            self._latest_ms[event.node] = event.at_ms
         if event.node in self.down and event.kind is not Kind.REPLY_RECEIVED:
             return rejected(event, "any", "the node is up", f"{event.node} down", event.kind.value)
         if event.message is None or event.kind not in _ENDS:

@@ -14,31 +14,46 @@ from distro_model.profile import Profile
 from distro_spark.validation.client import ClientRows
 from distro_spark.validation.cluster import ClusterRows
 from distro_spark.validation.minimal import minimal
-from distro_spark.validation.verdict import Rejection, rejected
+from distro_spark.validation.verdict import Rejection
 from distro_traces.event import Event
 from distro_traces.exports.causal import causal_order
 from distro_traces.header import Header
+from distro_traces.spoiled import doubled, missing, spoiled
 
 
 @dataclass(frozen=True, slots=True)
 class Validated:
     """`undecided` rows were not judged: their node's state was not known or not observed, or they are of clients whose
-    rules need more than a trace has. A trace is accepted only together with that number."""
+    rules need more than a trace has. `doubts`: what is wrong with the recording. A trace is accepted only together with
+    both."""
 
     accepted: bool
     events: int
     undecided: int
     seconds: float
     rejection: Rejection | None
+    doubts: tuple[str, ...] = ()
 
 
 def validate(header: Header, events: Sequence[Event], profile: Profile, *, shorten: bool = True) -> Validated:
-    """Whether every row is a step that the model allows. `shorten` finds the minimal rows of a rejection."""
+    """Whether every row is a step that the model allows. `shorten` finds the minimal rows of a rejection.
+
+    Where rows are missing, nothing is rejected for want of one; a run that is spoiled is not judged.
+    """
     began = time.perf_counter()
-    ordered = causal_order(events)
+    once = {(event.node, event.seq): event for event in events}
+    gaps = sum(dict(sorted(once)).values()) - len(once)  # the last number of each node
+    fault = spoiled(header, events, has_gaps=gaps > 0)
+    if fault is not None:
+        doubt = f"run {header.run} is not judged: {fault}"
+        return Validated(True, len(events), len(events), time.perf_counter() - began, None, (doubt,))
+    again = len(events) - len(once)
+    doubts = (missing(gaps),) * bool(gaps) + (doubled(again),) * bool(again)
+    header = header.with_gaps() if gaps else header
+    ordered = causal_order(once.values())
     slices = Slices(header, profile)
     until_ms = max((event.at_ms for event in ordered), default=0)
-    rejection = next(slices.rejections(ordered, is_whole=True, until_ms=until_ms), None)
+    rejection = next(slices.rejections(ordered, until_ms=until_ms), None)
     if rejection is not None and shorten:
         found = rejection
         subject = found.event.client
@@ -49,7 +64,7 @@ def validate(header: Header, events: Sequence[Event], profile: Profile, *, short
             return again is not None and again.event == found.event and again.guards == found.guards
 
         rejection = replace(found, minimal=minimal(slice_, still) if still(slice_) else ())
-    return Validated(rejection is None, len(ordered), slices.undecided, time.perf_counter() - began, rejection)
+    return Validated(rejection is None, len(ordered), slices.undecided, time.perf_counter() - began, rejection, doubts)
 
 
 class Slices:
@@ -59,25 +74,21 @@ class Slices:
         self._header, self._profile = header, profile
         self._cluster = ClusterRows(header)
         self._clients: dict[str, ClientRows] = {}
-        self._numbers: dict[str, int] = {}
 
     @property
     def undecided(self) -> int:
         return sum(rows.undecided for rows in self._clients.values())
 
-    def rejections(
-        self, ordered: Sequence[Event], *, is_whole: bool = False, until_ms: int | None = None
-    ) -> Iterator[Rejection]:
+    def rejections(self, ordered: Sequence[Event], *, until_ms: int | None = None) -> Iterator[Rejection]:
         """The first of each client, and of the rows about none. Rows come in causal order.
 
-        `is_whole`: the rows are all that the run has, so their numbers have no gaps. `until_ms`: when the run ended,
-        and every call must have (None: these are not all of a client's rows).
+        `until_ms`: when the run ended, and every call must have (None: these are not all of a client's rows).
         """
         judged: set[str | None] = set()
         for event in ordered:
             if event.client is not None and event.client in judged:
                 continue
-            rejection = (self._gap(event) if is_whole else None) or self._take(event)
+            rejection = self._take(event)
             if rejection is not None and event.client not in judged:
                 judged.add(event.client)
                 yield rejection
@@ -96,12 +107,3 @@ class Slices:
                 event.client, self._profile, self._cluster, self._header.clock
             )
         return rows.take(event)
-
-    def _gap(self, event: Event) -> Rejection | None:
-        if not self._header.observed.lossless:
-            return None
-        expected = self._numbers.get(event.node, 0) + 1
-        self._numbers[event.node] = expected
-        if event.seq == expected:
-            return None
-        return rejected(event, "any", "rows have no gap", f"number {expected}", f"number {event.seq}")

@@ -23,7 +23,7 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """The first row that no transition explains. `minimal`: rows of which none can be left out without losing it;
-    empty where it needs the whole run, as a row that is missing does."""
+    empty where it needs the whole run, as a call that never ends does."""
 
     event: Event
     candidates: tuple[Candidate, ...]

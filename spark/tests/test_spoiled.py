@@ -1,0 +1,185 @@
+"""Rows that no run can have recorded are told as what they are, by `check` and `validate` alike, and are not judged.
+
+The run that each case spoils holds a divergence, which `check` finds in it as long as nothing else is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from distro_model.profiles import profile_named
+from distro_spark.check import check
+from distro_spark.follow import follow
+from distro_spark.sinks import ParquetSink
+from distro_spark.spoiled import _spans
+from distro_spark.validation.validate import validate
+from distro_traces.compact import compact
+from distro_traces.content import digest
+from distro_traces.event import Kind
+from distro_traces.ndjson import Recorder, read_ndjson
+
+pytestmark = pytest.mark.spark
+
+Lines = list[dict[str, Any]]
+
+
+def record(directory: Path, run: str = "r1", clock: str = "virtual") -> Path:
+    """c1 on a reaches nobody."""
+    with Recorder(directory, run, profile="strict", target="test", clock=clock, nodes=["a", "b", "c"]) as recorder:  # type: ignore[arg-type]
+        for node in "abc":
+            recorder.record(node, Kind.NODE_STARTED, at_ms=0, detail="a,b,c")
+        c1: dict[str, Any] = {"client": "c1", "owned": True}
+        recorder.record("a", Kind.CLIENT_CONNECTED, at_ms=5, revision=0, digest=digest(()), **c1)
+        recorder.record("a", Kind.CLIENT_CHANGED, at_ms=10, revision=1, digest="X", **c1)
+        for node in "abc":
+            recorder.record(node, Kind.CHECKPOINT, at_ms=9000, detail="1")
+    return recorder.path
+
+
+def rewritten(path: Path, change: Callable[[Lines], Lines]) -> Path:
+    header, *lines = path.read_text().splitlines()
+    rows = change([json.loads(line) for line in lines])
+    path.write_text("\n".join([header, *(json.dumps(row, separators=(",", ":")) for row in rows), ""]))
+    return path
+
+
+def another_process(rows: Lines) -> Lines:
+    """It too is called a, and has numbered its rows from 1."""
+    started, connected = ({**row, "at_ms": row["at_ms"] + 1} for row in rows if row["node"] == "a" and row["seq"] < 3)
+    return [*rows[:4], started, {**connected, "client": "c2"}, *rows[4:]]
+
+
+def another_start(rows: Lines) -> Lines:
+    later = [{**row, "seq": row["seq"] + 1} if row["node"] == "a" and row["seq"] > 2 else row for row in rows[4:]]
+    return [*rows[:4], {**rows[0], "seq": 3, "at_ms": 7}, *later]
+
+
+def clock_back(rows: Lines) -> Lines:
+    return [{**row, "at_ms": 3} if row["client" if "client" in row else "node"] == "c1" and row["seq"] == 3 else row
+            for row in rows]  # fmt: skip
+
+
+SPOILED: dict[str, tuple[Callable[[Lines], Lines], str, int]] = {
+    "two processes of one name": (
+        another_process,
+        "two nodes are called a: one number stands for two different rows, at row 1 of a",
+        6,
+    ),
+    "a start of a node that is up": (
+        another_start,
+        "two nodes are called a: it is started while it is up, at row 3 of a",
+        6,
+    ),
+    "a virtual clock that goes back": (
+        clock_back,
+        "the virtual clock of a goes back from 5 ms to 3 ms, at row 3 of a",
+        6,
+    ),
+}
+
+
+def test_what_is_spoiled_here_has_a_violation_otherwise(spark: SparkSession, tmp_path: Path) -> None:
+    assert check(spark, record(tmp_path), invariants=["INV-CONV"]).verdict == "violates"
+
+
+@pytest.mark.parametrize("name", SPOILED)
+@pytest.mark.parametrize("is_at_rest", [False, True], ids=["recording", "at rest"])
+def test_a_spoiled_run_is_not_judged_and_the_others_are(
+    spark: SparkSession, tmp_path: Path, name: str, *, is_at_rest: bool
+) -> None:
+    change, text, line = SPOILED[name]
+    path = rewritten(record(tmp_path), change)
+    place = f"{path} line {line}"
+    if is_at_rest:
+        (path,) = compact([path], tmp_path / "rest")
+        place = str(path)
+    result = check(spark, path, replay=True, convergence=True, responsibility=True)
+    assert (result.verdict, result.violations) == ("inconclusive", ())
+    assert result.reasons == (f"run r1 is not judged: {text} ({place})",)
+    assert {each.verdict for each in result.invariants} == {"not-judged"}
+    beside = check(spark, [path, record(tmp_path / "other", "r2")], invariants=["INV-CONV"])
+    assert ({each.run for each in beside.violations}, beside.reasons) == ({"r2"}, result.reasons)
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_validate_says_the_same_and_rejects_nothing(tmp_path: Path, name: str) -> None:
+    change, text, _ = SPOILED[name]
+    trace = read_ndjson(rewritten(record(tmp_path), change))
+    found = validate(trace.header, trace.events, profile_named("strict"))
+    assert (found.rejection, found.undecided) == (None, len(trace.events))
+    assert found.doubts == (f"run r1 is not judged: {text}",)
+
+
+def test_a_wall_clock_may_go_back(spark: SparkSession, tmp_path: Path) -> None:
+    path = rewritten(record(tmp_path, clock="wall"), clock_back)
+    assert check(spark, path, invariants=["INV-CONV"]).verdict == "violates"
+    trace = read_ndjson(path)
+    assert validate(trace.header, trace.events, profile_named("strict")).doubts == ()
+
+
+def test_a_node_that_was_stopped_may_be_started_and_where_rows_are_missing_that_may_be_its_stop(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stopped = rewritten(
+        record(tmp_path / "stopped", "r1"),
+        lambda rows: another_start([{**row, "kind": "node_stopped"} if row == rows[3] else row for row in rows]),
+    )
+    gap = rewritten(record(tmp_path / "gap", "r2"), lambda rows: [row for row in another_start(rows) if row != rows[3]])
+    for path in (stopped, gap):
+        reasons = check(spark, path, invariants=["INV-OWNER"]).reasons
+        assert not any("is not judged" in reason for reason in reasons), reasons
+
+
+def test_of_many_spoiled_runs_some_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    for number in range(5):
+        rewritten(record(tmp_path / "traces", f"r{number}"), clock_back)
+    found = check(spark, tmp_path / "traces", invariants=["INV-CONV"])
+    assert [reason[:7] for reason in found.reasons] == ["run r0 ", "run r1 ", "run r2 ", "2 furth"]
+    assert found.violations == ()
+
+
+def test_a_spoiled_run_that_is_followed_is_not_judged_either(spark: SparkSession, tmp_path: Path) -> None:
+    rewritten(record(tmp_path / "traces", "r1"), another_process)
+    record(tmp_path / "traces", "r2")
+    told: list[str] = []
+    follow(
+        spark,
+        tmp_path / "traces",
+        tmp_path / "out",
+        invariants=["INV-CONV"],
+        on_news=lambda rows: told.extend(row["run"] for row in rows),
+        sinks=[ParquetSink(str(tmp_path / "found"))],
+        idle_s=1,
+    )
+    assert set(told) == {"r2"}
+
+
+def test_a_clock_that_goes_back_is_seen_wherever_a_file_is_split(spark: SparkSession, tmp_path: Path) -> None:
+    """In the midst of a batch of rows, and between two of them."""
+    rows = 300
+    for back in (2, 150, 151, 300):
+        with Recorder(tmp_path / str(back), "r1", profile="strict", target="test", nodes=["a", "b"]) as recorder:
+            for number in range(1, rows + 1):
+                at_ms = number - 2 if number == back else number
+                for node, ms in (("a", number), ("b", at_ms)):
+                    recorder.record(node, Kind.REPLICA_REMOVED, at_ms=ms, client=f"c{number}")
+        for batch_rows in ("7", "10000"):
+            spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
+            try:
+                (reason, *_) = check(spark, recorder.path, invariants=["INV-OWNER"]).reasons
+            finally:
+                spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+            assert f"goes back from {back - 1} ms to {back - 2} ms, at row {back} of b" in reason
+            assert f"line {1 + 2 * back}" in reason
+
+
+def test_an_empty_batch_has_no_rows_to_compare() -> None:
+    empty = pa.RecordBatch.from_pydict({name: pa.array([], pa.int64()) for name in ("node", "seq", "at_ms")})
+    assert list(_spans(iter([empty]))) == []
