@@ -80,7 +80,7 @@ def test_validate_leaves_open_what_logs_do_not_show(document: Document, imported
         (("import", "nacos-logs", str(LOGS), "--zone", "Moon"), 2, "there is no time zone 'Moon'"),
         (("export", str(LOGS), "--to", "word"), 2, "no format 'word'; known: itf, shiviz"),
         (("compact", str(LOGS), "--out", "x"), 2, "no *.ndjson below"),
-        (("query", "SELECT 1", str(LOGS)), 2, "no *.ndjson below"),
+        (("query", "SELECT 1", str(LOGS)), 2, "no *.ndjson and no *.parquet below"),
         (("audit", "--member", "127.0.0.1:1"), 2, "name at least two members"),
         (("audit", "--member", "here", "--member", "there"), 2, "--member here: write it as HOST:PORT"),
         (("audit", "--member", "127.0.0.1:1", "--member", "127.0.0.1:2"), 4, "fewer than two members can be read"),

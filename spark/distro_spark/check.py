@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -228,11 +229,12 @@ def _verdict(results: Sequence[InvariantResult], doubts: tuple[str, ...]) -> Ver
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """A file that was whole at the start of the job and is not in its midst: the user's matter, not ours."""
+    """A file that is whole at its ends and not in its midst: the user's matter, not ours."""
     try:
         yield
-    except PySparkException as error:
-        if not (error.getCondition() or "").startswith("FAILED_READ_FILE"):
+    except (PySparkException, Py4JJavaError) as error:
+        said = next((line for line in str(error).splitlines() if "FAILED_READ_FILE" in line), None)
+        if said is None:
             raise
-        said = str(error).splitlines()[0]
+        said = said.partition("FAILED_READ_FILE")[2].partition("] ")[2]
         raise TraceError(f"a trace cannot be read to its end ({said}); record or compact it again") from error

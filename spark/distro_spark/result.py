@@ -71,6 +71,10 @@ class Misfit:
     file: str
     line: int | None
 
+    @property
+    def place(self) -> str:
+        return self.file if self.line is None else f"{self.file} line {self.line}"
+
 
 @dataclass(frozen=True, slots=True)
 class CutFile:

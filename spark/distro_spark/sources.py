@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 from distro_spark.files import Files, is_local
 from distro_spark.tables import headers_of, is_table
 from distro_traces import ndjson, parquet
-from distro_traces.errors import EmptyTraceError, NotATraceError, TraceError
+from distro_traces.errors import TraceError
 from distro_traces.header import Header
+from distro_traces.places import SUFFIXES, below, is_of_a_check, not_named_so, nothing_below, traces_at
 
-SUFFIXES = (ndjson.SUFFIX, parquet.SUFFIX)
 FEW_FILES = 200
 """As many as are opened sooner than a job on the executors begins."""
 
@@ -77,38 +77,23 @@ def look_at(path: Path) -> None:
 
     Of a directory so many files as are opened sooner than that. Raises the TraceError family.
     """
-    name = os.path.abspath(path)
-    below = (str(each) for each in Path(name).rglob("*") if each.suffix in SUFFIXES and not _is_hidden(each, name))
-    traces = (each for each in below if not _is_of_a_check(each.removeprefix(name)))
-    for each in _chosen(name, list(islice(traces, FEW_FILES)) if path.is_dir() else None):
-        _headed(each)
-
-
-def _is_hidden(file: Path, directory: str) -> bool:
-    """To Spark."""
-    return any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+    place = Path(os.path.abspath(path))
+    some = list(islice(below(place), FEW_FILES)) if place.is_dir() else []
+    for each in some or traces_at(place):
+        _headed(str(each))
 
 
 def _names(files: Files, path: str) -> list[str]:
-    return _chosen(path, files.below(path, SUFFIXES) if files.is_directory(path) else None)
-
-
-def _chosen(path: str, below: Sequence[str] | None) -> list[str]:
     """The files that a path names: those of traces in a directory, or itself."""
-    if below is None:
+    if not files.is_directory(path):
         if not path.endswith(SUFFIXES):
-            raise NotATraceError(f"{path}: neither {ndjson.SUFFIX} nor {parquet.SUFFIX}; name a recording")
+            raise not_named_so(path)
         return [path]
-    found = [name for name in below if not _is_of_a_check(name.removeprefix(path))]
-    if not found:
-        raise EmptyTraceError(
-            f"{path}: no *{ndjson.SUFFIX} and no *{parquet.SUFFIX} below; record a run with `distrocheck gate`"
-        )
-    return found
-
-
-def _is_of_a_check(below: str) -> bool:
-    return parquet.VIOLATIONS in below.split("/")[:-1]
+    found = files.below(path, SUFFIXES)
+    traces = [name for name in found if not is_of_a_check(name.removeprefix(path).split("/")[:-1])]
+    if not traces:
+        raise nothing_below(path)
+    return traces
 
 
 def _sources(session: SparkSession, files: Files, names: Sequence[str]) -> list[Source]:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from distro_spark.check import check
 from distro_spark.load import load
 from distro_spark.sources import SameRunTwiceError
 from distro_traces.compact import compact
@@ -163,6 +164,18 @@ def test_what_cannot_be_used_is_refused_in_one_line(spark: SparkSession, tmp_pat
     refused(spark, tmp_path / "empty.ndjson", EmptyTraceError, "before its header was written")
     (tmp_path / "rows.ndjson").write_text(json.dumps(ROW) + "\n")
     refused(spark, tmp_path / "rows.ndjson", NotATraceError, "not a distrocheck trace")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "empty" / "data.parquet")
+    refused(spark, tmp_path / "empty", NotATraceError, r"data\.parquet: not .* no header .* \(its columns: x\)")
+
+
+def test_a_file_that_is_damaged_in_its_midst_is_refused_when_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    (path,) = compact([record(tmp_path / "recorded")], tmp_path / "rest")
+    data = bytearray(path.read_bytes())
+    data[20:200] = bytes(180)
+    path.write_bytes(data)
+    with pytest.raises(TraceError, match=r"a trace cannot be read to its end \(.*part-0\.parquet") as raised:
+        check(spark, path)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_newer_schema_is_refused_in_both_formats(spark: SparkSession, tmp_path: Path) -> None:

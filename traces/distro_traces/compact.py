@@ -15,10 +15,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from distro_traces import ndjson
-from distro_traces.errors import EmptyTraceError, MisfitError, NotATraceError, UnreadableTraceError
+from distro_traces.errors import MisfitError, NotATraceError, UnreadableTraceError
 from distro_traces.event import Event
 from distro_traces.header import Header
 from distro_traces.ndjson import Cut, Rejected, read_header, stream_ndjson
+from distro_traces.places import traces_at
 from distro_traces.run_writer import PART_BYTES, Row, RunWriter
 
 MANIFEST = "_manifest.jsonl"
@@ -43,14 +44,8 @@ def compact(
 
 def recordings_at(path: Path) -> tuple[Path, ...]:
     """The NDJSON files at `path`: of a recording all its segments, of a directory all below it."""
-    if path.is_dir():
-        found = tuple(
-            file
-            for file in sorted(path.rglob(f"*{ndjson.SUFFIX}"))
-            if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-        )
-        if not found:
-            raise EmptyTraceError(f"{path}: no *{ndjson.SUFFIX} below; name a recording or a directory of them")
+    found = traces_at(path, (ndjson.SUFFIX,))
+    if found != (path,):
         return found
     run = read_header(path).run
     stem = path.name.removesuffix(ndjson.SUFFIX)

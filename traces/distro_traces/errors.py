@@ -38,6 +38,14 @@ class NewerTraceError(TraceError):
         )
 
 
+class DamagedTraceError(TraceError):
+    """The file is a trace by its beginning or end, and cannot be read in between."""
+
+    def __init__(self, path: Path | str, error: Exception) -> None:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        super().__init__(f"{path}: cannot be read to its end ({said}); copy or make it again")
+
+
 class RunExistsError(TraceError):
     """A recording never overwrites another one."""
 

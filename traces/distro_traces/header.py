@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from distro_traces.errors import NewerTraceError, NotATraceError
 from distro_traces.event import SCHEMA_NAME, SCHEMA_VERSION
@@ -59,6 +60,12 @@ class Header:
 
 
 _TEXTS = ("run", "profile", "target", "clock")
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(_TEXTS[:3], lambda value: isinstance(value, str)),
+    "clock": lambda value: value in get_args(Clock),
+    "nodes": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+    "segment": lambda value: type(value) is int and value > 0,
+}
 
 
 def parse_header(text: str | bytes, path: Path | str) -> Header:
@@ -87,5 +94,8 @@ def parse_header(text: str | bytes, path: Path | str) -> Header:
         observed = parse_observed(found["observed"])
     except ValueError as error:
         raise NotATraceError(f"{path}: the header is damaged, {error}; record the run again") from None
+    for name, fits in _FITS.items():
+        if not fits(found[name]):
+            raise NotATraceError(f"{path}: the header is damaged, its {name} is {found[name]!r}; record the run again")
     texts = {name: found[name] for name in _TEXTS}
-    return Header(**texts, nodes=tuple(found["nodes"]), observed=observed, segment=int(found["segment"]))
+    return Header(**texts, nodes=tuple(found["nodes"]), observed=observed, segment=found["segment"])

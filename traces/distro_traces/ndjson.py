@@ -133,11 +133,15 @@ class Recorder:
 
 
 class Rejected(NamedTuple):
-    """A line that does not fit, and why. Line 1 is the header."""
+    """A line that does not fit, and why. Line 1 is the header; a row at rest has no line: 0."""
 
     line: int
     reason: str
     text: str
+
+    @property
+    def place(self) -> str:
+        return f"line {self.line}, {self.reason}" if self.line else self.reason
 
 
 class Cut(NamedTuple):
@@ -217,6 +221,11 @@ def parse_event(line: str | bytes, run: str) -> Event:
         raise ValueError(NOT_JSON) from None
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
+    return event_in(row, run)
+
+
+def event_in(row: dict[str, Any], run: str) -> Event:
+    """A row of run `run`, by column, as an event. Raises ValueError as `parse_event` does."""
     values = {name: value for name in COLUMNS if (value := row.get(name)) is not None}
     for name in REQUIRED_COLUMNS:
         if name not in values:

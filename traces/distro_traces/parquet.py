@@ -16,10 +16,10 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distro_traces.errors import EmptyTraceError, NotATraceError, UnreadableTraceError
+from distro_traces.errors import DamagedTraceError, EmptyTraceError, NotATraceError, UnreadableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Header, parse_header
-from distro_traces.ndjson import Cut, TraceFile
+from distro_traces.ndjson import Cut, Rejected, TraceFile, event_in
 
 SUFFIX = ".parquet"
 VIOLATIONS = "violations"
@@ -63,16 +63,25 @@ def read_parquet(path: Path | str) -> TraceFile:
     if not parts:
         raise EmptyTraceError(f"{path}: no *{SUFFIX} in it; name the directory of a run, or one of its files")
     header, cut = read_footer(parts[0])
-    return TraceFile(header, tuple(event for part in parts for event in stream_parquet(part)), cut, ())
+    rows = [row for part in parts for row in stream_parquet(part)]
+    events = tuple(row for row in rows if isinstance(row, Event))
+    return TraceFile(header, events, cut, tuple(row for row in rows if isinstance(row, Rejected)))
 
 
-def stream_parquet(path: Path) -> Iterator[Event]:
-    """The events of one file in their order, a batch of them in memory."""
-    # ParquetFile and not read_table, which would take `run=…` in the path for a second column of that name.
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(columns=list(COLUMNS)):  # version 1 has one column more
-            for row in batch.to_pylist():
-                yield event_of(row)
+def stream_parquet(path: Path) -> Iterator[Event | Rejected]:
+    """The rows of one file in their order, a batch of them in memory. Raises DamagedTraceError."""
+    run = read_footer(path)[0].run
+    try:
+        # ParquetFile and not read_table, which would take `run=…` in the path for a second column of that name.
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=list(COLUMNS)):  # version 1 has one column more
+                for row in batch.to_pylist():
+                    try:
+                        yield event_in(row, run)
+                    except ValueError as reason:
+                        yield Rejected(0, str(reason), json.dumps(row))
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedTraceError(path, error) from error
 
 
 def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header, Cut | None]:
@@ -90,7 +99,13 @@ def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header,
     except OSError as error:
         raise UnreadableTraceError(path, error) from error
     metadata = schema.metadata or {}
-    header = parse_header(metadata.get(HEADER_KEY, b""), path)
+    if HEADER_KEY not in metadata:
+        columns = ", ".join(schema.names[:5]) + (", …" if len(schema.names) > 5 else "")
+        raise NotATraceError(
+            f"{path}: not a distrocheck trace, this Parquet file has no header in its metadata (its columns: "
+            f"{columns}); name a trace of distrocheck or a directory of them"
+        )
+    header = parse_header(metadata[HEADER_KEY], path)
     for expected in SCHEMA:
         index = schema.get_field_index(expected.name)
         found = schema.field(index).type if index >= 0 else "missing"

@@ -55,7 +55,7 @@ def query(sql: str, path: Path, checked: Path | None = None) -> Table:
 @contextmanager
 def opened(path: Path, checked: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory with the views over the traces at `path`. Raises the TraceError family."""
-    found = list(headers_at(path))
+    found = headers_at(path)
     files = [file for _, files in found for file in files]
     with duckdb.connect(":memory:") as database:
         parts = [_select(kind, paths) for kind, paths in _by_kind(files) if paths]

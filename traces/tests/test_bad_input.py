@@ -6,6 +6,7 @@ the row is set aside with its line and the reason, and everything else is read.
 
 from __future__ import annotations
 
+import gzip
 import json
 import tracemalloc
 from collections.abc import Callable
@@ -15,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from distro_traces.compact import compact
-from distro_traces.errors import TraceError
+from distro_traces.compact import compact, recordings_at
+from distro_traces.errors import TraceError, UnreadableTraceError
 from distro_traces.event import Kind
 from distro_traces.ndjson import LINE_BYTES_MAX, Recorder, read_ndjson, stream_ndjson
 from distro_traces.query import query
@@ -55,6 +56,67 @@ def cut_parquet(at: Path) -> Path:
     return at / "rest"
 
 
+def damaged_parquet(at: Path) -> Path:
+    """Whole by its first and its last bytes."""
+    (file,) = compact([recorded(at / "recorded", rows=100)], at / "rest")
+    data = bytearray(file.read_bytes())
+    data[20:200] = bytes(180)
+    file.write_bytes(data)
+    return at / "rest"
+
+
+def of_another_shape(at: Path) -> Path:
+    (file,) = compact([recorded(at / "recorded")], at / "rest")
+    table = pq.ParquetFile(file).read().drop_columns(["seq"])
+    pq.write_table(table, file)
+    return file
+
+
+def packed(at: Path) -> Path:
+    path = recorded(at)
+    path.with_name("r1.ndjson.gz").write_bytes(gzip.compress(path.read_bytes())[:-20])
+    path.unlink()
+    return at
+
+
+def below(make: Callable[[Path], Path], name: str) -> Callable[[Path], Path]:
+    """Of what `make` makes that file."""
+    return lambda at: make(at) / name
+
+
+def text_as_parquet(at: Path) -> Path:
+    (at / "notes.parquet").write_text("hello")
+    return at
+
+
+def directory_called(name: str) -> Callable[[Path], Path]:
+    def make(at: Path) -> Path:
+        (at / name).mkdir()
+        return at
+
+    return make
+
+
+def dangling(at: Path) -> Path:
+    (at / "r1.ndjson").symlink_to(at / "nowhere")
+    return at
+
+
+def with_header(**fields: object) -> Callable[[Path], Path]:
+    def make(at: Path) -> Path:
+        path = recorded(at)
+        header, *lines = path.read_text().splitlines()
+        path.write_text("\n".join([json.dumps({**json.loads(header), **fields}), *lines]))
+        return path
+
+    return make
+
+
+def in_both_forms(at: Path) -> Path:
+    compact([recorded(at)], at / "rest")
+    return at
+
+
 def newer(at: Path) -> Path:
     path = recorded(at)
     path.write_text(path.read_text().replace('"version":2', '"version":9'))
@@ -71,29 +133,104 @@ def two_of_one_name(at: Path) -> Path:
     return at
 
 
+NO_HEADER = "not a distrocheck trace, this Parquet file has no header in its metadata (its columns: x)"
+DAMAGED = "the header is damaged, its {}; record the run again"
 REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "a path that is not there": (lambda at: at / "nowhere", "no such file or directory"),
-    "an empty directory": (lambda at: at, "no *.ndjson below"),
+    "a path that is not there": (lambda at: at / "nowhere", "nowhere: no such file or directory"),
+    "an empty directory": (lambda at: at, "no *.ndjson and no *.parquet below"),
     "a file of another kind": (lambda at: appended(at / "notes.txt", b"hello"), "neither .ndjson nor .parquet"),
     "an empty file": (lambda at: appended(at / "r1.ndjson"), "before its header was written"),
     "rows without a header": (no_header, "not a distrocheck trace"),
-    "a foreign Parquet file": (foreign_parquet, "not a distrocheck trace"),
-    "a Parquet file cut in the middle": (cut_parquet, "not a whole Parquet file"),
+    "a foreign NDJSON file": (lambda at: appended(at / "x.ndjson", b'{"a":1}').parent, "x.ndjson: not a distrocheck"),
+    "a foreign Parquet file": (below(foreign_parquet, "part-0.parquet"), f"part-0.parquet: {NO_HEADER}"),
+    "a directory with it": (foreign_parquet, f"part-0.parquet: {NO_HEADER}"),
+    "a directory with it, called anything": (
+        lambda at: (foreign_parquet(at) / "part-0.parquet").rename(at / "data.parquet").parent,
+        f"data.parquet: {NO_HEADER}",
+    ),
+    "a foreign Parquet file beside a trace": (
+        lambda at: foreign_parquet(recorded(at).parent),
+        f"part-0.parquet: {NO_HEADER}",
+    ),
+    "a text called Parquet": (text_as_parquet, "notes.parquet: not a whole Parquet file"),
+    "a Parquet file cut in the middle": (cut_parquet, "part-0.parquet: not a whole Parquet file"),
+    "a Parquet file damaged in the middle": (damaged_parquet, "run=r1/part-0.parquet"),
+    "Parquet of another shape": (of_another_shape, "column seq is missing instead of int64"),
+    "a packed recording": (packed, "r1.ndjson.gz is packed, unpack it"),
+    "a packed recording by its name": (below(packed, "r1.ndjson.gz"), "r1.ndjson.gz: neither .ndjson nor .parquet"),
+    "a directory called like a recording": (
+        directory_called("r1.ndjson"),
+        "r1.ndjson: cannot be read (Is a directory)",
+    ),
+    "a directory called like Parquet": (directory_called("r1.parquet"), "r1.parquet: cannot be read ("),
+    "a link to nowhere": (dangling, "r1.ndjson: no such file"),
+    "a run in both forms": (in_both_forms, "run r1 is in two files, "),
     "a newer schema": (newer, "written with version 9 of the trace schema, this distrocheck reads up to version 2"),
+    "no version": (with_header(version=None), "the header names no schema version"),
+    "nodes that are none": (with_header(nodes=5), DAMAGED.format("nodes is 5")),
+    "a segment that is no number": (with_header(segment="x"), DAMAGED.format("segment is 'x'")),
+    "a clock that nobody knows": (with_header(clock="moon"), DAMAGED.format("clock is 'moon'")),
+    "a profile that is no text": (with_header(profile=5), DAMAGED.format("profile is 5")),
+    "nothing about what was observed": (with_header(observed=[]), "the header is damaged, observed is no object"),
 }
+READERS: dict[str, Callable[[Path], object]] = {
+    "query": lambda path: query("SELECT * FROM events", path),
+    "read_run": read_run,  # what `validate` and `export` do
+    "compact": lambda path: compact(recordings_at(path), (path if path.is_dir() else path.parent) / "compacted"),
+}
+OF_COMPACT: dict[str, str | None] = {
+    "an empty directory": "no *.ndjson below; name a recording",
+    "a file of another kind": "notes.txt: no .ndjson",
+    "a packed recording by its name": "r1.ndjson.gz: no .ndjson",
+    "a foreign Parquet file beside a trace": None,
+    "a run in both forms": None,
+    "a directory called like Parquet": "no *.ndjson below; ",
+}
+"""What `compact` says of them, which takes recordings alone. Of Parquet it says that it is Parquet; None: nothing."""
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("read", [lambda path: query(COUNT, path), read_run], ids=["query", "read_run"])
-def test_what_cannot_be_used_is_refused_in_one_line_that_names_it(
-    read: Callable[[Path], object], name: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("reader", READERS)
+def test_what_cannot_be_used_is_refused_in_one_line_that_names_it(reader: str, name: str, tmp_path: Path) -> None:
     make, complaint = REFUSED[name]
+    path = make(tmp_path)
+    if reader == "compact":
+        of_parquet = "part-0.parquet: no .ndjson" if path.is_file() else ".parquet is Parquet already"
+        said = OF_COMPACT.get(name, of_parquet if "parquet" in complaint or "column" in complaint else complaint)
+        if said is None:
+            READERS[reader](path)
+            return
+        complaint = said
     with pytest.raises(TraceError) as raised:
-        read(make(tmp_path))
+        READERS[reader](path)
     assert complaint in str(raised.value)
     assert str(tmp_path) in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who runs the tests as root may read every file: the system's refusal is played."""
+    recorded(tmp_path)
+
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for read in READERS.values():
+        with pytest.raises(UnreadableTraceError, match=r"r1\.ndjson: cannot be read \(Permission denied\); check"):
+            read(tmp_path)
+
+
+def test_a_row_at_rest_that_does_not_fit_is_set_aside_and_the_others_are_read(tmp_path: Path) -> None:
+    (file,) = compact([recorded(tmp_path / "recorded")], tmp_path / "rest")
+    table = pq.ParquetFile(file).read()
+    kinds = pa.array(["checkpoint", "exploded", None])
+    column = table.schema.get_field_index("kind")
+    pq.write_table(table.set_column(column, pa.field("kind", pa.string()), kinds), file)
+    found = read_run(file)
+    assert [row.place for row in found.rejected] == ["unknown kind exploded", "missing field kind"]
+    assert json.loads(found.rejected[0].text)["kind"] == "exploded"
+    assert len(found.events) == 1
 
 
 SET_ASIDE: dict[str, tuple[tuple[bytes, ...], list[tuple[int, str]], int]] = {

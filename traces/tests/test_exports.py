@@ -123,15 +123,14 @@ def test_a_run_that_a_viewer_cannot_take_is_refused_with_what_to_do(trace: Trace
 
 
 def test_the_same_run_is_read_from_a_recording_and_from_rest(trace: TraceFile, tmp_path: Path) -> None:
-    recording = tmp_path / "r1.ndjson"
-    (part,) = compact([recording], tmp_path / "rest")
+    recording, rest = tmp_path / "r1.ndjson", tmp_path.with_name(tmp_path.name + "-rest")
+    (part,) = compact([recording], rest)
     ordered = tuple(sorted(trace.events, key=lambda event: (event.node, event.seq)))
-    for place in (part, part.parent, tmp_path / "rest"):
+    for place in (part, part.parent, rest):
         assert read_run(place).events == ordered
     Recorder(tmp_path, "r2", profile="strict", target="embedded").close()
     with pytest.raises(SeveralRunsError, match=r"2 runs \(r1, r2\); name one"):
         read_run(tmp_path)
-    (tmp_path / "rest").rename(tmp_path.with_name(tmp_path.name + "-rest"))
     assert read_run(tmp_path, "r1").events == trace.events
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from distro_traces.content import Published, digest
-from distro_traces.errors import EmptyTraceError, TraceError
+from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
 from distro_traces.event import Event, Kind
 from distro_traces.nacos_logs.facts import PHRASES
 from distro_traces.nacos_logs.importer import Imported, NoLogsError, import_logs
@@ -257,6 +257,14 @@ def test_lines_that_are_passed_over_are_counted_by_reason(tmp_path: Path) -> Non
     }
 
 
+def test_a_packed_log_that_was_cut_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    log = tmp_path / "n1" / "naming-server.log.gz"
+    log.parent.mkdir()
+    log.write_bytes(gzip.compress((DATA / "n1" / "naming-server.log").read_bytes())[:-4])
+    result, _ = imported(tmp_path, tmp_path / "out")
+    assert (result.events > 0, result.skipped["packed file cut in the middle"]) == (True, 1)
+
+
 def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
     def refused(error: type[TraceError], pattern: str, **options: object) -> None:
         with pytest.raises(error, match=pattern):
@@ -268,6 +276,18 @@ def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "logs" / "app.log").write_text("12:00:01 something else\n")
     refused(NoLogsError, "no record of Distro in 1 files; they need dates like")
     (tmp_path / "logs" / "app.log").unlink()
+    (tmp_path / "logs" / "app.log").mkdir()
+    refused(EmptyTraceError, "no log files below")
+    (tmp_path / "logs" / "app.log").rmdir()
+    whole = gzip.compress((DATA / "n1" / "naming-server.log").read_bytes())
+    garbled = whole[:-200] + bytes(100) + whole[-100:]
+    for data in (b"hello", garbled, whole[:-8] + bytes(8), whole[:10] + b"\xff" * 50):
+        (tmp_path / "logs" / "naming-server.log.gz").write_bytes(data)
+        refused(DamagedTraceError, r"naming-server\.log\.gz: cannot be read to its end \(.*; copy or make it again")
+    (tmp_path / "logs" / "naming-server.log.gz").unlink()
+    (tmp_path / "logs" / "naming-server.log").symlink_to(tmp_path / "nowhere")
+    refused(UnreadableTraceError, r"naming-server\.log: cannot be read \(No such file or directory\)")
+    (tmp_path / "logs" / "naming-server.log").unlink()
     shutil.copytree(DATA, tmp_path / "logs" / "prod")
     refused(NoLogsError, r"n7: no such directory .* the logs are of prod/n0, prod/n1, prod/n2", zones={"n7": None})
     refused(NoLogsError, "both are the logs of", names={"prod/n0": B})

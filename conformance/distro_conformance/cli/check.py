@@ -231,7 +231,7 @@ def _print(result: CheckResult) -> None:
     for (name, bug), count in sorted(Counter((v.invariant, v.known) for v in result.violations if v.known).items()):
         say(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")
     for misfit in result.quarantine:
-        say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.file} line {misfit.line})")
+        say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
     for cut in result.cuts:
         say(f"  cut in mid-line: {cut.file} line {cut.line}; everything before it was read")
     times = result.convergence

@@ -91,8 +91,7 @@ def _print(rejection: Rejection | None) -> None:
 def _print_unread(trace: TraceFile) -> None:
     """What leaves the verdict open although no row was rejected."""
     if trace.rejected:
-        first = trace.rejected[0]
-        say(f"  {len(trace.rejected)} rows do not fit the schema (first: line {first.line}, {first.reason})")
+        say(f"  {len(trace.rejected)} rows do not fit the schema (first: {trace.rejected[0].place})")
     if trace.cut is not None:
         say(f"  cut in mid-line: line {trace.cut.line}; everything before it was read")
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import heapq
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from gzip import BadGzipFile
 from pathlib import Path
 from typing import NamedTuple
 
-from distro_traces.errors import UnreadableTraceError
+from distro_traces.errors import DamagedTraceError, UnreadableTraceError
 from distro_traces.nacos_logs.files import NACOS_LOGS, LogFiles, open_log
 
 NO_STAMP = "no date and time, and nothing before it that it could continue"
@@ -107,6 +109,8 @@ def _lines(path: Path, skipped: Counter[str]) -> Iterator[bytes]:
                 rest = not line.endswith(b"\n")
     except EOFError:
         skipped["packed file cut in the middle"] += 1
+    except (BadGzipFile, zlib.error) as error:
+        raise DamagedTraceError(path, error) from error
     except OSError as error:
         raise UnreadableTraceError(path, error) from error
 

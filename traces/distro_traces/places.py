@@ -1,0 +1,61 @@
+"""Which files below a directory are traces, for every reader of a local disk.
+
+Hidden ones are left out, since a compaction or a recording that is not finished is one, and so is what a check has
+kept: that is Parquet too. Whether a file is what its name says is found out when it is opened, and said of that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from distro_traces import ndjson, parquet
+from distro_traces.errors import EmptyTraceError, NotATraceError
+
+SUFFIXES = (ndjson.SUFFIX, parquet.SUFFIX)
+
+
+def below(directory: Path, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Path]:
+    """The files at any depth, as the system lists them."""
+    for file in directory.rglob("*"):
+        folders = file.relative_to(directory).parts[:-1]
+        if file.suffix in suffixes and not is_of_a_check(folders) and not any(map(_is_hidden, (*folders, file.name))):
+            yield file
+
+
+def is_of_a_check(folders: Sequence[str]) -> bool:
+    return parquet.VIOLATIONS in folders
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def traces_at(path: Path, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[Path, ...]:
+    """The file at `path`, or those below it in order. Raises EmptyTraceError, NotATraceError."""
+    if not path.exists():
+        raise EmptyTraceError(f"{path}: no such file or directory; name a recording or a directory of them")
+    if not path.is_dir():
+        if path.suffix not in suffixes:
+            raise not_named_so(path, suffixes)
+        return (path,)
+    found = tuple(sorted(below(path, suffixes)))
+    if not found:
+        raise nothing_below(path, suffixes, next(below(path, (*SUFFIXES, ".gz")), None))
+    return found
+
+
+def not_named_so(path: Path | str, suffixes: tuple[str, ...] = SUFFIXES) -> NotATraceError:
+    others = f"neither {' nor '.join(suffixes)}" if len(suffixes) > 1 else f"no {suffixes[0]}"
+    return NotATraceError(f"{path}: {others}; name a recording")
+
+
+def nothing_below(path: Path | str, suffixes: tuple[str, ...] = SUFFIXES, other: Path | None = None) -> EmptyTraceError:
+    """`other`: what is there instead."""
+    wanted = " and ".join(f"no *{suffix}" for suffix in suffixes)
+    hint = "name a recording or a directory of them"
+    if other is not None and other.suffix == parquet.SUFFIX:
+        hint = f"{other} is Parquet already"
+    elif other is not None:
+        hint = f"{other} is packed, unpack it"
+    return EmptyTraceError(f"{path}: {wanted} below; {hint}")
