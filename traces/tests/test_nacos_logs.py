@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta, timezone
 from pathlib import Path
 
@@ -309,8 +310,16 @@ def test_the_trace_of_whole_logs_tells_every_line_of_the_marks_beside_them(tmp_p
     shutil.unpack_archive(REAL_LOGS / f"nacos-{release}.tar.xz", tmp_path, filter="data")
     logs = next(path.parent for path in tmp_path.rglob("marks.txt"))
     _, trace = imported(logs, tmp_path / "out")
-    unchecked = marks_not_told(trace, (logs / "marks.txt").read_text(), began_ms=_began_ms(logs))
-    assert unchecked == []
+    marks, began_ms = (logs / "marks.txt").read_text(), _began_ms(logs)
+    assert marks_not_told(trace, marks, began_ms) == []
+    # Whatever is left out of the trace, the lines about it are no longer told.
+    lines = marks.splitlines()
+    assert marks_not_told(replace(trace, events=()), marks, began_ms) == lines
+    sdk, about_h1 = _publishing(trace.events), "h1\\b|'10\\.0\\.1\\.1'|^.'(seen|gone)'"
+    for clients, text in ((sdk, "sdk|10\\.2\\.2\\.2"), ({H1}, about_h1)):
+        others = replace(trace, events=tuple(event for event in trace.events if event.client not in clients))
+        about = [line for line in lines if re.search(text, line[20:])]
+        assert marks_not_told(others, marks, began_ms) == about
 
 
 def _began_ms(logs: Path) -> int:
@@ -327,94 +336,110 @@ def _of_day(time: str) -> int:
 
 
 def marks_not_told(trace: TraceFile, marks: str, began_ms: int) -> list[str]:
-    """The lines of marks.txt that the trace does not bear out."""
+    """The lines of marks.txt that the trace does not bear out, and those that nobody can read."""
+    lines = marks.splitlines()
+    at_ms = [_of_day(line[11:19]) - began_ms for line in lines]
     return [
-        line for line in marks.splitlines() if not _is_told(trace.events, line[20:], _of_day(line[11:19]) - began_ms)
+        line
+        for line, before, at in zip(lines, [0, *at_ms], at_ms, strict=False)
+        if not _is_told(trace.events, line[20:], before, at)
     ]
 
 
-def _is_told(events: tuple[Event, ...], mark: str, at_ms: int) -> bool:
-    def happened(kind: Kind, node: str | None, client: str | None, first_ms: int, last_ms: int) -> bool:
+SECOND_MS = 1300
+"""A mark has the second in which it was set, and what it says was asked for three times a second."""
+
+
+def _is_told(events: tuple[Event, ...], mark: str, before_ms: int, at_ms: int) -> bool:
+    """`before_ms`: when the mark before it was set, from which "seen", "gone" and "expired" count their seconds."""
+
+    def happened(kind: Kind, node: str, client: str | None, first_ms: int, last_ms: int) -> bool:
         return any(
-            e.kind is kind and node in (None, e.node) and client in (None, e.client) and first_ms <= e.at_ms <= last_ms
+            (e.kind, e.node) == (kind, node) and client in (None, e.client) and first_ms <= e.at_ms <= last_ms
             for e in events
         )
+
+    def turned(clients: set[str], *, held: bool) -> bool:
+        """On each node of the mark, in so many seconds, from none of them held to all, or from all to none."""
+        at = {address(port): before_ms + int(float(s) * 1000) for port, s in re.findall(r"(\d{5}): (\d+\.\d+)", mark)}
+        first = {node: clients & _held_at(events, node, before_ms - 3000) for node in at}
+        last = {node: clients & _held_at(events, node, then + SECOND_MS) for node, then in at.items()}
+        before, after = (set(), clients) if held else (clients, set())
+        return bool(at and clients) and all((first[node], last[node]) == (before, after) for node in at)
 
     def address(port: str) -> str:
         return f"127.0.0.1:{port}"
 
-    within = {  # each "seen" is so many seconds after the mark that it follows
-        address(port): float(seconds) * 1000 for port, seconds in re.findall(r"(\d{5}): (\d+\.\d+)", mark)
-    }
+    connected = [e for e in events if e.kind is Kind.CLIENT_CONNECTED and e.client]
+    sdk = _publishing(events)
     if post := re.search(r"POST on', \d+, '([\d.]+)', (\d+), .*\"responsibleServer\":\"([\d.:]+)\"", mark):
         ip, port, owner = post.groups()
         return happened(Kind.CLIENT_CONNECTED, owner, f"{ip}:{port}#true", at_ms - 1500, at_ms + 1500)
-    if "register h1..h6" in mark:
-        return len({e.client for e in events if e.kind is Kind.CLIENT_CONNECTED and "#" in (e.client or "")}) >= 6
+    if "register h1..h6 (2 per node)" in mark:
+        new = {(e.node, e.client) for e in connected if e.client in SIX and abs(e.at_ms - at_ms - 1000) <= 3000}
+        return Counter(node for node, _ in new) == {A: 2, B: 2, C: 2}
     if mark.startswith("('seen'"):
-        shown = _services_at(events, at_ms + 1000)
-        return all({f"10.0.1.{n}" for n in range(1, 7)} <= _ips(shown, node) for node in within)
-    if "sdk client on" in mark:
-        return happened(Kind.CLIENT_CHANGED, address(_port(mark)), None, at_ms - 3000, at_ms + 1500)
+        return turned(SIX, held=True)
+    if on := re.search(r"sdk client on', (\d{5}), 'registered True'", mark):
+        return any(happened(Kind.CLIENT_CHANGED, address(on[1]), each, at_ms - 3000, at_ms + 1500) for each in sdk)
     if mark.startswith("('sdk seen'"):
-        shown = _services_at(events, at_ms + 1000)
-        sdk = next(e.client for e in events if e.kind is Kind.CLIENT_CONNECTED and "#" not in (e.client or "#"))
-        return all(any(client == sdk for client in shown[node]) for node in within)
+        return turned({each for each in sdk if happened(Kind.CLIENT_CHANGED, B, each, 0, at_ms)}, held=True)
     if "DELETE h1" in mark:
         gone = [e for e in events if e.client == H1 and e.digest == NOTHING and e.owned]
         return any(abs(e.at_ms - at_ms) <= 2000 for e in gone[1:])  # the first is its connection
     if mark.startswith("('gone'"):
-        shown = _services_at(events, at_ms + 1000)
-        return all("10.0.1.1" not in _ips(shown, node) for node in within)
+        return turned({H1}, held=False)
     if "stop beats of h2" in mark:
-        unhealthy = [e for e in events if e.client == "10.0.1.2:81#true" and "unhealthy" in (e.detail or "")]
+        unhealthy = [e for e in events if e.client == H2 and "unhealthy" in (e.detail or "")]
         return any(at_ms + 5_000 <= e.at_ms <= at_ms + 25_000 for e in unhealthy)
     if "h2 expired" in mark:
-        shown = _services_at(events, at_ms + 1000)
-        return all("10.0.1.2" not in _ips(shown, node) for node in within)
+        return turned({H2}, held=False)
     if "kill -9 node 1" in mark:
         return happened(Kind.NODE_STOPPED, B, None, at_ms - 6000, at_ms + 1000)
-    if "sdk instance gone" in mark:  # NO: the survivors hold it on
-        shown = _services_at(events, at_ms)
-        return all(any("#" not in client for client in shown[node]) for node in (A, C)) and "NO" in mark
-    if "'nodes'" in mark:
-        seen = [e for e in events if e.kind is Kind.MEMBERS_CHANGED and e.at_ms <= at_ms and e.node in (A, C)]
-        return all([e for e in seen if e.node == node][-1].detail == f"{A},{C}" for node in (A, C))
-    if "register h9" in mark:
-        return any(
-            happened(Kind.CLIENT_CONNECTED, node, "10.0.1.9:89#true", at_ms - 1500, at_ms + 1500) for node in (A, C)
-        )
+    if answers := re.findall(r"(\d{5}): \('(YES|NO)'", mark):  # NO: the survivors hold it on
+        return all((word == "NO") == bool(sdk & _held_at(events, address(port), at_ms)) for port, word in answers)
+    if states := re.findall(r"'([\d.:]+)', '(UP|DOWN)'", mark):
+        up = ",".join(node for node, state in states if state == "UP")
+        seen = {e.node: e.detail for e in events if e.kind is Kind.MEMBERS_CHANGED and e.at_ms <= at_ms}
+        return all(seen.get(node) == up for node, state in states if state == "UP")
+    if "register h9 while node 1 is down" in mark:
+        resets = [e.kind for e in events if e.node == B and e.kind in LIVES and e.at_ms <= at_ms]
+        came = [happened(Kind.CLIENT_CONNECTED, node, H9, at_ms - 1500, at_ms + 1500) for node in (A, C)]
+        return any(came) and resets[-1:] == [Kind.NODE_STOPPED]
     if "restart node 1" in mark:
         return happened(Kind.NODE_STARTED, B, None, at_ms, at_ms + 20_000)
     if "same on all" in mark:
-        shown = _services_at(events, at_ms + 1000)
-        return _ips(shown, A) == _ips(shown, B) == _ips(shown, C) != set()
-    if lists := re.findall(r"\((\d{5}), (\[.*?\]), \[.*?\]\)", mark):  # what queries showed: "h state", "after", "end"
-        shown = _services_at(events, at_ms)
-        return all(_ips(shown, address(port)) == set(re.findall(r"'([\d.]+)'", text)) for port, text in lists)
+        ports = re.findall(r"(\d{5}): \d", mark)
+        first, *rest = (_held_at(events, address(port), at_ms + 1000) for port in ports)
+        return len(rest) == 2 and bool(first) and all(other == first for other in rest)
+    if lists := re.findall(r"\((\d{5}), (\[.*?\]), (\[.*?\])\)", mark):  # what was read: "h state", "after", "end"
+        for port, of_http, of_sdk in lists:
+            shown = _held_at(events, address(port), at_ms)
+            expected = {f"{ip}:{its}#true" for ip, its in re.findall(r"\('([\d.]+)', (\d+)\)", of_http)}
+            if {client for client in shown if "#" in client} != expected or bool(shown & sdk) != (of_sdk != "[]"):
+                return False
+        return True
     return False
 
 
-def _port(mark: str) -> str:
-    found = re.search(r"\b(\d{5})\b", mark)
-    assert found is not None
-    return found.group(1)
+def _publishing(events: tuple[Event, ...]) -> set[str]:
+    """The clients of SDKs; the servers' own connections publish nothing."""
+    return {e.client for e in events if e.kind is Kind.CLIENT_CHANGED and e.client and "#" not in e.client}
 
 
-def _services_at(events: tuple[Event, ...], at_ms: int) -> dict[str, dict[str, str]]:
-    """By node the clients that publish something, as the trace has it at that time."""
-    shown: dict[str, dict[str, str]] = {A: {}, B: {}, C: {}}
-    for event in sorted(events, key=lambda e: (e.at_ms, e.seq)):
-        if event.at_ms > at_ms:
-            break
-        if event.kind in (Kind.NODE_STARTED, Kind.NODE_STOPPED):
-            shown[event.node] = {}
+LIVES = (Kind.NODE_STARTED, Kind.NODE_STOPPED)
+SIX = {f"10.0.1.{n}:{79 + n}#true" for n in range(1, 7)}
+H2, H9 = "10.0.1.2:81#true", "10.0.1.9:89#true"
+
+
+def _held_at(events: tuple[Event, ...], node: str, at_ms: int) -> set[str]:
+    """The clients that publish something there, as the trace has it at that time."""
+    held: set[str] = set()
+    for event in sorted((e for e in events if e.node == node and e.at_ms <= at_ms), key=lambda e: e.seq):
+        if event.kind in LIVES:
+            held = set()
         elif event.client and event.digest not in (None, NOTHING):
-            shown[event.node][event.client] = event.digest or ""
+            held.add(event.client)
         elif event.digest == NOTHING or event.kind in (Kind.CLIENT_DISCONNECTED, Kind.REPLICA_REMOVED):
-            shown[event.node].pop(event.client or "", None)
-    return shown
-
-
-def _ips(shown: dict[str, dict[str, str]], node: str) -> set[str]:
-    return {client.partition(":")[0] for client in shown[node] if "#" in client}
+            held.discard(event.client or "")
+    return held
