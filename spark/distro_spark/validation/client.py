@@ -1,8 +1,8 @@
 """One client through a trace: the set of states in which each node may hold it, given its rows so far.
 
 A request that arrives is a step of the model (`distro_model.step`); the rows about state and the answer that follow
-keep those outcomes that agree, and none left is a rejection. Content travels as a digest, which is all that the rules
-need: a client publishes one thing, named by its digest. What a node holds is unknown until its start or a row tells.
+keep those outcomes that agree, and none left is a rejection. What a node holds is unknown until its start or a row
+tells.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from distro_model.events import (
-    BatchRegistered,
-    ClientConnected,
-    ClientDisconnected,
-    InstanceDeregistered,
-    InstanceRegistered,
-    LeaseCheckDue,
-    Reply,
-    RequestReceived,
-)
+from distro_model.events import ClientConnected, LeaseCheckDue, Reply, RequestReceived
 from distro_model.events import Event as Input
-from distro_model.messages import Change, Content, Delete, Request, Verify, batch_of, instances_of
+from distro_model.messages import Change, Verify
 from distro_model.node import NodeState, fresh_node
 from distro_model.profile import Profile
 from distro_model.rules import torn
 from distro_model.step import whole_step
 from distro_spark.validation.cluster import ClusterRows
 from distro_spark.validation.verdict import Candidate, Rejection, rejected
-from distro_traces.content import digest
-from distro_traces.event import BATCH, Event, Kind, Outcome
+from distro_spark.validation.wording import (
+    NOTHING_PUBLISHED,
+    OWN,
+    View,
+    batches_of,
+    content_of,
+    digest_of,
+    false_guard,
+    own_inputs,
+    requests_of,
+    row_text,
+    views_text,
+)
+from distro_traces.event import Event, Kind, Outcome
 
-NOTHING_PUBLISHED = digest(())
-_BATCHES, _SERVICE = "batches", "content"  # of batches alone, and of whatever there is
 _READ_MS = 50
 """So long may what is to be sent be read before the call is made."""
 _LEASE_SLACK_MS = {"virtual": 0, "wall": 10_000}
 
-_View = tuple[bool, int, str] | None  # native, revision, digest
 _States = frozenset[NodeState]
 
 
@@ -115,7 +115,7 @@ class ClientRows:
         return frozenset(held[:1]) if answers == [Outcome.SUCCESS, Outcome.FAIL] else None
 
     def _judge(self, event: Event, holder: _Holder) -> Rejection | None:
-        if event.kind in _OWN and holder.states is not None:
+        if event.kind in OWN and holder.states is not None:
             return self._own(event, holder, holder.states)
         match event.kind:
             case Kind.REQUEST_SENT:
@@ -143,7 +143,7 @@ class ClientRows:
 
     def _own(self, event: Event, holder: _Holder, states: _States) -> Rejection | None:
         """What its own connection made of a client."""
-        transition, inputs = _own_inputs(event, self._client)
+        transition, inputs = own_inputs(event, self._client)
         is_there = any(self._view(state) for state in states)
         if event.kind is Kind.CLIENT_DISCONNECTED and not is_there:
             return rejected(event, transition, "the client is held until then", "nothing", "disconnected")
@@ -151,7 +151,7 @@ class ClientRows:
             return rejected(event, transition, "it is native", "native", "a copy")
         views = {self._view(state) for state in states}
         if event.kind is Kind.CLIENT_CONNECTED and all(view is not None and view[0] for view in views):
-            return rejected(event, transition, "a connection is made once", _shown(views), "connected again")
+            return rejected(event, transition, "a connection is made once", views_text(views), "connected again")
         holder.replaced, holder.replaced_ms = frozenset(view[1:] for view in views if view), event.at_ms
         after = frozenset(self._after(state, one).node for state in states for one in inputs)
         return self._keep(event, holder, after, transition)
@@ -174,7 +174,7 @@ class ClientRows:
                 for revision, content in may_be_sent
             )
             guard = "it is the owner, and sends what it holds"
-        return None if fits else rejected(event, f"send {event.operation}", guard, _shown(views), _of_row(event))
+        return None if fits else rejected(event, f"send {event.operation}", guard, views_text(views), row_text(event))
 
     def _read_before(self, event: Event, holder: _Holder, current: set[tuple[int, str]]) -> set[tuple[int, str]]:
         """Where a CHANGE is read in two steps (B05) and one of the client came between: the content of before it, with
@@ -185,7 +185,7 @@ class ClientRows:
         return {(revision, content) for revision in revisions for _, content in holder.replaced}
 
     def _received(self, event: Event, holder: _Holder) -> None:
-        requests = _requests(event, self._client)
+        requests = requests_of(event, self._client)
         if not requests or holder.states is None or event.message is None:
             self.undecided += 1
             return
@@ -218,7 +218,7 @@ class ClientRows:
         if not handled.among_others or event.digest is None or sent is None or sent.revision is None:
             return frozenset()
         copies = [
-            Change(self._client, sent.revision, each) for each in (_content(event.digest), *_batches(event.digest))
+            Change(self._client, sent.revision, each) for each in (content_of(event.digest), *batches_of(event.digest))
         ]
         arrived = [RequestReceived(event.at_ms, sent.node, copy) for copy in copies]
         return frozenset(self._after(state, each).node for state in handled.before for each in arrived)
@@ -228,7 +228,7 @@ class ClientRows:
         if handled is not None:
             if handled.shown:
                 return rejected(
-                    event, "apply a request", "its effect is reported once", "reported before", _of_row(event)
+                    event, "apply a request", "its effect is reported once", "reported before", row_text(event)
                 )
             handled.shown = True
             is_told = event.node in self._cluster.observed.reported or "*" in self._cluster.observed.reported
@@ -246,7 +246,7 @@ class ClientRows:
         giver = self._giver(event)
         if giver is not None:
             return self._loaded(event, holder, holder.states, giver)
-        return rejected(event, "apply a request", "a request for it was received here", "none", _of_row(event))
+        return rejected(event, "apply a request", "a request for it was received here", "none", row_text(event))
 
     def _cause(self, event: Event, holder: _Holder) -> _Handled | None:
         """The request that the row reports. A node that reports itself does not say which: then the latest unshown."""
@@ -267,11 +267,11 @@ class ClientRows:
         held = self._held[giver]
         if self._cluster.shows_state(giver) and given[1] not in {content for _, content in held}:
             shown = ", ".join(f"revision {revision} {content}" for revision, content in sorted(held)) or "nothing"
-            return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, _of_row(event))
+            return rejected(event, "load a snapshot", f"its giver {giver} has held that", shown, row_text(event))
         revisions = {revision for revision, _ in held}
-        copies = [Change(self._client, revision, _content(given[1])) for revision in {given[0], *revisions}]
+        copies = [Change(self._client, revision, content_of(given[1])) for revision in {given[0], *revisions}]
         # The row does not say whether there is a batch in it, which would bring its revision.
-        batches = _batches(given[1])
+        batches = batches_of(given[1])
         copies += [Change(self._client, revision, batch) for revision in revisions or {given[0]} for batch in batches]
         after = frozenset(
             self._after(state, RequestReceived(event.at_ms, giver, copy)).node for state in states for copy in copies
@@ -303,7 +303,7 @@ class ClientRows:
                 if gone:  # its last steps went into a client that a DELETE had removed (B05)
                     holder.states = gone
                     return None
-            made = _shown({self._view(node) for node, _ in handled.outcomes})
+            made = views_text({self._view(node) for node, _ in handled.outcomes})
             return rejected(event, "answer", "what a request made is reported before", made, "no row")
         return None
 
@@ -319,7 +319,7 @@ class ClientRows:
         if event.digest is None or event.revision is None or event.owned is None:
             return None
         node = fresh_node(event.node, (), 0).changed(loaded=True)
-        copy = Change(self._client, event.revision, _content(event.digest))
+        copy = Change(self._client, event.revision, content_of(event.digest))
         after = self._after(node, RequestReceived(event.at_ms, "", copy)).node
         if event.owned:
             connected = self._after(node, ClientConnected(event.at_ms, self._client)).node
@@ -336,18 +336,18 @@ class ClientRows:
             self._set(event.node, holder, kept)
             return None
         views = {self._view(state) for state in after}
-        seen = _of_row(event)
-        candidates = [Candidate(transition, _false_guard(event, view), _shown({view}), seen) for view in views]
+        seen = row_text(event)
+        candidates = [Candidate(transition, false_guard(event, view), views_text({view}), seen) for view in views]
         return Rejection(event, tuple(sorted(candidates, key=str)))
 
-    def _agrees(self, event: Event, view: _View) -> bool:
+    def _agrees(self, event: Event, view: View) -> bool:
         if event.digest is None:
             return view is None
         if view is None:
             return False
         native, revision, content = view
         # A recorder of nodes that report themselves fills in whose the client was, also after that node's restart.
-        is_told = event.kind in _OWN or event.message is not None
+        is_told = event.kind in OWN or event.message is not None
         return (
             (not is_told or event.owned in (None, native))
             and (event.revision is None or event.revision == revision)
@@ -366,11 +366,11 @@ class ClientRows:
         for state in states:
             held = state.client(self._client)
             if held is not None:
-                self._held[node].add((held.revision, _digest(held.content)))
+                self._held[node].add((held.revision, digest_of(held.content)))
 
-    def _view(self, state: NodeState) -> _View:
+    def _view(self, state: NodeState) -> View:
         held = state.client(self._client)
-        return None if held is None else (held.native, held.revision, _digest(held.content))
+        return None if held is None else (held.native, held.revision, digest_of(held.content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,75 +381,3 @@ class _Step:
 
 def _answer(after: _Step) -> str:
     return next((output.answer.result.value for output in after.outputs if isinstance(output, Reply)), "")
-
-
-_OWN = frozenset({Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CLIENT_DISCONNECTED})
-
-
-def _own_inputs(event: Event, client: str) -> tuple[str, tuple[Input, ...]]:
-    if event.kind is Kind.CLIENT_CONNECTED:
-        return "connect", (ClientConnected(event.at_ms, client),)
-    if event.kind is Kind.CLIENT_DISCONNECTED:
-        return "disconnect", (ClientDisconnected(event.at_ms, client),)
-    if event.digest in (None, NOTHING_PUBLISHED):
-        return "deregister", (InstanceDeregistered(event.at_ms, client, _SERVICE),)
-    content = event.digest or ""  # a trace does not say whether it is one instance or a batch of them
-    one = InstanceRegistered(event.at_ms, client, _SERVICE, content)
-    return "register", (one, BatchRegistered(event.at_ms, client, _SERVICE, (content,)))
-
-
-def _requests(event: Event, client: str) -> tuple[Request, ...]:
-    """What may have been sent; empty where the row does not say."""
-    match event.operation:
-        case "CHANGE" | "ADD" if event.digest is not None and event.revision is not None:
-            contents = _batches(event.digest) if event.detail == BATCH else (_content(event.digest),)
-            return tuple(Change(client, event.revision, content) for content in contents)
-        case "DELETE":
-            return (Delete(client),)
-        case "VERIFY" if event.revision is not None:
-            return (Verify(client, event.revision),)
-    return ()
-
-
-def _content(content: str) -> Content:
-    return () if content == NOTHING_PUBLISHED else ((_SERVICE, content),)
-
-
-def _batches(content: str) -> tuple[Content, ...]:
-    """Of several services only some have a batch, and the row does not say whether that is in place of an instance."""
-    batch = batch_of([content])
-    return ((_SERVICE, batch),), ((_BATCHES, batch), (_SERVICE, content))
-
-
-def _digest(content: Content) -> str:
-    return instances_of(content[0][1])[0] if content else NOTHING_PUBLISHED
-
-
-def _false_guard(event: Event, view: _View) -> str:
-    """The first thing in which the model's state and the row differ, as a sentence."""
-    if event.digest is None:
-        return "the client is gone then"
-    if view is None:
-        return "the client is held then"
-    if event.owned not in (None, view[0]):
-        return "it is native" if event.owned else "it is a copy"
-    if event.digest != view[2]:
-        return "this is its content"
-    return "this is its revision"
-
-
-def _shown(views: Iterable[_View]) -> str:
-    return " or ".join(sorted(_of_view(view) for view in views))
-
-
-def _of_view(view: _View) -> str:
-    if view is None:
-        return "nothing"
-    return f"{'native' if view[0] else 'a copy'}, revision {view[1]}, {view[2]}"
-
-
-def _of_row(event: Event) -> str:
-    if event.digest is None and event.revision is None:
-        return "nothing"
-    native = {True: "native, ", False: "a copy, ", None: ""}[event.owned]
-    return f"{native}revision {event.revision}, {event.digest}"
