@@ -7,7 +7,7 @@ import pytest
 from distro_model.events import ClientConnected, InstanceRegistered
 from distro_model.messages import Answer, CallResult, Change, Snapshot, Verify
 from distro_model.outside import NodeOutside, Slack, Unexplained
-from distro_model.outside.client import LAG_COUNTS_MS
+from distro_model.outside.slack import LAG_COUNTS_MS
 from distro_model.profiles import beside_nodes, profile_named
 
 INSTANCES = ("10.0.0.1:80", "10.0.0.1:81")

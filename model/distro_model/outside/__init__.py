@@ -5,7 +5,8 @@ in which the node may hold one client, given everything observed so far; `node` 
 that it concerns, and knows what the node may believe of its members.
 """
 
-from distro_model.outside.client import Slack, Unexplained
 from distro_model.outside.node import NodeOutside
+from distro_model.outside.slack import Slack
+from distro_model.outside.unexplained import Unexplained
 
 __all__ = ["NodeOutside", "Slack", "Unexplained"]

@@ -11,14 +11,16 @@ followed: a task may be executed at any time from when it is due, and must be wh
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from distro_model.clock.cluster import View
 from distro_model.events import Event, LeaseCheckDue, Reply, Send, TaskDue, VerifyDue
-from distro_model.messages import Answer, CallResult, Change, Request, Verify, text_of
-from distro_model.node import NodeState
+from distro_model.messages import Answer, Request, Verify
+from distro_model.node import NodeState, Step
+from distro_model.outside.possible import Possible, Unseen, Waiting
+from distro_model.outside.slack import Slack
+from distro_model.outside.unexplained import Unexplained, request_text, rule_of, view_text
 from distro_model.profile import Profile
 from distro_model.rules.owners import is_ip_client
 from distro_model.rules.watching import Refusal, watched
@@ -31,73 +33,6 @@ STATES_MAX = 600
 """A client that may be in more states than this is left alone, and counted as undecided."""
 
 
-LAG_COUNTS_MS = 30_000
-LATE_FACTOR, SKEW_FACTOR = 10, 2
-"""Of how long an answer took lately: a deadline is made of many turns of a busy machine, what is under way of few."""
-
-
-class Slack:
-    """How well times are known. `late_ms` is added to every deadline; `skew_ms`: what was sent before something
-    happened may be observed so much later than it. Both 0 where time is virtual; elsewhere both grow with what an
-    answer lately took that on a machine at leisure takes milliseconds.
-    """
-
-    def __init__(self, late_ms: int = 0, skew_ms: int = 0) -> None:
-        self._at_leisure = late_ms, skew_ms
-        self.late_ms, self.skew_ms = self._at_leisure
-        self._lags: deque[tuple[int, int]] = deque()
-
-    def took(self, lag_ms: int, now_ms: int) -> None:
-        """An answer took so long."""
-        if not any(self._at_leisure):
-            return
-        self._lags.append((now_ms, lag_ms))
-        while self._lags[0][0] < now_ms - LAG_COUNTS_MS:
-            self._lags.popleft()
-        worst_ms, (late_ms, skew_ms) = max(lag for _, lag in self._lags), self._at_leisure
-        self.late_ms, self.skew_ms = late_ms + LATE_FACTOR * worst_ms, skew_ms + SKEW_FACTOR * worst_ms
-
-
-class Unexplained(Exception):  # noqa: N818 - an observation, not an error of the program
-    """An observation that no possible state explains. `rule` names the rule of the model that says otherwise."""
-
-    def __init__(
-        self, rule: str, client: str | None, seen: str, expected: str, refusals: Iterable[Refusal] = ()
-    ) -> None:
-        self.rule, self.client, self.seen, self.expected = rule, client, seen, expected
-        self.refusals = tuple(refusals)
-        why = "".join(f"; {refusal}" for refusal in self.refusals)
-        super().__init__(f"{seen}; the model expects {expected} (rule {rule}){why}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """Something that happens to the node at some time in a window; `until_ms` None: its end is not known yet."""
-
-    key: str
-    event: Event
-    from_ms: int
-    until_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Unseen:
-    """A request that the node may have sent and nobody has observed."""
-
-    target: str
-    request: Request
-    at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Possible:
-    node: NodeState
-    waiting: tuple[_Waiting, ...] = ()
-    answers: tuple[tuple[str, Answer], ...] = ()
-    """Of what has happened and whose answer is not observed yet."""
-    unseen: tuple[_Unseen, ...] = ()
-
-
 Reach = Callable[[str], int | None]
 """Peer -> since when it can certainly be reached, None where that is not certain."""
 
@@ -107,8 +42,8 @@ class ClientOutside:
 
     def __init__(self, client: str, nodes: Iterable[NodeState], profile: Profile, slack: Slack, reach: Reach) -> None:
         self.client, self._profile, self._slack, self._reach = client, profile, slack, reach
-        self._states: frozenset[_Possible] = frozenset(_Possible(node) for node in nodes)
-        self._before: list[tuple[int, frozenset[_Possible]]] = []  # until when it may have been in these states
+        self._states: frozenset[Possible] = frozenset(Possible(node) for node in nodes)
+        self._before: list[tuple[int, frozenset[Possible]]] = []  # until when it may have been in these states
         self._verified_ms: dict[str, int] = {}
         self._excused_ms: dict[str, int] = {}
         self._owned_ms: int | None = None
@@ -136,7 +71,7 @@ class ClientOutside:
         if self.is_undecided:
             return
         self._began_ms[key] = self._touched_ms = now_ms
-        self._add(_Waiting(key, event, now_ms, None), now_ms)
+        self._add(Waiting(key, event, now_ms, None), now_ms)
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         """It has happened by now, with this answer (None: there is none). Raises Unexplained."""
@@ -149,13 +84,13 @@ class ClientOutside:
         states = self._after(before, key, now_ms)
         self._touched_ms = now_ms
         if answer is None:
-            self._states = _without_answer(states, key)
+            self._states = frozenset(each.without_answer(key) for each in states)
             return
-        kept = [each for each in states if _answered(each, key) == answer.result]
+        kept = [each for each in states if each.answer_to(key) == answer.result]
         if not kept:
-            expected = " or ".join(sorted({str(_answered(each, key)) for each in states})) or "another answer"
+            expected = " or ".join(sorted({str(each.answer_to(key)) for each in states})) or "another answer"
             raise Unexplained(*self._said_otherwise(key), seen, expected, self._refusals(key, now_ms))
-        self._states = _without_answer(kept, key)
+        self._states = frozenset(each.without_answer(key) for each in kept)
 
     def happens(self, key: str, event: Event, now_ms: int) -> None:
         """It happens now, or a skew later at most."""
@@ -165,7 +100,7 @@ class ClientOutside:
         if not self._slack.skew_ms:
             self._states = frozenset(self._applied(each, event, now_ms) for each in self._now(now_ms))
             return
-        self._add(_Waiting(key, event, now_ms, now_ms + self._slack.skew_ms), now_ms)
+        self._add(Waiting(key, event, now_ms, now_ms + self._slack.skew_ms), now_ms)
 
     def learn(self, change: Callable[[NodeState], NodeState | None]) -> None:
         """Something is known about the whole node: what it becomes, None where it cannot be so."""
@@ -190,7 +125,7 @@ class ClientOutside:
         kept = [after for each in states if (after := self._sent_by(each, target, request, now_ms)) is not None]
         if not kept:
             expected = " or ".join(sorted({self._wanted(each.node, target) for each in states}))
-            raise Unexplained("execute-a-task", self.client, f"it sends {_text(request)} to {target}", expected)
+            raise Unexplained("execute-a-task", self.client, f"it sends {request_text(request)} to {target}", expected)
         self._states = frozenset(kept)
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
@@ -205,8 +140,8 @@ class ClientOutside:
             self.in_parts += 1
             return
         if not kept:
-            expected = " or ".join(sorted({_view_text(self._view(each.node)) for each in states}))
-            seen = f"{how} {self.client} as {_view_text(view)}"
+            expected = " or ".join(sorted({view_text(self._view(each.node)) for each in states}))
+            seen = f"{how} {self.client} as {view_text(view)}"
             raise Unexplained("take-a-copy", self.client, seen, expected)
         self._states = frozenset(kept)
 
@@ -237,9 +172,9 @@ class ClientOutside:
 
     # Time
 
-    def _now(self, now_ms: int) -> frozenset[_Possible]:
+    def _now(self, now_ms: int) -> frozenset[Possible]:
         """Everything that may be so now, and nothing that is overdue. Raises Unexplained when all is."""
-        found: dict[_Possible, None] = {}
+        found: dict[Possible, None] = {}
         frontier = list(self._states)
         while frontier:
             each = frontier.pop()
@@ -258,7 +193,7 @@ class ClientOutside:
         self._states = kept
         return kept
 
-    def _next(self, state: _Possible, now_ms: int) -> Iterator[_Possible]:
+    def _next(self, state: Possible, now_ms: int) -> Iterator[Possible]:
         """What may have happened since."""
         for waiting in state.waiting:
             if waiting.from_ms <= now_ms:
@@ -266,37 +201,36 @@ class ClientOutside:
         for task in state.node.tasks:
             if task.due_ms - self._slack.skew_ms <= now_ms:
                 after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
-                if not any(isinstance(output, Send) for output in after.outputs):
+                if not _sends(after):
                     yield replace(state, node=after.node)
         if self._may_expire(state.node, now_ms):
             after = step(state.node, LeaseCheckDue(now_ms), self._profile)
             yield replace(state, node=after.node)
 
-    def _happened(self, state: _Possible, waiting: _Waiting, now_ms: int) -> Iterator[_Possible]:
+    def _happened(self, state: Possible, waiting: Waiting, now_ms: int) -> Iterator[Possible]:
         """Before it, a task that was due may have been executed already, unobserved so far."""
         befores = [state]
         for task in state.node.tasks if self._slack.skew_ms else ():
             if task.due_ms - self._slack.skew_ms <= now_ms:
                 after = step(state.node, TaskDue(now_ms, task.client, task.target), self._profile)
-                sent = [output for output in after.outputs if isinstance(output, Send)]
-                unseen = tuple(_Unseen(output.target, output.request, now_ms) for output in sent)
+                unseen = tuple(Unseen(send.target, send.request, now_ms) for send in _sends(after))
                 if unseen:
                     befores.append(replace(state, node=after.node, unseen=(*state.unseen, *unseen)))
         for before in befores:
             left = tuple(each for each in before.waiting if each is not waiting)
             yield self._applied(replace(before, waiting=left), waiting.event, waiting.from_ms, waiting.key)
 
-    def _is_passed(self, state: _Possible, now_ms: int) -> bool:
+    def _is_passed(self, state: Possible, now_ms: int) -> bool:
         return any(True for _ in self._overdue(state, now_ms))
 
-    def _overdue(self, state: _Possible, now_ms: int) -> Iterator[str]:
+    def _overdue(self, state: Possible, now_ms: int) -> Iterator[str]:
         """What should have happened by now, as a clause."""
         for waiting in state.waiting:
             if waiting.until_ms is not None and waiting.until_ms < now_ms:
                 yield f"{type(waiting.event).__name__} by {waiting.until_ms} ms"
         for unseen in state.unseen:
             if now_ms > unseen.at_ms + self._slack.skew_ms + self._slack.late_ms:
-                yield f"{_text(unseen.request)} to {unseen.target} by {unseen.at_ms + self._slack.skew_ms} ms"
+                yield f"{request_text(unseen.request)} to {unseen.target} by {unseen.at_ms + self._slack.skew_ms} ms"
         for task in state.node.tasks:
             by_ms = self._deadline_ms(task.target, task.due_ms)
             if by_ms is not None and now_ms > by_ms:
@@ -327,35 +261,35 @@ class ClientOutside:
         profile = self._profile
         return held.renewed_ms + profile.lease_ms + profile.lease_check_ms + profile.tick_ms + self._slack.late_ms
 
-    def _lately(self, since_ms: int) -> Iterator[_Possible]:
+    def _lately(self, since_ms: int) -> Iterator[Possible]:
         """The states before what has begun since then."""
         return (each for until_ms, states in self._before if until_ms >= since_ms for each in states)
 
     # Steps
 
-    def _add(self, waiting: _Waiting, now_ms: int) -> None:
+    def _add(self, waiting: Waiting, now_ms: int) -> None:
         states = self._now(now_ms)
         if self._slack.skew_ms:
             self._before = [each for each in self._before if each[0] >= now_ms - REMEMBERED_MS]
             self._before.append((now_ms, states))
         self._states = frozenset(replace(each, waiting=(*each.waiting, waiting)) for each in states)
 
-    def _after(self, states: Iterable[_Possible], key: str, now_ms: int) -> list[_Possible]:
+    def _after(self, states: Iterable[Possible], key: str, now_ms: int) -> list[Possible]:
         """Those in which it has happened."""
-        found: list[_Possible] = []
+        found: list[Possible] = []
         for each in states:
-            waiting = next((one for one in each.waiting if one.key == key), None)
+            waiting = each.waiting_for(key)
             found += [each] if waiting is None else self._happened(each, waiting, now_ms)
         return found
 
-    def _applied(self, state: _Possible, event: Event, at_ms: int, key: str = "") -> _Possible:
+    def _applied(self, state: Possible, event: Event, at_ms: int, key: str = "") -> Possible:
         after = step(state.node, replace(event, at_ms=at_ms), self._profile)
         answers = tuple((key, output.answer) for output in after.outputs if isinstance(output, Reply) and key)
         return replace(state, node=after.node, answers=(*state.answers, *answers))
 
     # Observations
 
-    def _sent_by(self, state: _Possible, target: str, request: Request, now_ms: int) -> _Possible | None:
+    def _sent_by(self, state: Possible, target: str, request: Request, now_ms: int) -> Possible | None:
         for unseen in state.unseen:
             if (unseen.target, unseen.request) == (target, request):
                 return replace(state, unseen=tuple(each for each in state.unseen if each is not unseen))
@@ -365,12 +299,12 @@ class ClientOutside:
         after = step(state.node, TaskDue(now_ms, self.client, target), self._profile)
         return replace(state, node=after.node) if Send(target, request) in after.outputs else None
 
-    def _sent_verify(self, target: str, request: Verify, states: Iterable[_Possible], now_ms: int) -> None:
+    def _sent_verify(self, target: str, request: Verify, states: Iterable[Possible], now_ms: int) -> None:
         wanted = Send(target, request)
         last_ms = self._verified_ms.get(target)
         self._verified_ms[target] = now_ms
         earliest_ms = 0 if last_ms is None else last_ms + self._profile.verify_interval_ms - self._slack.late_ms
-        seen = f"it sends {_text(request)} to {target} at {now_ms} ms"
+        seen = f"it sends {request_text(request)} to {target} at {now_ms} ms"
         if now_ms < earliest_ms - self._profile.tick_ms:
             raise Unexplained("verify", self.client, seen, f"none before {earliest_ms} ms, one round after the last")
         kept = [each for each in states if wanted in self._verifies(each.node, now_ms)]
@@ -379,12 +313,11 @@ class ClientOutside:
             return
         if any(wanted in self._verifies(each.node, now_ms) for each in self._lately(now_ms - self._slack.skew_ms)):
             return
-        texts = {_text(output.request) for each in states for output in self._verifies(each.node, now_ms)}
+        texts = {request_text(output.request) for each in states for output in self._verifies(each.node, now_ms)}
         raise Unexplained("verify", self.client, seen, " or ".join(sorted(texts)) or "no VERIFY")
 
     def _verifies(self, node: NodeState, now_ms: int) -> tuple[Send, ...]:
-        outputs = step(node, VerifyDue(now_ms), self._profile).outputs
-        return tuple(output for output in outputs if isinstance(output, Send))
+        return _sends(step(node, VerifyDue(now_ms), self._profile))
 
     def _is_verified(self, node: NodeState, now_ms: int) -> bool:
         held = node.client(self.client)
@@ -400,18 +333,14 @@ class ClientOutside:
         task = node.task(self.client, target)
         if task is None:
             return "no CHANGE and no DELETE"
-        sent = [
-            o
-            for o in step(node, TaskDue(task.due_ms, self.client, target), self._profile).outputs
-            if isinstance(o, Send)
-        ]
-        return f"{_text(sent[0].request)} from {task.due_ms} ms on" if sent else "nothing"
+        sent = _sends(step(node, TaskDue(task.due_ms, self.client, target), self._profile))
+        return f"{request_text(sent[0].request)} from {task.due_ms} ms on" if sent else "nothing"
 
     def _said_otherwise(self, key: str) -> tuple[str, str | None]:
         for each in self._states:
-            waiting = next((one for one in each.waiting if one.key == key), None)
+            waiting = each.waiting_for(key)
             if waiting is not None:
-                return _RULES.get(_kind(waiting.event), "confirm"), self.client
+                return rule_of(waiting.event), self.client
         return "confirm", self.client
 
     def _refusals(self, key: str, now_ms: int) -> tuple[Refusal, ...]:
@@ -419,44 +348,11 @@ class ClientOutside:
         found: list[Refusal] = []
         profile = watched(self._profile, found)
         for each in self._states:
-            waiting = next((one for one in each.waiting if one.key == key), None)
+            waiting = each.waiting_for(key)
             if waiting is not None:
                 step(each.node, replace(waiting.event, at_ms=now_ms), profile)
         return tuple(dict.fromkeys(found))[:3]
 
 
-def _kind(event: Event) -> str:
-    request = getattr(event, "request", None)
-    return type(request).__name__ if request is not None else type(event).__name__
-
-
-_RULES = {
-    "Change": "apply-a-change",
-    "Delete": "apply-a-delete",
-    "Verify": "confirm",
-    "Snapshot": "give-a-snapshot",
-    "Report": "take-a-report",
-    "InstanceRegistered": "register",
-    "InstanceDeregistered": "deregister",
-    "BatchRegistered": "register-a-batch",
-}
-
-
-def _answered(state: _Possible, key: str) -> CallResult | None:
-    return next((answer.result for name, answer in state.answers if name == key), None)
-
-
-def _without_answer(states: Iterable[_Possible], key: str) -> frozenset[_Possible]:
-    return frozenset(
-        replace(each, answers=tuple(answer for answer in each.answers if answer[0] != key)) for each in states
-    )
-
-
-def _text(request: Request) -> str:
-    if isinstance(request, Change):
-        return f"{request} with {text_of(request.content)}"
-    return str(request)
-
-
-def _view_text(view: View | None) -> str:
-    return "unknown" if view is None else f"revision {view.revision} with {text_of(view.content)}"
+def _sends(after: Step) -> tuple[Send, ...]:
+    return tuple(output for output in after.outputs if isinstance(output, Send))

@@ -13,7 +13,9 @@ from distro_model.clock.cluster import View
 from distro_model.events import CallEnded, Event, LoadDue, RequestReceived
 from distro_model.messages import Answer, CallResult, Change, Operation, Request, Snapshot, subject_of
 from distro_model.node import Member, MemberState, NodeState, fresh_node
-from distro_model.outside.client import ClientOutside, Slack, Unexplained
+from distro_model.outside.client import ClientOutside
+from distro_model.outside.slack import Slack
+from distro_model.outside.unexplained import Unexplained
 from distro_model.profile import Profile
 from distro_model.rules.members import judged
 from distro_model.rules.sync import is_reachable

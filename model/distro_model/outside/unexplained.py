@@ -1,0 +1,50 @@
+"""An observation that the model has no explanation for, and how requests and views are named in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from distro_model.clock.cluster import View
+from distro_model.events import Event
+from distro_model.messages import Change, Request, text_of
+from distro_model.rules.watching import Refusal
+
+
+class Unexplained(Exception):  # noqa: N818 - an observation, not an error of the program
+    """An observation that no possible state explains. `rule` names the rule of the model that says otherwise."""
+
+    def __init__(
+        self, rule: str, client: str | None, seen: str, expected: str, refusals: Iterable[Refusal] = ()
+    ) -> None:
+        self.rule, self.client, self.seen, self.expected = rule, client, seen, expected
+        self.refusals = tuple(refusals)
+        why = "".join(f"; {refusal}" for refusal in self.refusals)
+        super().__init__(f"{seen}; the model expects {expected} (rule {rule}){why}")
+
+
+def rule_of(event: Event) -> str:
+    """The rule that says how such an event is answered."""
+    request = getattr(event, "request", None)
+    return _RULES.get(type(event if request is None else request).__name__, "confirm")
+
+
+_RULES = {
+    "Change": "apply-a-change",
+    "Delete": "apply-a-delete",
+    "Verify": "confirm",
+    "Snapshot": "give-a-snapshot",
+    "Report": "take-a-report",
+    "InstanceRegistered": "register",
+    "InstanceDeregistered": "deregister",
+    "BatchRegistered": "register-a-batch",
+}
+
+
+def request_text(request: Request) -> str:
+    if isinstance(request, Change):
+        return f"{request} with {text_of(request.content)}"
+    return str(request)
+
+
+def view_text(view: View | None) -> str:
+    return "unknown" if view is None else f"revision {view.revision} with {text_of(view.content)}"
