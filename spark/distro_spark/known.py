@@ -68,23 +68,17 @@ KNOWN: tuple[KnownFailure, ...] = (
         "A snapshot is made while a CHANGE is being applied: it has the revision of that, and not its content.",
         "alibaba/nacos #10056; docs/protocol #receive-torn",
     ),
-    KnownFailure(
-        "B05",
-        "2.1.2",
-        _LAST_READ,
-        "INV-CONV",
-        torn.read_while_it_changed,
-        "A CHANGE is made in two steps: the content is read, then the revision of what has become of it.",
-        "alibaba/nacos #10056; docs/protocol #sync-torn",
-    ),
-    KnownFailure(
-        "B05",
-        "2.1.2",
-        _LAST_READ,
-        "INV-REV",
-        torn.read_while_it_changed,
-        "A CHANGE is made in two steps: the content is read, then the revision of what has become of it.",
-        "alibaba/nacos #10056; docs/protocol #sync-torn",
+    *(
+        KnownFailure(
+            "B05",
+            "2.1.2",
+            _LAST_READ,
+            invariant,
+            torn.read_while_it_changed,
+            "A CHANGE is made in two steps: the content is read, then the revision of what has become of it.",
+            "alibaba/nacos #10056; docs/protocol #sync-torn",
+        )
+        for invariant in ("INV-CONV", "INV-REV")
     ),
     KnownFailure(
         "B05",
@@ -122,23 +116,17 @@ KNOWN: tuple[KnownFailure, ...] = (
         "A replica takes over the content of a later sync, but keeps the revision that it was created with.",
         "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
     ),
-    KnownFailure(
-        "B10",
-        "2.1.2",
-        "2.2.4",
-        "INV-CONV",
-        revisions.stamp_over_a_snapshot,
-        "A late snapshot replaces the content of a newer copy, which keeps the revision that it was created with.",
-        "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
-    ),
-    KnownFailure(
-        "B10",
-        "2.1.2",
-        "2.2.4",
-        "INV-REV",
-        revisions.stamp_over_a_snapshot,
-        "A late snapshot replaces the content of a newer copy, which keeps the revision that it was created with.",
-        "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
+    *(
+        KnownFailure(
+            "B10",
+            "2.1.2",
+            "2.2.4",
+            invariant,
+            revisions.stamp_over_a_snapshot,
+            "A late snapshot replaces the content of a newer copy, which keeps the revision that it was created with.",
+            "alibaba/nacos #10056, #10693; repaired in 2.3.0 by #10553; docs/protocol #defect-d1",
+        )
+        for invariant in ("INV-CONV", "INV-REV")
     ),
     KnownFailure(
         "B24",
