@@ -362,6 +362,68 @@ def test_a_node_of_a_release_without_version_2_is_not_asked_by_it(target: str) -
     assert result.steps[-1].outcome == "cannot be done: nodes of nacos-2.1.2 know no version 2 of the HTTP API"
 
 
+NOT_LOADED = """
+# A node that has not loaded refuses a SNAPSHOT, and is asked for each client: for those of the HTTP API too.
+nodes a b
+cut a->b
+crash a
+restart a
+http register web 10.0.1.2:80 at a
+expect model agrees
+"""
+
+OWNER_IN_AN_INSTANT = """
+# c is found DOWN in the very instant in which a looks for beats, and only then is the client a's.
+profile nacos-2.3.2
+nodes a b c
+crash c
+crash a
+restart a
+http register web 10.0.1.2:80 at a by v2
+advance 15s
+expect model agrees
+"""
+
+LOADED_IN_AN_INSTANT = """
+# What b has loaded when it stops waiting for a it verifies in the same instant.
+profile nacos-2.2.4
+nodes a b c
+drop b->a SNAPSHOT
+cut c->b
+crash b
+crash a
+advance 15s
+http beat api 10.0.1.4:80 version=1 at c
+restart a
+restart b
+advance 37.5s
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("text", [NOT_LOADED, OWNER_IN_AN_INSTANT, LOADED_IN_AN_INSTANT])
+def test_clients_of_the_http_api_live_through_crashes_and_cuts_as_in_the_model(text: str) -> None:
+    assert_scenario(text, target="embedded")
+
+
+UNKNOWN_SERVICE = """
+# What the owner is asked of a service that it does not know renews nothing, not even the lease of the client.
+profile nacos-2.2.4
+nodes a b c
+{before}
+http register web 10.0.1.1:80 at a
+advance 14s
+http deregister api 10.0.1.1:80 at a
+advance 100s
+expect model agrees
+"""
+
+
+@pytest.mark.parametrize("before", ["", "http register api 10.0.1.2:80 at a"])
+def test_a_deregistration_renews_a_client_where_its_service_is_known(before: str) -> None:
+    assert_scenario(UNKNOWN_SERVICE.format(before=before), target="embedded")
+
+
 def drawn(profile: str, *, http: bool | None = None) -> Mapping[str, int]:
     some = HuntOptions(profile=profile, runs_max=15, steps_per_run=60, seed=5, rare_starts=False, http=http)
     found = hunt(replace(some, transport=Carrier.MEMORY))

@@ -46,7 +46,7 @@ class ConnectedClients:
         self.now: dict[str, ConnectedClient] = {}
         """Those that are connected."""
         self.names: dict[str, str] = {}
-        """Connection id -> name, of all that ever were."""
+        """Connection id -> name, of all that ever were. One of the HTTP API has its id for a name."""
         self.services: dict[str, None] = {}
         """Those in which anybody ever registered, in order."""
 

@@ -328,6 +328,7 @@ class WiredCluster:
 
     async def _over_http(self, action: HttpRequest) -> None:
         self.clients.services[action.service] = None
+        self.clients.names[action.client] = action.client
         ip, port, metadata = read_instance(action.instance)
         connector, api = self.clients.transport.http_connector, self._later_api if action.by_v2 else "v1"
         client = PlayedHttpClient(self.servers[action.node].address, ip, port, connector, api)

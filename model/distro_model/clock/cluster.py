@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from distro_model.actions import Action, Advance, Restart, Resume
+from distro_model.actions import Action, Advance, HttpDeregister, Restart, Resume
 from distro_model.clock.board import (
     Board,
     Ended,
@@ -25,7 +25,7 @@ from distro_model.clock.board import (
     Wires,
     compared_revision,
 )
-from distro_model.clock.environment import guard_of, perform
+from distro_model.clock.environment import deregistered, guard_of, perform
 from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
 from distro_model.clock.watched import Watched
 from distro_model.cluster.values import Life, Link
@@ -144,6 +144,8 @@ def _done(board: Board, action: Action) -> list[Board]:
     """What takes no time."""
     if isinstance(action, Resume):
         return _resumed(board, board.plan.index[action.node])
+    if isinstance(action, HttpDeregister):
+        return different([done for each in deregistered(board, action) for done in at_once(each, ticks=False)])
     perform(board, action)
     return at_once(board, ticks=False)
 

@@ -48,7 +48,7 @@ from distro_model.clock.board import NOT_MET, Board, matches
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived
-from distro_model.messages import Operation
+from distro_model.messages import Content, Operation
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 
@@ -163,6 +163,19 @@ def _answer_what_was_asked(board: Board, client: str) -> None:
     node = board.nodes[at]
     if node is not None and node.detections and all(each.recorded and each.counted for each in node.detections):
         board.take(connections.END_CHECK, at=at)
+
+
+def deregistered(board: Board, action: HttpDeregister) -> list[Board]:
+    """Of a service that the client does not publish there a node may know nothing, and then it does nothing, not even
+    for the lease of the client. Which services a node knows is not in the model (docs/protocol #http-v1)."""
+    before, held = board.fork(), _contents(board, action.client)
+    perform(board, action)
+    return [board] if _contents(board, action.client) != held else [board, before]
+
+
+def _contents(board: Board, client: str) -> list[Content | None]:
+    held = (None if node is None else node.client(client) for node in board.nodes)
+    return [None if each is None else each.content for each in held]
 
 
 _HTTP = {HttpRegister: HttpAction.REGISTER, HttpDeregister: HttpAction.DEREGISTER, HttpBeat: HttpAction.BEAT}

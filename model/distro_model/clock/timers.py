@@ -116,8 +116,9 @@ def _node_timers(
     profile = board.plan.profile
     if node.tasks:
         yield nodes.next_tick(node, after_ms, profile) or 0, TICK
-    if node.clients or profile.keeps_index:
-        if nodes.may_have_round(node, profile):
+    may_own = _has_ip_clients(board)  # it may become the owner of one, or get one that it owns, in that very instant
+    if node.clients or profile.keeps_index or may_own:
+        if may_own or nodes.may_have_round(node, profile):
             yield nodes.next_round(node, after_ms, profile), ROUND
         checked_ms = nodes.next_beat_check(node, after_ms, profile)
         if checked_ms is not None:

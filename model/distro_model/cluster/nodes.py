@@ -163,11 +163,12 @@ def beat_check(node: NodeState | None, now: int, profile: Profile) -> BeatCheckD
 
 
 def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
-    """The first check that may find something: a silence that is long enough."""
+    """The first check that may find something: a silence that is long enough. Whoever is not the owner may have become
+    it in the very instant."""
     times = [
         _turn(node, each, max(min(ends), after_ms + 1), profile)
         for each in node.clients
-        if is_ip_client(each.name) and is_responsible(node, each, profile) and (ends := _silences_end(each, profile))
+        if is_ip_client(each.name) and (ends := _silences_end(each, profile))
     ]
     return min(times, default=None)
 
