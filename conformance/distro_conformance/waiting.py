@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 Look = Callable[[], Awaitable[T | None]]
-"""Finds what is waited for, or None; asking the node is part of looking, hence async."""
+"""Finds what is waited for, else None or False; asking the node is part of looking, hence async."""
 
 SLACK_MS = 2000
 """What a busy machine may add to any bound in real time; events at regular server load come 50 to 150 ms late."""
@@ -90,6 +90,15 @@ class RealClock:
         return nullcontext()
 
 
+def known(find: Callable[[], T | None]) -> Look[T]:
+    """A look at what is known here already: nobody has to be asked."""
+
+    async def look() -> T | None:
+        return find()
+
+    return look
+
+
 async def eventually(look: Look[T], clock: Clock, within_ms: int, *, step_ms: int = STEP_MS) -> T | None:
     """What `look` finds within the time and the clock's slack, or None; it looks at least once."""
     return await _found(look, clock, lambda: within_ms + clock.slack_ms, step_ms)
@@ -121,6 +130,8 @@ async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 async def _found(look: Look[T], clock: Clock, time_ms: Callable[[], int], step_ms: int) -> T | None:
     """`time_ms` is asked again each time: how busy the machine is shows on the way."""
     began_ms = clock.now_ms()
-    while (found := await look()) is None and (left_ms := began_ms + time_ms() - clock.now_ms()) > 0:
+    while (found := await look()) is None or found is False:
+        if (left_ms := began_ms + time_ms() - clock.now_ms()) <= 0:
+            return None
         await clock.pass_ms(min(step_ms, left_ms))
     return found

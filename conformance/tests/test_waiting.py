@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from distro_conformance.waiting import MAX_SLACK_MS, SLACK_MS, RealClock, eventually, never
+from distro_conformance.waiting import MAX_SLACK_MS, SLACK_MS, RealClock, eventually, known, never
 
 
 @dataclass
@@ -34,6 +34,14 @@ def test_what_comes_after_the_time_is_not_held_against_anybody(from_ms: int, see
 
     assert asyncio.run(never(look, clock, 1_005)) == seen
     assert asyncio.run(eventually(look, clock, 1_005)) == "there", "whoever waits for it is glad of it"
+
+
+@pytest.mark.parametrize("nothing", [None, False])
+def test_none_and_false_are_nothing_and_an_empty_list_is_something(nothing: bool | None) -> None:
+    assert asyncio.run(eventually(known(lambda: nothing), Hand(), 200)) is None
+    clock = Hand()
+    assert asyncio.run(eventually(known(lambda: clock.at_ms > 100 or nothing), clock, 200)) is True
+    assert asyncio.run(eventually(known(lambda: ()), Hand(), 200)) == ()
 
 
 def test_a_node_that_hangs_is_slow_before_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,10 +151,10 @@ async def _ready(peer: PlayedPeer, target: Target, within_ms: int) -> None:
     query = {"namespace": "ready", "serviceName": SERVICE, "groupName": GROUP}
     async with await Connection.open(with_offset(target.address, SDK_OFFSET), labels=SDK_LABELS) as client:
 
-        async def serves() -> bool | None:
+        async def serves() -> bool:
             joined = peer.is_connected and (await client.ask("ServiceQueryRequest", query)).succeeded
             listed = await asyncio.to_thread(listed_members, target.address) if joined else ()
-            return (joined and _describes(peer.address, listed)) or None
+            return joined and _describes(peer.address, listed)
 
         if await eventually(serves, target.clock, within_ms, step_ms=50) is None:
             raise TargetError(f"{target.spec} did not join the played member and serve within {within_ms} ms")

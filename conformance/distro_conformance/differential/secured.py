@@ -97,11 +97,11 @@ class SecuredNacos(ServedTarget):
         data = dict(zip(("username", "password"), ADMIN, strict=True))
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_LOGIN_TIMEOUT_S), trust_env=False) as session:
 
-            async def logged_in() -> bool | None:
+            async def logged_in() -> bool:
                 with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                     async with session.post(url, data=data) as reply:
-                        return True if reply.status == 200 else None
-                return None
+                        return reply.status == 200
+                return False
 
             if await eventually(logged_in, self.clock, _LOGIN_WITHIN_MS) is None:
                 raise TargetError(f"{self.spec} lets nobody log in within {_LOGIN_WITHIN_MS / 1000:.0f} s")

@@ -19,7 +19,7 @@ from distro_conformance.drivers.wired import WiredCluster
 from distro_conformance.recording.journal import NOTHING_PUBLISHED, TraceJournal
 from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually, together
+from distro_conformance.waiting import Clock, RealClock, eventually, known, together
 from distro_conformance.wire.links import Link
 from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Wire
 from distro_impl import (
@@ -106,14 +106,8 @@ class NodeServer:
         except OSError as error:
             raise TargetError(f"the reference node {self.address} cannot be started: {error}") from error
         self.node = node
-        if until_loaded:
-            await self._until_loaded(node)
-
-    async def _until_loaded(self, node: Node) -> None:
-        async def loaded() -> bool | None:
-            return None if node.record.load_ms is None else True
-
-        if await eventually(loaded, RealClock(), LOADED_WITHIN_MS, step_ms=5) is None:
+        loaded = known(lambda: node.record.load_ms)
+        if until_loaded and await eventually(loaded, RealClock(), LOADED_WITHIN_MS, step_ms=5) is None:
             raise TargetError(f"the reference node {self.address} has not loaded within {LOADED_WITHIN_MS} ms")
 
     async def stop(self) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from distro_conformance.drivers.server import Server
 from distro_conformance.drivers.wired import WiredCluster
@@ -77,10 +78,10 @@ class RealTimeCluster(WiredCluster):
     async def _until_all_up(self) -> None:
         """A node of 2.0.x refuses clients until it has heard of all members, and up to 5 s longer."""
 
-        async def all_up() -> bool | None:
+        async def all_up() -> bool:
             states = [await self.members(name) for name in self.up]
             known = all(seen.get(name) == "UP" for (seen,) in states for name in self.up)
-            return (known and await self._all_serve()) or None
+            return known and await self._all_serve()
 
         if await eventually(all_up, self.clock, KNOWN_WITHIN_MS, step_ms=200) is None:
             seen = [f"at {name} {dict((await self.members(name))[0])}" for name in self.up]
@@ -104,10 +105,8 @@ class RealTimeCluster(WiredCluster):
         """A server takes a connection's requests before naming hears of it, and a registration in between is lost
         (docs/protocol #connection-setup). A node that tells nothing of a client without instances takes its time."""
 
-        async def known() -> bool | None:
-            return await self._holds(connected.node, self.clients.now[connected.client].connection.id) or None
-
-        await eventually(known, self.clock, 0)
+        client_id = self.clients.now[connected.client].connection.id
+        await eventually(partial(self._holds, connected.node, client_id), self.clock, 0)
 
     async def stop(self) -> None:
         if self._life is not None:

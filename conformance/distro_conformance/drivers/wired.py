@@ -26,7 +26,7 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.server_process import signal_group
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually
+from distro_conformance.waiting import Clock, RealClock, eventually, known
 from distro_conformance.wire.forwarder import LOOPBACK
 from distro_conformance.wire.links import Fate, Link
 from distro_model.actions import (
@@ -240,8 +240,8 @@ class WiredCluster:
     async def _left(self, node: str, client_id: str) -> None:
         """Until the node has noticed that the connection is gone. A real one is asked."""
 
-        async def gone() -> bool | None:
-            return None if await self._holds(node, client_id) else True
+        async def gone() -> bool:
+            return not await self._holds(node, client_id)
 
         within_ms = NOTICED_BUSY_MS if self.clock.slack_ms else NOTICED_WITHIN_MS
         if node in self.up and await eventually(gone, self.clock, within_ms) is None:
@@ -369,13 +369,8 @@ class WiredCluster:
     async def _decide(self, link: Link, action: OfRequest) -> None:
         """In real time the request may still be on its way to the link."""
         client = self.clients.id_of(action.client)
-
-        async def decided() -> bool | None:
-            if isinstance(action, Reply):
-                return link.reply(action.operation, client) or None
-            return link.decide(Fate(action.verb), action.operation, client) or None
-
-        if await eventually(decided, self.clock, 0) is None:
+        decide = link.reply if isinstance(action, Reply) else partial(link.decide, Fate(action.verb))
+        if await eventually(known(partial(decide, action.operation, client)), self.clock, 0) is None:
             raise TargetError(f"'{action}': no such message waits on the link")
 
     async def _crash(self, name: str) -> None:

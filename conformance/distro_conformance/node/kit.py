@@ -25,7 +25,7 @@ from distro_conformance.node.timings import Timings
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.target import Target
 from distro_conformance.verdict import KitError, TargetError
-from distro_conformance.waiting import STEP_MS, Look, eventually, never
+from distro_conformance.waiting import STEP_MS, Look, eventually, known, never
 from distro_conformance.wire.connection import CLUSTER_LABELS, SDK_LABELS, Connection, OnPush
 from distro_conformance.wire.silence import FOR_EVER_MS
 from distro_traces.content import Replica
@@ -206,12 +206,12 @@ class Kit:
     async def arrange_service(self) -> None:
         """Wait for a node that takes clients: one of 2.0.x does only after it has seen what its members can."""
 
-        async def look() -> bool | None:
+        async def look() -> bool:
             client = await self.client()
             try:
                 await client.query("nobody-publishes-here")
             except RefusedError:
-                return None
+                return False
             finally:
                 await self.leave(client)
             return True
@@ -329,12 +329,12 @@ class Kit:
             is_such = carrying is None or (replica is not None and carrying(replica))
             return arrival.is_about(operation, client) and is_such
 
-        async def look() -> Arrival | None:
+        def find() -> Arrival | None:
             arrivals = self.arrivals(client, at)
             later = arrivals if after is None else arrivals[arrivals.index(after) + 1 :]
             return next(filter(is_meant, later), None)
 
-        return look
+        return known(find)
 
     def note(self, what: str) -> None:
         self.evidence.append(f"{self.target.clock.now_ms()} ms: {what}")

@@ -27,7 +27,7 @@ from distro_conformance.requirements import Requirement, all_requirements
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import KitError, all_named
-from distro_conformance.waiting import Clock, Look, RealClock
+from distro_conformance.waiting import Clock, RealClock, known
 from distro_conformance.wire.messages import distro_request
 
 OWN_NODES = 2
@@ -159,8 +159,9 @@ async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:
     """What keeps every check from being carried out, if anything."""
     kit = Kit(target, peers)
     try:
-        for peer in peers if target.limits.counts_members else ():
-            await kit.arrange(_connected(peer), within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
+        if target.limits.counts_members:
+            joined = known(lambda: all(peer.is_connected for peer in peers))
+            await kit.arrange(joined, within_ms=_JOINED_WITHIN_MS, what="the node's cluster connection")
         await kit.arrange_service()
         reply = await kit.peer.say(distro_request("QUERY", kit.foreign_client(), target=target.address))
         is_refused = reply.body.get("errorCode") == _FORBIDDEN
@@ -235,13 +236,6 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
 
 def _call_failed(error: grpc.aio.AioRpcError) -> str:
     return f"a call to the node failed: {error.code().name} {error.details()}"
-
-
-def _connected(peer: PlayedPeer) -> Look[bool]:
-    async def look() -> bool | None:
-        return peer.is_connected or None
-
-    return look
 
 
 def requirements_named(ids: Sequence[str] | None) -> Sequence[Requirement]:

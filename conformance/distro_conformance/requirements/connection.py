@@ -9,7 +9,7 @@ from __future__ import annotations
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import DETECTION, PlayedClient
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Look, known
 
 _IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
 _EXPELLED_MS = _IDLE_MS + 2 * (_CHECK_MS + _ANSWER_MS)
@@ -64,10 +64,7 @@ async def active_client_is_not_asked(kit: Kit) -> None:
 
 
 def _asked(client: PlayedClient) -> Look[str]:
-    async def look() -> str | None:
-        return DETECTION if any(push.type == DETECTION for push in client.pushes) else None
-
-    return look
+    return known(lambda: DETECTION if any(push.type == DETECTION for push in client.pushes) else None)
 
 
 async def _is_asked(kit: Kit, client: PlayedClient, *, within_ms: int) -> None:

@@ -14,6 +14,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
+from distro_conformance.waiting import known
 from distro_traces.content import Replica
 
 _READ_MS = 2_000
@@ -58,9 +59,7 @@ async def former_owner_falls_silent(kit: Kit) -> None:
     await kit.sleep(_UNDER_WAY_MS)
     before = _said(kit, moved)
 
-    async def spoken_for() -> Arrival | None:
-        return next((each for each in _said(kit, moved) if each not in before), None)
-
+    spoken_for = known(lambda: next((each for each in _said(kit, moved) if each not in before), None))
     client = moved.client.id
     await kit.never(spoken_for, for_ms=_GONE_MS + 2 * _CHECK_MS, what=f"{client} is not the node's to speak for")
     copy = await kit.peer.query(client)
@@ -122,11 +121,11 @@ async def _accepted(kit: Kit) -> _Moved:
     moved = client, service, leaver, stayer = _moving(kit)
     await kit.change_members(stayer)
 
-    async def kept() -> bool | None:
+    async def kept() -> bool:
         before = len(leaver.http.requests)
         reply = await client.register(service)
         kit.note(f"{client.id} registers {service} at the node: {reply}")
-        return (reply.text == "ok" and len(leaver.http.requests) == before) or None
+        return reply.text == "ok" and len(leaver.http.requests) == before
 
     await kit.arrange(kept, within_ms=_READ_MS, what=f"a registration of {client.id} that the node keeps")
     await kit.arrange_sent("CHANGE", client.id, at=stayer, within_ms=2 * kit.timings.sync_ms)
@@ -138,11 +137,11 @@ async def _comes_back(kit: Kit, moved: _Moved) -> None:
     client, _, leaver, stayer = moved
     await kit.change_members(leaver, stayer)
 
-    async def passed_on() -> bool | None:
+    async def passed_on() -> bool:
         await leaver.report()
         before = len(leaver.http.requests)
         await client.light_beat(kit.service())  # of what nobody knows, and so of no effect where it is not passed on
-        return len(leaver.http.requests) > before or None
+        return len(leaver.http.requests) > before
 
     await kit.arrange(passed_on, within_ms=_READ_MS, what=f"a node that knows {leaver.address} as the owner")
     kit.note(f"{leaver.address} has reported itself, and the node passes on to it what {client.id} asks")

@@ -195,13 +195,13 @@ async def list_over_http(kit: Kit) -> None:
     _, service = await kit.publisher()
     reader = kit.http_client(kit.peer.address)
 
-    async def shown() -> bool | None:
+    async def shown() -> bool:
         reply = await reader.list(service)
         kit.note(f"the list of {service} over HTTP: {reply}")
         kit.require(reply.status == 200, "status 200", reply)
         found = json.loads(reply.text)
         kit.require(found.get("name") == f"DEFAULT_GROUP@@{service}", "the grouped name", found)
-        return [(each["ip"], each["port"]) for each in found["hosts"]] == [("10.0.0.1", 80)] or None
+        return [(each["ip"], each["port"]) for each in found["hosts"]] == [("10.0.0.1", 80)]
 
     await kit.eventually(shown, within_ms=kit.timings.view_ms, what=f"10.0.0.1:80 in the list of {service} over HTTP")
 

@@ -11,7 +11,7 @@ from distro_conformance.node.replies import ERROR, FAILURE, Reply, snapshot_repl
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.targets.nacos_home import LOAD_RETRY_MS
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Look, known
 from distro_conformance.wire.messages import sync_data
 
 _STARTED_MS = 10_000
@@ -130,12 +130,7 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
     for peer in kit.peers:
         peer.answer("SNAPSHOT", snapshot())
     kit.note(f"members now answer SNAPSHOT with {client.id}, {stale} alone")
-    seen = {peer.address: len(_requests(peer)) for peer in kit.peers}
-
-    async def loaded() -> bool | None:
-        return any(len(_requests(peer)) > seen[peer.address] for peer in kit.peers) or None
-
-    await kit.arrange(loaded, within_ms=_LOAD_RETRY_MS + LOAD_RETRY_MS, what="another SNAPSHOT request")
+    await _asked_again(kit)
     await kit.sleep(1_000)
     copy = await kit.peer.query(client.id)
     kit.require(
@@ -186,10 +181,7 @@ def _requests(peer: PlayedPeer) -> list[Arrival]:
 
 
 def _asked(peer: PlayedPeer) -> Look[Arrival]:
-    async def look() -> Arrival | None:
-        return next(iter(_requests(peer)), None)
-
-    return look
+    return known(lambda: next(iter(_requests(peer)), None))
 
 
 async def _loads_slowly(kit: Kit, reply: Reply) -> Arrival:
@@ -200,9 +192,10 @@ async def _loads_slowly(kit: Kit, reply: Reply) -> Arrival:
     _all_answer(kit, ERROR)
     await kit.start_node(until_loaded=False)
     _all_answer(kit, Reply(reply.type, reply.body, after_ms=_HELD_MS))
+    return await _asked_again(kit)
+
+
+async def _asked_again(kit: Kit) -> Arrival:
     seen = {peer.address: len(_requests(peer)) for peer in kit.peers}
-
-    async def look() -> Arrival | None:
-        return next((each for peer in kit.peers for each in _requests(peer)[seen[peer.address] :]), None)
-
-    return await kit.arrange(look, within_ms=_LOAD_RETRY_MS + LOAD_RETRY_MS, what="another SNAPSHOT request")
+    again = known(lambda: next((each for peer in kit.peers for each in _requests(peer)[seen[peer.address] :]), None))
+    return await kit.arrange(again, within_ms=_LOAD_RETRY_MS + LOAD_RETRY_MS, what="another SNAPSHOT request")

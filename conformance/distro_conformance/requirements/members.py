@@ -9,7 +9,7 @@ from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Look, known
 from distro_conformance.wire.connection import CLUSTER_LABELS
 from distro_protos import Json
 
@@ -78,10 +78,7 @@ async def who_is_not_up_is_not_sent_to(kit: Kit) -> None:
 
     await kit.eventually(told(kit.peer), within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
-    async def sent() -> Arrival | None:
-        arrivals = kit.arrivals(client.id, kit.other)
-        return arrivals[-1] if len(arrivals) > seen else None
-
+    sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not UP")
     kit.other.forget(refusal)
     kit.note(f"{kit.other.address} takes reports again")
@@ -153,6 +150,7 @@ async def list_is_read_again(kit: Kit) -> None:
     await kit.arrange_sent("CHANGE", client.id, at=kit.other, within_ms=2 * kit.timings.sync_ms)
     await kit.change_members(kit.peer)
     await kit.sleep(_READ_MS + kit.target.clock.slack_ms)
+    seen = len(kit.arrivals(client.id, kit.other))
     before = kit.arrivals(client.id, kit.other)[-1]
     told = kit.arrival("CHANGE", client.id, after=kit.arrivals(client.id)[-1])
     service = kit.service()
@@ -160,10 +158,7 @@ async def list_is_read_again(kit: Kit) -> None:
     kit.note(f"it registers {service}")
     await kit.eventually(told, within_ms=kit.timings.sync_ms, what=f"{service} at {kit.peer.address}")
 
-    async def sent() -> Arrival | None:
-        arrivals = kit.arrivals(client.id, kit.other)
-        return arrivals[-1] if arrivals[-1] is not before else None
-
+    sent = known(lambda: kit.arrivals(client.id, kit.other)[seen:] or None)
     await kit.never(sent, for_ms=kit.timings.verify_ms + 500, what=f"{kit.other.address} is not on the list")
     await kit.change_members(kit.peer, kit.other)
     within_ms = _READ_MS + _REPORTED_MS + 2 * kit.timings.verify_ms
@@ -226,11 +221,7 @@ def _reports(peer: PlayedPeer) -> list[Arrival]:
 
 
 def _report(peer: PlayedPeer, count: int) -> Look[Arrival]:
-    async def look() -> Arrival | None:
-        reports = _reports(peer)
-        return reports[-1] if len(reports) >= count else None
-
-    return look
+    return known(lambda: next(iter(_reports(peer)[count - 1 :]), None))
 
 
 def _report_of(peer: PlayedPeer) -> Json:

@@ -7,7 +7,7 @@ import itertools
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import PlayedClient, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Look, known
 from distro_protos import Message
 
 _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 5_000, 1_000
@@ -113,19 +113,15 @@ async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int)
     await kit.eventually(_list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=what)
 
 
-def _list(client: PlayedClient, service: str, *ports: int) -> Look[Message]:
+def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:
     """Looks until the last push of the service shows these ports."""
 
-    async def look() -> Message | None:
+    def find() -> bool:
         pushes = client.pushed(service)
-        return pushes[-1] if pushes and sorted(h.port for h in read_hosts(pushes[-1])) == sorted(ports) else None
+        return bool(pushes) and sorted(host.port for host in read_hosts(pushes[-1])) == sorted(ports)
 
-    return look
+    return known(find)
 
 
 def _pushes(client: PlayedClient, service: str, count: int) -> Look[Message]:
-    async def look() -> Message | None:
-        pushes = client.pushed(service)
-        return pushes[-1] if len(pushes) >= count else None
-
-    return look
+    return known(lambda: next(iter(client.pushed(service)[count - 1 :]), None))

@@ -8,7 +8,7 @@ import re
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import DETECTION, instance_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import known
 from distro_conformance.wire.connection import SDK_LABELS
 from distro_protos import Json, Message
 
@@ -78,7 +78,8 @@ async def abilities_are_pushed(kit: Kit) -> None:
     kit.presuppose(bool(reply.body.get("supportAbilityNegotiation")), "a server that negotiates", reply.body)
     pushes: list[Message] = []
     await kit.connection(SDK_LABELS, on_push=pushes.append)
-    await kit.eventually(_pushed(pushes, ACK), within_ms=5_000, what=f"a {ACK}")
+    acknowledged = known(lambda: any(push.type == ACK for push in pushes))
+    await kit.eventually(acknowledged, within_ms=5_000, what=f"a {ACK}")
     table = pushes[0].body.get("abilityTable")
     kit.require(isinstance(table, dict), "a table of abilities in it", pushes[0].body)
 
@@ -126,13 +127,6 @@ async def brief_connection_leaves_no_client(kit: Kit) -> None:
     await kit.sleep(_NOTICED_MS + kit.target.clock.slack_ms)
     left = [each for each in ids if await kit.peer.query(each) is not None]
     kit.require(not left, "no trace of any of them", left, observed={"left": len(left)})
-
-
-def _pushed(pushes: list[Message], type_name: str) -> Look[Message]:
-    async def look() -> Message | None:
-        return next((push for push in pushes if push.type == type_name), None)
-
-    return look
 
 
 def _registration(service: str) -> Json:

@@ -8,7 +8,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE
 from distro_conformance.requirements.requirement import MUST, requirement
-from distro_conformance.waiting import Look
+from distro_conformance.waiting import Look, known
 from distro_conformance.wire.messages import RESOURCE_TYPE, content_of
 
 
@@ -48,9 +48,9 @@ async def everybody_verifies_each_period(kit: Kit) -> None:
     client, _, change = await kit.replicated()
     for peer in kit.peers:
         for number in range(3):
-            count = _count(kit, client.id, peer, number + 1)
+            verify = _received(kit, "VERIFY", client.id, peer, number + 1)
             what = f"VERIFY number {number + 1} of {client.id} at {peer.address}"
-            await kit.eventually(count, within_ms=kit.timings.verify_ms + 200, what=what)
+            await kit.eventually(verify, within_ms=kit.timings.verify_ms + 200, what=what)
         stamps = [each.at_ms for each in kit.arrivals(client.id, peer) if each.is_about("VERIFY", client.id)]
         gaps = [later - earlier for earlier, later in itertools.pairwise((change.at_ms, *stamps))]
         bound_ms = kit.timings.verify_ms + kit.target.clock.slack_ms + 200
@@ -66,11 +66,8 @@ async def only_who_failed_is_told(kit: Kit) -> None:
     verify = await kit.arrange_sent("VERIFY", client.id, after=change)
     await kit.arrange_sent("CHANGE", client.id, after=verify, within_ms=kit.timings.resync_ms)
 
-    async def told_again() -> Arrival | None:
-        changes = [each for each in kit.arrivals(client.id, kit.other) if each.is_about("CHANGE", client.id)]
-        return changes[1] if len(changes) > 1 else None
-
-    await kit.never(told_again, for_ms=kit.timings.sync_ms, what=f"{kit.other.address} has failed nothing")
+    again = _received(kit, "CHANGE", client.id, kit.other, 2)
+    await kit.never(again, for_ms=kit.timings.sync_ms, what=f"{kit.other.address} has failed nothing")
 
 
 @requirement("DISTRO-VERIFY-005", MUST, "#verify-round, #client-disconnect")
@@ -97,9 +94,11 @@ async def verify_is_whole(kit: Kit) -> None:
     kit.require(kind == RESOURCE_TYPE, f"the resource type {RESOURCE_TYPE}", kind)
 
 
-def _count(kit: Kit, client: str, peer: PlayedPeer, wanted: int) -> Look[int]:
-    async def look() -> int | None:
-        found = sum(each.is_about("VERIFY", client) for each in kit.arrivals(client, peer))
-        return found if found >= wanted else None
+def _received(kit: Kit, operation: str, client: str, peer: PlayedPeer, number: int) -> Look[Arrival]:
+    """Looks for the request with that number, from 1."""
 
-    return look
+    def find() -> Arrival | None:
+        received = [each for each in kit.arrivals(client, peer) if each.is_about(operation)]
+        return received[number - 1] if len(received) >= number else None
+
+    return known(find)

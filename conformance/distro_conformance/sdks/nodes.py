@@ -126,11 +126,7 @@ class Nodes:
         """The address of the first running node of which it does not hold within the time, each after the one before;
         None when it holds of all."""
         for index in self.running:
-
-            async def look(index: int = index) -> bool | None:
-                return await holds(index) or None
-
-            if await eventually(look, self.clock, round(within_s * 1000), step_ms=100) is None:
+            if await eventually(partial(holds, index), self.clock, round(within_s * 1000), step_ms=100) is None:
                 return self.addresses[index]
         return None
 
@@ -195,13 +191,13 @@ async def _succeeds(attempt: Callable[[], Awaitable[object]]) -> None:
     """A starting node refuses; one of 2.0.x also until it has seen that the others are no 1.x servers."""
     error: TargetError | RefusedError | None = None
 
-    async def succeeded() -> bool | None:
+    async def succeeded() -> bool:
         nonlocal error
         try:
             await attempt()
         except (TargetError, RefusedError) as reason:
             error = reason
-            return None
+            return False
         return True
 
     if await eventually(succeeded, RealClock(), READY_WITHIN_MS, step_ms=20) is None and error is not None:

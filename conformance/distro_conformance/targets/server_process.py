@@ -95,10 +95,10 @@ class ServerProcess:
             raise
 
     async def _until(self, condition: Callable[[], Awaitable[bool]], within_s: float) -> None:
-        async def holds() -> bool | None:
+        async def holds() -> bool:
             if self.pid is None:
                 raise self._failed("ended while it was starting")
-            return await condition() or None
+            return await condition()
 
         if await eventually(holds, RealClock(slack_ms=0), round(within_s * 1000), step_ms=100) is None:
             raise self._failed(f"is not ready after {within_s:.0f} s")
