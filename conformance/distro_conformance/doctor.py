@@ -13,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from distro_conformance.extras import EXTRAS, absent_extras
 from distro_conformance.targets.maven import cache_directory
@@ -38,9 +37,6 @@ class Check:
     found: str
     advice: str = ""
     """What to do, and what it is needed for; empty when all is well."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def examine() -> Iterator[Check]:

@@ -12,6 +12,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import Told, print_json, progress, say, summary
+from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -142,38 +143,22 @@ def _cell(held: Held | None) -> str:
 
 
 def _document(audited: Audited) -> dict[str, Any]:
-    return {
-        "verdict": audited.verdict,
-        "members": [
-            {
-                "member": reading.member,
-                "source": reading.source or None,
-                "clients": len(reading.clients),
-                "release": reading.release,
-                "peers": dict(reading.peers),
-                "error": reading.error,
-            }
-            for reading in audited.readings
-        ],
-        "clients": audited.clients,
-        "diverged": [
-            {
-                "client": client.client,
-                "since": client.since.isoformat(timespec="milliseconds"),
-                "seen_for_s": round(client.seen_for_s, 3),
-                "members": [
-                    {
-                        "member": held.member,
-                        "held": held.holding is not None,
-                        "revision": held.holding.revision if held.holding else None,
-                        "digest": held.holding.digest if held.holding else None,
-                        "published": list(held.holding.published) if held.holding else [],
-                        "stuck": held.is_stuck,
-                    }
-                    for held in client.members
-                ],
-            }
-            for client in audited.diverged
-        ],
-        "rounds": audited.rounds,
-    }
+    members = [
+        fields_of(reading, source=reading.source or None, clients=len(reading.clients)) for reading in audited.readings
+    ]
+    diverged = [
+        fields_of(
+            client,
+            since=client.since.isoformat(timespec="milliseconds"),
+            seen_for_s=round(client.seen_for_s, 3),
+            members=list(map(_held, client.members)),
+        )
+        for client in audited.diverged
+    ]
+    return {"verdict": audited.verdict, "members": members, **fields_of(audited, "readings", diverged=diverged)}
+
+
+def _held(held: Held) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"revision": None, "digest": None, "published": []}
+    content = nothing if held.holding is None else fields_of(held.holding, "addresses")
+    return {"member": held.member, "held": held.holding is not None, **content, "stuck": held.is_stuck}

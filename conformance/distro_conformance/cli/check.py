@@ -16,6 +16,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption, only
 from distro_conformance.cli.output import Progress, Told, print_json, progress, say, summary
 from distro_conformance.cli.paths import readable, writable_directory, writable_file
+from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict
 from distro_spark.java import require_java
 
@@ -131,7 +132,7 @@ def check(
 
         write_page(report_of_check(result, findings, path), html)
     if json:
-        print_json("check", {**result.to_json(), "findings": [finding.to_json() for finding in findings]})
+        print_json("check", {**result.to_json(), "findings": plain(findings)})
     else:
         _print(result)
         if html:

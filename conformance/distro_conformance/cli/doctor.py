@@ -6,6 +6,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, row
 from distro_conformance.doctor import examine
+from distro_conformance.plain import plain
 
 
 @app.command()
@@ -13,7 +14,7 @@ def doctor(json: JsonOption = False) -> None:
     """Check what this machine has and what it lacks: Python, extras, Java, Maven, ports, disk, cores."""
     checks = []
     for check in examine():
-        checks.append(check.to_json())
+        checks.append(plain(check))
         if not json:
             advice = f": {check.advice}" if check.advice else ""
             row("good" if check.good else "lacking", f"{check.name:<8}{check.found}{advice}")

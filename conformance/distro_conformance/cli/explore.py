@@ -15,6 +15,7 @@ from distro_conformance.cli.paths import writable_file
 from distro_conformance.findings import Finding
 from distro_conformance.findings.breaks import known_breaks
 from distro_conformance.language.text import Scenario
+from distro_conformance.plain import fields_of, plain
 from distro_conformance.scenario.exploration import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
 from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.verdict import UsageError
@@ -169,7 +170,7 @@ def _document(found: Explored) -> dict[str, object]:
             for finding in found.findings
             for result in (found.result(finding),)
         ],
-        "findings": [finding.to_json() for finding in found.findings],
+        "findings": plain(found.findings),
         "coverage": dict(found.taken),
         "guards": found.guards,
         "never_taken": _never_taken(found),
@@ -217,7 +218,7 @@ def _run(counterexample: Counterexample | None) -> dict[str, object] | None:
     """Each transition with the lines of the state that it takes away and adds; `loop_from`: where a loop begins."""
     if counterexample is None:
         return None
-    steps = [{"transition": str(step.transition), "changes": list(step.changes)} for step in counterexample.steps]
+    steps = [fields_of(step, transition=str(step.transition)) for step in counterexample.steps]
     return {"steps": steps, "loop_from": counterexample.run.loop_from}
 
 

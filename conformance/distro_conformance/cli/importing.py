@@ -14,6 +14,7 @@ from distro_conformance.cli import import_app
 from distro_conformance.cli.options import DEFAULT_OUT, JsonOption
 from distro_conformance.cli.output import print_json, progress, say
 from distro_conformance.cli.paths import readable, writable_directory
+from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError
 
 
@@ -48,17 +49,7 @@ def nacos_logs(
             profile=profile,
         )
     if json:
-        print_json(
-            "import nacos-logs",
-            {
-                "events": imported.events,
-                "skipped": dict(imported.skipped),
-                "path": str(imported.path),
-                "nodes": dict(imported.nodes),
-                "profile": imported.profile,
-                "limits": list(imported.limits),
-            },
-        )
+        print_json("import nacos-logs", plain(imported))
         return
     for label, address in imported.nodes.items():
         say(f"{label}: {address}")

@@ -33,8 +33,13 @@ def fields(optional: Mapping[str, Schema] | None = None, /, **required: Schema) 
     return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
 
 
+def both(one: Schema, other: Schema) -> Schema:
+    """All that two objects have, as one."""
+    return fields(**{**one["properties"], **other["properties"]})
+
+
 def of_type(hint: Any) -> Schema:
-    """Of the values of this type, as `json.dumps` of `asdict` writes them."""
+    """Of the values of this type, as `plain` writes them."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     if is_dataclass(hint):
@@ -54,7 +59,7 @@ def of_type(hint: Any) -> Schema:
 
 
 def of_fields(kind: Any, *without: str, **otherwise: Schema) -> Schema:
-    """Of a dataclass, but for fields that are not printed; `otherwise`: what is printed in another way, or besides."""
+    """What `plain.fields_of` writes of a dataclass when it is told the same."""
     hints = {name: hint for name, hint in get_type_hints(kind).items() if name not in without and name not in otherwise}
     return fields(**{name: of_type(hint) for name, hint in hints.items()}, **otherwise)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from distro_conformance.plain import fields_of
 from distro_conformance.version import origin
 
 if TYPE_CHECKING:
@@ -43,15 +44,8 @@ def print_json(verb: str, document: Mapping[str, Any]) -> None:
 
 def print_judged(verb: str, judged: Judged, **more: Any) -> None:
     """The document of a verb that judges: what all of these say, its figures, and what it has besides."""
-    common = {
-        "verdict": judged.verdict,
-        "headline": judged.headline,
-        "target": judged.target,
-        "profile": judged.profile,
-        "seconds": round(judged.seconds, 3),
-        "findings": [finding.to_json() for finding in judged.findings],
-    }
-    print_json(verb, {**common, **judged.figures, **more})
+    head = {"verdict": judged.verdict, "headline": judged.headline}
+    print_json(verb, {**head, **fields_of(judged, "figures"), **judged.figures, **more})
 
 
 def schema(verb: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from distro_conformance.audit.compare import Audited, Diverged
+from distro_conformance.audit.member import Reading
 from distro_conformance.cli.json_schema import (
     ANYTHING,
     COUNT,
@@ -17,6 +19,7 @@ from distro_conformance.cli.json_schema import (
     TEXT,
     YES_OR_NO,
     Schema,
+    both,
     by_name,
     fields,
     many,
@@ -28,9 +31,13 @@ from distro_conformance.differential.compare import Difference
 from distro_conformance.doctor import Check
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.report.document import Failure, InvariantRow, Report
+from distro_conformance.simulation.run import Simulated, SimulationOptions
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks.tours import Toured
 from distro_spark.result import CheckResult
+from distro_spark.validation.validate import Validated
+from distro_spark.validation.verdict import Rejection
+from distro_traces.nacos_logs.importer import Imported
 
 TOOL = fields(version=TEXT, command=TEXT, date={"type": "string", "format": "date-time"})
 VERDICT, JUDGEMENT = of_type(Verdict), of_type(Judgement)
@@ -46,6 +53,7 @@ FINDINGS = many(FINDING)
 JUDGED = of_fields(Judged, "figures", verdict=VERDICT, headline=TEXT, findings=FINDINGS)["properties"]
 """What every verb says that makes findings and nothing but them."""
 DIFFERENCE = of_fields(Difference, seen=COUNT, of=COUNT, gone=YES_OR_NO)
+READING = of_fields(Reading, source=maybe(TEXT), clients=COUNT, peers=by_name(ANYTHING))
 ENTRY = {**fields(id=TEXT, text=TEXT), "additionalProperties": TEXT}
 ENTRIES = many(ENTRY)
 FAILURE = fields(
@@ -141,19 +149,8 @@ DOCUMENTS: Mapping[str, Schema] = {
         steps=many(fields(line=COUNT, text=TEXT, at_ms=COUNT, outcome=TEXT)),
         findings=FINDINGS,
     ),
-    "simulate": fields(
-        events=COUNT,
-        seconds=NUMBER,
-        path=TEXT,
-        runs=COUNT,
-        checkpoints=COUNT,
-        simulated_s=NUMBER,
-        nodes=COUNT,
-        clients=COUNT,
-        seed=COUNT,
-        faults=many(TEXT),
-        profile=TEXT,
-        mutant=maybe(TEXT),
+    "simulate": both(
+        of_fields(Simulated, path=TEXT), of_fields(SimulationOptions, "out", "duration_s", faults=many(TEXT))
     ),
     "mutants": fields(mutants=ENTRIES),
     "mutants-run": fields(
@@ -202,50 +199,24 @@ DOCUMENTS: Mapping[str, Schema] = {
         **JUDGED,
         results=many(fields(sdk=TEXT, scenario=TEXT, outcome=TEXT, seconds=NUMBER, reason=TEXT)),
     ),
-    "validate": fields(
-        accepted=YES_OR_NO,
-        events=COUNT,
-        undecided=COUNT,
-        doubts=many(TEXT),
-        seconds=NUMBER,
-        rejection=maybe(
-            fields(
-                event=by_name(ANYTHING),
-                candidates=many(fields(transition=TEXT, guard=TEXT, expected=ANYTHING, seen=ANYTHING)),
-                minimal=many(by_name(ANYTHING)),
-            )
-        ),
+    "validate": of_fields(
+        Validated,
+        rejection=maybe(of_fields(Rejection, event=by_name(ANYTHING), minimal=many(by_name(ANYTHING)))),
         verdict=VERDICT,
         run=TEXT,
         profile=TEXT,
     ),
-    "audit": fields(
+    "audit": of_fields(
+        Audited,
+        "readings",
         verdict=VERDICT,
-        members=many(
-            fields(
-                member=TEXT,
-                source=maybe(TEXT),
-                clients=COUNT,
-                release=maybe(TEXT),
-                peers=by_name(ANYTHING),
-                error=maybe(TEXT),
-            )
-        ),
-        clients=COUNT,
-        diverged=many(fields(client=TEXT, since=TEXT, seen_for_s=NUMBER, members=many(HELD))),
-        rounds=COUNT,
+        members=many(READING),
+        diverged=many(of_fields(Diverged, since=TEXT, members=many(HELD))),
     ),
     "compact": fields(events=COUNT, files=COUNT, seconds=NUMBER, path=TEXT, manifest=TEXT),
     "query": fields(columns=many(TEXT), rows=many(many(ANYTHING))),
     "export": fields(format=TEXT, run=TEXT, events=COUNT, path=TEXT),
-    "import-nacos-logs": fields(
-        events=COUNT,
-        skipped=by_name(COUNT),
-        path=TEXT,
-        nodes=by_name(TEXT),
-        profile=TEXT,
-        limits=many(TEXT),
-    ),
+    "import-nacos-logs": of_fields(Imported, path=TEXT),
     "doctor": fields(checks=many(of_fields(Check))),
 }
 """By the middle part of the name that the document gives itself: `distrocheck/NAME/1`."""

@@ -10,6 +10,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.plain import fields_of
 
 
 @app.command()
@@ -46,23 +47,8 @@ def simulate(
     with progress() as on_progress:
         made = run_simulation(options, on_progress)
     if json:
-        print_json(
-            "simulate",
-            {
-                "events": made.events,
-                "seconds": round(made.seconds, 3),
-                "path": str(out),
-                "runs": made.runs,
-                "checkpoints": made.checkpoints,
-                "simulated_s": made.simulated_s,
-                "nodes": nodes,
-                "clients": clients,
-                "seed": seed,
-                "faults": [fault.name for fault in options.faults],
-                "profile": profile,
-                "mutant": mutant,
-            },
-        )
+        of_options = fields_of(options, "out", "duration_s", faults=[fault.name for fault in options.faults])
+        print_json("simulate", {**fields_of(made, path=str(out)), **of_options})
         return
     pace = f"{made.simulated_s:.0f} s simulated in {made.seconds:.1f} s, {made.events / made.seconds:.0f} events/s"
     say(f"{made.events} events of {made.runs} runs, {pace}")

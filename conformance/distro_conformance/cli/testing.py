@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -29,6 +29,7 @@ from distro_conformance.cli.output import Told, print_json, print_judged, progre
 from distro_conformance.cli.paths import writable_file, writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.node.run import run_node_conformance
+from distro_conformance.plain import fields_of, plain
 from distro_conformance.requirements import all_requirements
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
@@ -112,7 +113,7 @@ def node(
 
         write_page(report_of_requirements(report, mutant), html)
     if json:
-        rows = [finding.to_json() for finding in report.findings]
+        rows = plain(report.findings)
         failing = next((finding for finding in report.findings if finding.counted is Verdict.VIOLATES), None)
         failure = None
         if failing:
@@ -297,7 +298,7 @@ def _covered(hunt: Hunt) -> str:
 
 def _tours_document(report: TourReport) -> dict[str, Any]:
     counts = {name: getattr(report, name) for name in ("edges", "covered", "walks", "whole", "left_out")}
-    graphs = [{**asdict(each), "bounds": str(each.bounds)} for each in report.tours]
+    graphs = [fields_of(each, bounds=str(each.bounds)) for each in report.tours]
     return {"tours": {**counts, "cut_short": dict(report.cut_short), "graphs": graphs}}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import HtmlOption, JsonOption
 from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import readable, require_extras, writable_file
+from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -48,18 +49,7 @@ def validate(
 
         write_page(report_of_validation(judged, verdict, found.header, rules.name, trace), html)
     if json:
-        document = {
-            "accepted": judged.accepted,
-            "events": judged.events,
-            "undecided": judged.undecided,
-            "doubts": list(judged.doubts),
-            "seconds": round(judged.seconds, 3),
-            "rejection": None if judged.rejection is None else _document(judged.rejection),
-            "verdict": verdict,
-            "run": found.header.run,
-            "profile": rules.name,
-        }
-        print_json("validate", document)
+        print_json("validate", fields_of(judged, verdict=verdict, run=found.header.run, profile=rules.name))
     else:
         _print(judged.rejection)
         for doubt in judged.doubts:
@@ -98,14 +88,3 @@ def _print_unread(trace: TraceFile) -> None:
 
 def _place(event: Event) -> str:
     return f"{event.node} row {event.seq} at {event.at_ms} ms"
-
-
-def _document(rejection: Rejection) -> dict[str, Any]:
-    return {
-        "event": rejection.event.to_json(),
-        "candidates": [
-            {"transition": each.transition, "guard": each.guard, "expected": each.expected, "seen": each.seen}
-            for each in rejection.candidates
-        ],
-        "minimal": [event.to_json() for event in rejection.minimal],
-    }

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from distro_conformance.differential.exchange import Exchange
-from distro_protos import Json
 
 MISSING = "{missing}"
 """Stands where one side has nothing at that path."""
@@ -30,9 +29,6 @@ class Difference:
     def key(self) -> tuple[str, str, str]:
         """Where it is."""
         return self.script, self.step, self.path
-
-    def to_json(self) -> Json:
-        return {"script": self.script, "step": self.step, "path": self.path, "real": self.real, "ours": self.ours}
 
 
 def differences(script: str, real: Sequence[Exchange], ours: Sequence[Exchange]) -> Iterator[Difference]:

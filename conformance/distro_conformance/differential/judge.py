@@ -15,6 +15,7 @@ from distro_conformance.differential.exchange import Exchange
 from distro_conformance.differential.listed import DEVIATIONS, VARIES, listing
 from distro_conformance.differential.scripts.registry import Script
 from distro_conformance.findings import MUST, SHOULD, Finding, Judgement
+from distro_conformance.plain import fields_of
 
 BY = "differential"
 Exchanges = Sequence[Exchange]
@@ -96,5 +97,5 @@ def _of(difference: Difference, about: Finding, *, times: int, of: int, is_gone:
         message=message,
         expected="" if is_gone else str(difference.real),
         observed={} if is_gone else {"ours": str(difference.ours)},
-        details={**difference.to_json(), "seen": times, "of": of, "gone": is_gone},
+        details=fields_of(difference, seen=times, of=of, gone=is_gone),
     )

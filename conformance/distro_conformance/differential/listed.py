@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from distro_conformance.differential.compare import Difference
+from distro_conformance.plain import plain
 
 _DIRECTORY = Path(__file__).resolve().parent / "listed"
 _REASONS = tomllib.loads(_DIRECTORY.with_name("deviations.toml").read_text("utf-8"))
@@ -73,9 +74,7 @@ def accept(profile: str, deviation: str, found: Iterable[Difference], gone: Iter
         kept[each.key] = Listed(before.deviation if before else deviation, each)
     path.parent.mkdir(exist_ok=True)
     rows = sorted(kept.values(), key=lambda each: (each.deviation, each.difference.key))
-    lines = (
-        json.dumps({"deviation": each.deviation, **each.difference.to_json()}, ensure_ascii=False) for each in rows
-    )
+    lines = (json.dumps({"deviation": each.deviation, **plain(each.difference)}, ensure_ascii=False) for each in rows)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     _read.cache_clear()
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
 from distro_protos import Json
 
@@ -116,30 +117,8 @@ class Finding:
 
     def to_json(self) -> Json:
         """As in every document: `id` and `verdict` are the names that docs/schemas promises."""
-        return {
-            "id": self.about,
-            "by": self.by,
-            "level": self.level.value,
-            "verdict": self.judgement.value,
-            "text": self.text,
-            "message": self.message,
-            "expected": self.expected,
-            "observed": {name: _plain(value) for name, value in self.observed.items()},
-            "run": self.run,
-            "node": self.node,
-            "client": self.client,
-            "since": self.since,
-            "until": self.until,
-            "after": self.after,
-            "evidence": list(self.evidence),
-            "held": [asdict(each) for each in self.held],
-            "known": self.known,
-            "link": self.link,
-            "again": self.again,
-            "seconds": round(self.seconds, 3),
-            "times": self.times,
-            **self.details,
-        }
+        head = {"id": self.about, "by": self.by, "level": self.level, "verdict": self.judgement}
+        return {**head, **fields_of(self, "about", "judgement", "details"), **self.details}
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
@@ -164,12 +143,3 @@ def headline(findings: Sequence[Finding]) -> str:
     parts += [f"{number[Judgement.NOT_JUDGED]} not judged"]
     parts += [f"{number[Judgement.NOT_APPLICABLE]} not applicable"] if number[Judgement.NOT_APPLICABLE] else []
     return ", ".join(parts)
-
-
-def _plain(value: object) -> object:
-    """A value as JSON has it; what has no form there is told in words."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value)

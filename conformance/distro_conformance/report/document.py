@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from distro_conformance.diagrams.sequence import Sequence
 from distro_conformance.findings import Finding, Judgement, counts, headline
+from distro_conformance.plain import fields_of, plain
 from distro_conformance.verdict import Verdict
 from distro_conformance.version import origin
 
@@ -169,30 +170,10 @@ class Report:
         return f"{self.target}: {headline(self.requirements or self.findings)}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "headline": self.headline,
-            "scope": self.scope,
-            "target": self.target,
-            "profile": self.profile,
-            "mutant": self.mutant,
-            "budget": self.budget,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 3),
-            "stages": [asdict(stage) for stage in self.stages],
-            "requirements": [finding.to_json() for finding in self.requirements],
-            "invariants": [asdict(row) for row in self.invariants],
-            "findings": [finding.to_json() for finding in self.findings],
-            "failures": [_without_diagram(failure) for failure in self.failures],
-            "convergence": dict(self.convergence),
-            "changes": [dict(change) for change in self.changes],
-            "coverage": {name: dict(counts) for name, counts in self.coverage.items()},
-            "traces": self.traces,
-        }
-
-
-def _without_diagram(failure: Failure) -> dict[str, Any]:
-    return {name: value for name, value in asdict(replace(failure, diagram=None)).items() if name != "diagram"}
+        judged = {"requirements": plain(self.requirements), "invariants": plain(self.invariants)}
+        failures = [fields_of(each, "diagram") for each in self.failures]
+        head = {"verdict": self.verdict, "headline": self.headline, "scope": self.scope}
+        return {**head, **fields_of(self, "charts", "origin", failures=failures, **judged)}
 
 
 WORST_FIRST = (

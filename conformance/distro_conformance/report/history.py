@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from distro_conformance.plain import plain
 from distro_conformance.report.document import Report
 
 HISTORY = "history.ndjson"
@@ -27,7 +27,7 @@ class Earlier:
     violations: int | None = None
     score: float | None = None
     page: str = ""
-    covered: frozenset[str] = frozenset()
+    covered: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,10 @@ class Covered:
 def remember(report: Report, page: Path, score: float | None = None) -> None:
     """Add this report to those of its directory, so that the next one can show how it went before."""
     met = [f"{name}/{key}" for name, counts in report.coverage.items() for key, count in counts.items() if count]
-    line = {
-        "date": report.origin["date"],
-        "verdict": report.verdict.value,
-        "headline": report.headline,
-        "violations": sum(finding.times for finding in report.news),
-        "score": score,
-        "page": page.name,
-        "covered": met,
-    }
+    violations = sum(finding.times for finding in report.news)
+    line = Earlier(report.origin["date"], report.verdict, report.headline, violations, score, page.name, tuple(met))
     with (page.parent / HISTORY).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+        file.write(json.dumps(plain(line)) + "\n")
 
 
 def earlier_reports(directory: Path) -> tuple[Earlier, ...]:
@@ -66,22 +59,10 @@ def earlier_reports(directory: Path) -> tuple[Earlier, ...]:
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-HISTORY_SHOWN:]:
         try:
-            found.append(_earlier(json.loads(line)))
-        except (ValueError, KeyError, TypeError):
+            found.append(Earlier(**json.loads(line)))
+        except (ValueError, TypeError):
             continue
     return tuple(found)
-
-
-def _earlier(values: Any) -> Earlier:
-    return Earlier(
-        values["date"],
-        values["verdict"],
-        values["headline"],
-        values.get("violations"),
-        values.get("score"),
-        values.get("page", ""),
-        frozenset(values.get("covered", ())),
-    )
 
 
 def covered_by(report: Report, earlier: Sequence[Earlier]) -> tuple[Covered, ...]:
