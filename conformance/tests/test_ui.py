@@ -143,7 +143,7 @@ class TestPicture:
 def test_bounds_that_make_no_sense_are_refused_in_a_sentence() -> None:
     form = dict.fromkeys(("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight"), "1")
     assert setting_of({**form, "nodes": "3", "profile": "nacos-2.2.4"}, Setting()).bounds.nodes == 3
-    with pytest.raises(ValueError, match="nodes takes a number from 0 to 9, not 'many'"):
+    with pytest.raises(UsageError, match="nodes takes a number from 0 to 9, not 'many'"):
         setting_of({**form, "nodes": "many"}, Setting())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as Several
+from dataclasses import replace
 
 from distro_conformance.diagrams.sequence import Fate, Fault, Item, Message, Note, Sequence
 from distro_model.actions import Action, Connect, OverHttp, Says
@@ -30,7 +31,7 @@ def sequence_of(nodes: Several[str], transitions: Iterable[Transition], *, last_
     homes: dict[str, str] = {}
     items = [_item(transition, homes, nodes) for transition in transitions]
     if items and last_is_bad:
-        items[-1] = _as_bad(items[-1])
+        items[-1] = replace(items[-1], bad=True)
     return Sequence((*homes, *nodes), tuple(items))
 
 
@@ -84,13 +85,3 @@ def _fate(transition: OnLink) -> Fate:
             return Fate.ARRIVED
         case _:
             return Fate.FAILED
-
-
-def _as_bad(item: Item) -> Item:
-    match item:
-        case Message(source, target, text, fate, reply):
-            return Message(source, target, text, fate, reply, bad=True)
-        case Note(at, text):
-            return Note(at, text, bad=True)
-        case Fault(text):
-            return Fault(text, bad=True)

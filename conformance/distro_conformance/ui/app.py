@@ -24,11 +24,9 @@ from distro_conformance.extras import missing_extra
 from distro_conformance.ui.recorded import Recorded, opened, played
 from distro_conformance.ui.stories import STORIES, Story, begin, meaning, next_story
 from distro_conformance.ui.walk import Setting, Walk, grouped
-from distro_conformance.verdict import KitError, UsageError
+from distro_conformance.verdict import UsageError
 from distro_model import MUTANTS, PROFILES
 from distro_model.bounded.bounds import Bounds
-from distro_model.mutants import UnknownMutantError
-from distro_model.profiles import UnknownProfileError
 
 COOKIE = "distrocheck-ui"
 BOUNDS_SHOWN = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight")
@@ -40,6 +38,8 @@ ITEMS_SHOWN = 40
 
 _STATIC = Path(__file__).parent / "static"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Given = Mapping[str, str]
+"""What a request says: the parts of its path, and its form."""
 
 
 class Explorer:
@@ -69,17 +69,17 @@ class Explorer:
             [
                 web.get("/", self._page),
                 web.get("/htmx.min.js", self._script),
-                web.post("/take/{choice:\\d+}", self._changing(lambda walk, request: walk.take(_number(request)))),
-                web.post("/back", self._changing(lambda walk, _: walk.move(-1))),
-                web.post("/forth", self._changing(lambda walk, _: walk.move(1))),
-                web.post("/start", self._changing(lambda walk, _: walk.move(-len(walk.path)))),
-                web.post("/find/{property}", self._changing(lambda walk, r: walk.find(r.match_info["property"]))),
-                web.post("/anew", self._anew),
-                web.post("/scenario", self._scenario),
-                web.post("/story/{story}", self._tell),
-                web.post("/model", self._back_to_the_model),
-                web.post("/open", self._open),
-                web.post("/play", self._play),
+                web.post("/take/{choice:\\d+}", self._walking(lambda walk, given: walk.take(int(given["choice"])))),
+                web.post("/back", self._walking(lambda walk, _: walk.move(-1))),
+                web.post("/forth", self._walking(lambda walk, _: walk.move(1))),
+                web.post("/start", self._walking(lambda walk, _: walk.move(-len(walk.path)))),
+                web.post("/find/{property}", self._walking(lambda walk, given: walk.find(given["property"]))),
+                web.post("/anew", self._changing(self._anew)),
+                web.post("/scenario", self._changing(self._write)),
+                web.post("/story/{story}", self._changing(self._tell)),
+                web.post("/model", self._changing(self._back_to_the_model)),
+                web.post("/open", self._changing(self._open)),
+                web.post("/play", self._changing(self._play)),
                 web.post("/rows/{steps:-?\\d+}", self._along(lambda run, given: run.move(int(given["steps"])))),
                 web.post("/row", self._along(lambda run, given: run.go(int(given.get("row") or 0)))),
                 web.post("/fault", self._along(lambda run, _: run.to_next_fault())),
@@ -112,89 +112,64 @@ class Explorer:
     async def _script(self, _: web.Request) -> web.FileResponse:
         return web.FileResponse(_STATIC / "htmx.min.js")
 
-    def _changing(self, change: Callable[[Walk, web.Request], Walk]) -> Handler:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            async with self._busy:
-                self.complaint, self.text = "", ""
-                try:
-                    self.walk = await asyncio.to_thread(change, self.walk, request)
-                except UsageError as error:
-                    self.complaint = str(error)
-            return self._after(request)
+    def _changing(self, change: Callable[[Given], None]) -> Handler:
+        """One change at a time, in a thread. What somebody can mend is a complaint on the page."""
 
-        return handle
-
-    async def _anew(self, request: web.Request) -> web.StreamResponse:
-        form = await request.post()
-        async with self._busy:
-            self.complaint, self.text = "", ""
-            try:
-                setting = setting_of({name: str(value) for name, value in form.items()}, self.walk.setting)
-                self.walk, self.story, self.recorded = await asyncio.to_thread(Walk.begin, setting), "", None
-            except (KitError, UnknownProfileError, UnknownMutantError, ValueError) as error:
-                self.complaint = str(error)
-        return self._after(request)
-
-    async def _tell(self, request: web.Request) -> web.StreamResponse:
-        name = request.match_info["story"]
-        if name not in STORIES:
-            raise web.HTTPNotFound
-        async with self._busy:
-            self.complaint, self.text = "", ""
-            self.walk, self.story, self.recorded = await asyncio.to_thread(begin, name), name, None
-        return self._after(request)
-
-    async def _back_to_the_model(self, request: web.Request) -> web.StreamResponse:
-        self.recorded, self.complaint = None, ""
-        return self._after(request)
-
-    async def _open(self, request: web.Request) -> web.StreamResponse:
-        """The file whose path was given: whoever has the token may read what this process may."""
-        name = str((await request.post()).get("file", "")).strip()
-        return await self._show(request, lambda: opened(Path(name).expanduser(), self._kept))
-
-    async def _play(self, request: web.Request) -> web.StreamResponse:
-        """The run that is shown, on the target that was asked for: the walk so far, or the scenario that is open."""
-        target = str((await request.post()).get("target", "")).strip() or "embedded"
-        open_scenario = self.recorded.scenario if self.recorded else None
-        return await self._show(request, lambda: played(open_scenario or self.walk.scenario(), target, self._kept))
-
-    async def _show(self, request: web.Request, make: Callable[[], Recorded]) -> web.StreamResponse:
-        async with self._busy:
-            self.complaint, self.text = "", ""
-            try:
-                self.recorded = await asyncio.to_thread(make)
-            except Exception as error:
-                lacking = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
-                if lacking is None and exit_code_of(error) is None:
-                    raise
-                self.complaint = lacking or str(error)
-        return self._after(request)
-
-    def _along(self, move: Callable[[Recorded, Mapping[str, str]], Recorded]) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             form = {name: str(value) for name, value in (await request.post()).items()}
             async with self._busy:
-                self.complaint = ""
+                self.complaint, self.text = "", ""
                 try:
-                    if self.recorded is not None:
-                        self.recorded = move(self.recorded, {**form, **request.match_info})
-                except (UsageError, ValueError) as error:
-                    self.complaint = str(error)
-            return self._after(request)
+                    await asyncio.to_thread(change, {**form, **request.match_info})
+                except Exception as error:
+                    lacking = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+                    if lacking is None and exit_code_of(error) is None:
+                        raise
+                    self.complaint = lacking or str(error)
+            if "HX-Request" in request.headers:
+                return self._answer("part.html.j2")
+            raise web.HTTPSeeOther("/")
 
         return handle
 
-    async def _scenario(self, request: web.Request) -> web.StreamResponse:
-        async with self._busy:
-            self.complaint = ""
-            self.text = await asyncio.to_thread(self.walk.scenario)
-        return self._after(request)
+    def _walking(self, step: Callable[[Walk, Given], Walk]) -> Handler:
+        def change(given: Given) -> None:
+            self.walk = step(self.walk, given)
 
-    def _after(self, request: web.Request) -> web.StreamResponse:
-        if "HX-Request" in request.headers:
-            return self._answer("part.html.j2")
-        raise web.HTTPSeeOther("/")
+        return self._changing(change)
+
+    def _along(self, move: Callable[[Recorded, Given], Recorded]) -> Handler:
+        def change(given: Given) -> None:
+            try:
+                self.recorded = self.recorded and move(self.recorded, given)
+            except ValueError as error:
+                raise UsageError(str(error)) from error
+
+        return self._changing(change)
+
+    def _anew(self, given: Given) -> None:
+        self.walk, self.story, self.recorded = Walk.begin(setting_of(given, self.walk.setting)), "", None
+
+    def _tell(self, given: Given) -> None:
+        if given["story"] not in STORIES:
+            raise web.HTTPNotFound
+        self.walk, self.story, self.recorded = begin(given["story"]), given["story"], None
+
+    def _back_to_the_model(self, _: Given) -> None:
+        self.recorded = None
+
+    def _open(self, given: Given) -> None:
+        """The file whose path was given: whoever has the token may read what this process may."""
+        self.recorded = opened(Path(given.get("file", "").strip()).expanduser(), self._kept)
+
+    def _play(self, given: Given) -> None:
+        """The run that is shown, on the target that was asked for: the walk so far, or the scenario that is open."""
+        open_scenario = self.recorded.scenario if self.recorded else None
+        target = given.get("target", "").strip() or "embedded"
+        self.recorded = played(open_scenario or self.walk.scenario(), target, self._kept)
+
+    def _write(self, _: Given) -> None:
+        self.text = self.walk.scenario()
 
     def _story(self) -> Story | None:
         """As long as its path is the one that is walked."""
@@ -227,16 +202,15 @@ class Explorer:
 
 
 def setting_of(form: Mapping[str, str], now: Setting) -> Setting:
-    """What the form asks for. Raises ValueError in a sentence; bounds that the form does not show stay as they are."""
+    """What the form asks for. Raises UsageError; bounds that the form does not show stay as they are."""
     numbers = {}
     for name in BOUNDS_SHOWN:
         text = form.get(name, "")
         if not text.isascii() or not text.isdigit() or int(text) > BOUND_MAX:
-            raise ValueError(f"{name.replace('_', ' ')} takes a number from 0 to {BOUND_MAX}, not '{text}'")
+            raise UsageError(f"{name.replace('_', ' ')} takes a number from 0 to {BOUND_MAX}, not '{text}'")
         numbers[name] = int(text)
-    bounds: Bounds = replace(now.bounds, **numbers)
+    try:
+        bounds: Bounds = replace(now.bounds, **numbers)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     return Setting(form.get("profile", now.profile), form.get("mutant") or None, bounds)
-
-
-def _number(request: web.Request) -> int:
-    return int(request.match_info["choice"])
