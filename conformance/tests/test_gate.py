@@ -15,7 +15,7 @@ from promises import promised
 
 from distro_conformance.cli.gate import closing_line, stage_line
 from distro_conformance.gate.options import Budget, GateOptions
-from distro_conformance.gate.run import run_gate, scope_of_gate
+from distro_conformance.gate.run import Gate
 from distro_conformance.gate.stages import check_stage
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
@@ -39,7 +39,7 @@ advance 12s
 
 
 def gate(out: Path, **options: str) -> Report:
-    return run_gate(GateOptions(budget=TINY, seed=0, out=out, **options), lambda: local_session(small=True))
+    return Gate(GateOptions(budget=TINY, seed=0, out=out, **options)).run(lambda: local_session(small=True))
 
 
 def without_figures(line: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_a_conforming_node_passes_every_stage_and_the_report_says_so(
     assert [without_figures(line) for line in shown[:5]] == [without_figures(line) for line in printed]
     assert shown[4].split(";")[0].split() == printed[4].split(";")[0].split(), "as many requirements"
 
-    assert scope_of_gate(GateOptions(budget=TINY, seed=0, out=tmp_path)), "the next run may take their place"
+    assert Gate(GateOptions(budget=TINY, seed=0, out=tmp_path)).scope, "the next run may take their place"
 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "steps.md"))
     page = write_report(report, tmp_path, schema="distrocheck/gate/1")

@@ -147,7 +147,8 @@ def test_a_server_of_which_nothing_is_said_is_asked_what_it_is(text: str, profil
     described = tmp_path / "server.toml"
     described.write_text(text)
     assert resolve_target(f"process:{described}").profile == profile
-    assert resolve_cluster(f"process:{described}", Wishes()).profile == profile
+    described.write_text("command = ['false', '{port}']")
+    assert resolve_cluster(f"process:{described}", Wishes()).profile == profile, "it was asked once, for all"
     assert resolve_target(f"process:{described}", "nacos-2.0.4").profile == "nacos-2.0.4"
 
 

@@ -50,7 +50,7 @@ def gate(
     writable_places(out, database, None)
     require_java()
     # Spark is an extra, and heavy: only this verb and `check` load it.
-    from distro_conformance.gate.run import expected_seconds, run_gate, scope_of_gate
+    from distro_conformance.gate.run import Gate
     from distro_spark.session import local_session
 
     options = GateOptions(
@@ -65,9 +65,10 @@ def gate(
         transport=transport,
         jobs=chosen_jobs(jobs, seed),
     )
-    say_aside(f"{scope_of_gate(options)}; seed {options.seed}")
+    prepared = Gate(options)
+    say_aside(f"{prepared.scope}; seed {options.seed}")
     with progress() as on_progress:
-        left = expected_seconds(options)
+        left = prepared.expected_seconds()
         on_progress.expect(sum(left.values()))
 
         def ended(stage: Stage) -> None:
@@ -75,7 +76,7 @@ def gate(
             left.pop(stage.name, None)
             on_progress.expect(sum(left.values()))
 
-        report = run_gate(options, lambda: local_session(small=True), on_progress, ended)
+        report = prepared.run(lambda: local_session(small=True), on_progress, ended)
     page = write_report(report, out, schema=schema("gate"))
     if json:
         print_json("gate", {**report.to_json(), "report": str(page)})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from distro_conformance.drivers.nacos import RealTimeCluster
 from distro_conformance.drivers.server import Server
-from distro_conformance.targets.process import ProcessServer, description_of, profile_of
+from distro_conformance.targets.process import ProcessServer, description_of
 from distro_model.actions import Action, ListMembers
 from distro_traces.ndjson import Recorder
 
@@ -23,10 +23,6 @@ class ProcessCluster(RealTimeCluster):
         self.kind = f"process:{text}"
         self._described = description_of(text)
         self.has_links = self._described.takes_offset
-
-    def profile(self, chosen: str | None) -> str:
-        """Of its servers, where nothing else was chosen. Raises TargetError."""
-        return profile_of(self._described, chosen)
 
     def cannot(self, action: Action) -> str | None:
         if isinstance(action, ListMembers) and not self._described.rereads_members:

@@ -17,6 +17,7 @@ from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.release import STRICT
 from distro_conformance.targets.attached import asked_profile
+from distro_conformance.targets.process import profile_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.targets.target import OnProgress
@@ -120,7 +121,7 @@ def _process(rest: str, wishes: Wishes) -> Resolved:
     cluster = ProcessCluster(rest, wishes.recorder)
     if wishes.mutant is not None or wishes.lease_ms is not None:
         raise UsageError(f"the target process:{rest} has no mutants and takes no lease from a scenario")
-    return Resolved(cluster, cluster.profile(wishes.profile))
+    return Resolved(cluster, wishes.profile or profile_of(rest))
 
 
 def _attach(rest: str, wishes: Wishes) -> Resolved:

@@ -24,20 +24,17 @@ async def members_beside(
     (docs/protocol #owner-place). `listed`: else they are on no list of the node, and only speak to it.
     """
     async with played_members(target, count, higher=higher) as peers:
-        try:
-            await target.start([peer.address for peer in peers] if listed else [], on_progress)
-            for peer in peers:
-                await (peer.join if listed and target.limits.counts_members else peer.dial)(target.address)
-            yield peers
-        finally:
-            for peer in peers:
-                await peer.hang_up()
-            await target.stop()
+        await target.start([peer.address for peer in peers] if listed else [], on_progress)
+        for peer in peers:
+            await (peer.join if listed and target.limits.counts_members else peer.dial)(target.address)
+        yield peers
 
 
 @asynccontextmanager
-async def played_members(target: Target, count: int, *, higher: bool = False) -> AsyncIterator[tuple[PlayedPeer, ...]]:
-    """Members that listen; the target has not been started yet."""
+async def played_members(
+    target: Target, count: int = PLAYED, *, higher: bool = False
+) -> AsyncIterator[tuple[PlayedPeer, ...]]:
+    """Members that listen; the target has not been started yet. It is stopped before they are."""
     peers: list[PlayedPeer] = []
     try:
         for _ in range(count):
@@ -56,6 +53,9 @@ async def played_members(target: Target, count: int, *, higher: bool = False) ->
             await peers[-1].start()
         yield tuple(peers)
     finally:
+        for peer in peers:
+            await peer.hang_up()
+        await target.stop()
         for peer in peers:
             await peer.stop()
 

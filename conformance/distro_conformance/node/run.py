@@ -19,7 +19,7 @@ import grpc.aio
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.findings.upstream import upstream_of
-from distro_conformance.node.beside import PLAYED, members_beside, played_members
+from distro_conformance.node.beside import members_beside, played_members
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import CannotTellError, Kit, ViolationError
 from distro_conformance.node.peer import PlayedPeer
@@ -179,13 +179,8 @@ async def _check_on_own_node(target: Target, requirement: Requirement, judged: F
     """The check starts the node itself, once it has told the members what to answer."""
     judged = replace(judged, node=target.address)
     try:
-        async with played_members(target, PLAYED) as peers:
-            try:
-                return await _check(Kit(target, peers), requirement, judged)
-            finally:
-                for peer in peers:
-                    await peer.hang_up()
-                await target.stop()
+        async with played_members(target) as peers:
+            return await _check(Kit(target, peers), requirement, judged)
     except KitError as error:
         return replace(judged, judgement=Judgement.NOT_JUDGED, message=str(error))
 

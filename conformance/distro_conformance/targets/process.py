@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -115,11 +115,13 @@ def _checked(described: Description, name: str) -> Description:
     return described
 
 
-def profile_of(described: Description, chosen: str | None) -> str:
-    """What was chosen, else what the description says, else the release that the server says it is, for which it is
-    started once, alone; `strict` where it does not say. Raises TargetError when it does not start."""
-    if (said := chosen or described.profile) is not None:
-        return said
+@cache
+def profile_of(text: str) -> str:
+    """What the description says, else the release that the server says it is, for which it is started once, alone;
+    `strict` where it does not say. Raises TargetError when it does not start."""
+    described = description_of(text)
+    if described.profile is not None:
+        return described.profile
     with ThreadPoolExecutor(1) as thread:  # whoever asks may be in an event loop
         return thread.submit(asyncio.run, _asked(described)).result()
 
@@ -216,7 +218,7 @@ class ProcessTarget(ServedTarget):
 
     @cached_property
     def profile(self) -> str:
-        return profile_of(self._described, self._profile)
+        return self._profile or profile_of(self.spec.partition(":")[2])
 
     def fresh(self) -> Self:
         other = type(self)(self.spec.partition(":")[2], self.profile)

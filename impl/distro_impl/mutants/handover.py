@@ -7,7 +7,7 @@ from typing import Any
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.mapper import OwnersChanged
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, mutant
+from distro_impl.mutants.mutant import Change, Mutant, add, instead, mutant, swapped
 from distro_impl.naming.beats import Beats
 from distro_impl.naming.ip_port_client import IpPortClient
 
@@ -39,11 +39,8 @@ def _of_anything(old: Any) -> Any:
 def _judges(old: Any, self: Any, client: IpPortClient) -> None:
     """Who accepted a client of the HTTP API goes on looking for its beats, which go to another owner by now."""
     if client.accepted_here and not client.responsible:
-        kept, client.ownership = client.ownership, _Owner()
-        try:
+        with swapped(client, "ownership", _Owner()):
             old(self, client)
-        finally:
-            client.ownership = kept
     else:
         old(self, client)
 
@@ -61,11 +58,8 @@ def _whatever_it_is(old: Any, self: Any, key: DistroKey) -> bool:
     client = self._clients.get(key.client_id)
     if not isinstance(client, IpPortClient):
         return False
-    kept, client.accepted_here = client.accepted_here, True
-    try:
+    with swapped(client, "accepted_here", True):
         return bool(old(self, key))
-    finally:
-        client.accepted_here = kept
 
 
 @mutant("m-only-the-last-owner-hands-over", DistroProtocol, "_on_owners_changed")

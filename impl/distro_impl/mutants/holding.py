@@ -6,7 +6,7 @@ from typing import Any
 
 from distro_impl.distro.data_processor import DistroClientDataProcessor as Processor
 from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handler
-from distro_impl.mutants.mutant import Change, Mutant, add, as_if, instead, mutant
+from distro_impl.mutants.mutant import Change, Mutant, add, as_if, instead, mutant, swapped
 from distro_impl.naming.client import PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
@@ -18,14 +18,9 @@ def _resurrects(*, by_snapshot: bool) -> Any:
 
     def made(old: Any) -> Any:
         def process_change(self: Any, data: Any, reason: str) -> bool:
-            kept = self._clients._deleted
-            if (reason == DataOperation.SNAPSHOT) is by_snapshot:
-                self._clients._deleted = DeletedClients()
-            try:
+            is_meant = (reason == DataOperation.SNAPSHOT) is by_snapshot
+            with swapped(self._clients, "_deleted", DeletedClients() if is_meant else self._clients._deleted):
                 return bool(old(self, data, reason))
-            finally:
-                if (reason == DataOperation.SNAPSHOT) is by_snapshot:
-                    self._clients._deleted = kept
 
         return process_change
 

@@ -8,7 +8,7 @@ from distro_impl.distro.load_task import LoadTask
 from distro_impl.distro.transport_agent import DistroReply
 from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant
+from distro_impl.mutants.mutant import Mutant, add, instead, left_out, mutant, swapped
 
 
 @mutant("B32", LoadTask, "_round")
@@ -41,11 +41,8 @@ async def _gives_up(old: Any, self: Any) -> bool:
 @mutant("m-verifies-before-the-load", VerifyTask, "run")
 def _verifies_early(old: Any, self: Any) -> None:
     """A node that has not loaded verifies."""
-    kept, self._load_task = self._load_task, _Loaded()
-    try:
+    with swapped(self, "_load_task", _Loaded()):
         old(self)
-    finally:
-        self._load_task = kept
 
 
 class _Loaded:
@@ -55,11 +52,8 @@ class _Loaded:
 @mutant("m-load-applies-nothing", LoadTask, "_load_from")
 async def _applies_nothing(old: Any, self: Any, peer: str) -> DistroReply:
     """What a snapshot holds is thrown away."""
-    kept, self._processor = self._processor, _Ignorant()
-    try:
+    with swapped(self, "_processor", _Ignorant()):
         return await old(self, peer)  # type: ignore[no-any-return]
-    finally:
-        self._processor = kept
 
 
 class _Ignorant:
@@ -69,11 +63,8 @@ class _Ignorant:
 @mutant("m-load-descends", LoadTask, "_round")
 async def _descending(old: Any, self: Any) -> bool:
     """The highest member is asked first."""
-    members, self._members = self._members, _Backwards(self._members)
-    try:
+    with swapped(self, "_members", _Backwards(self._members)):
         return bool(await old(self))
-    finally:
-        self._members = members
 
 
 class _Backwards:

@@ -6,7 +6,8 @@ time, beside others that would show it too. That is enough for what mutants are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import getdoc
 from typing import Any, TypeVar
@@ -114,16 +115,24 @@ def instead(owner: Any, name: str, method: Any) -> Change:
     return Change(owner, name, lambda _: method)
 
 
+@contextmanager
+def swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """While it is entered the attribute has another value."""
+    kept = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
+
+
 def as_if(owner: Any, name: str, **switches: Any) -> Change:
     """The method as it is under another profile; its object keeps that in `_profile`."""
 
     def made(old: Any) -> Any:
         def method(self: Any, *arguments: Any, **named: Any) -> Any:
-            kept, self._profile = self._profile, replace(self._profile, **switches)
-            try:
+            with swapped(self, "_profile", replace(self._profile, **switches)):
                 return old(self, *arguments, **named)
-            finally:
-                self._profile = kept
 
         return method
 

@@ -11,7 +11,7 @@ from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant
+from distro_impl.mutants.mutant import Change, Mutant, add, instead, left_out, mutant, swapped
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.payloads import DataOperation
@@ -103,12 +103,8 @@ def _without_target(old: Any, operation: Any, client_id: Any, data: Any, target:
 @mutant("m-deregistration-is-not-announced", ClientManager, "deregister")
 def _registrations_only(old: Any, self: Any, client: Any, service: Any) -> None:
     """Members are not told of deregistrations."""
-    published = self._publish_change
-    self._publish_change = lambda *_: None
-    try:
+    with swapped(self, "_publish_change", lambda *_: None):
         old(self, client, service)
-    finally:
-        self._publish_change = published
 
 
 @mutant("m-one-worker", DistroProtocol, "_send")

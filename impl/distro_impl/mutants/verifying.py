@@ -8,7 +8,7 @@ from distro_impl.distro import transport_agent
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_protocol import DistroKey, DistroProtocol
 from distro_impl.distro.verify_task import VerifyFailed, VerifyTask
-from distro_impl.mutants.mutant import Change, Mutant, add, left_out, mutant
+from distro_impl.mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.payloads import DataOperation
 
@@ -22,11 +22,8 @@ def _to_one(old: Any, self: Any) -> None:
     members, self._turn = self._members, getattr(self, "_turn", -1) + 1
     everybody = members.other_addresses()
     chosen = everybody[self._turn % len(everybody) :][:1] if everybody else ()
-    self._members = _Some(chosen)
-    try:
+    with swapped(self, "_members", _Some(chosen)):
         old(self)
-    finally:
-        self._members = members
 
 
 class _Some:
