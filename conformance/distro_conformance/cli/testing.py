@@ -218,8 +218,7 @@ def _look_at(target: str, profile: str, mutant: str | None) -> None:
         resolve_cluster(target, Wishes())
         return
     profile_named(profile)
-    if mutant:
-        with_mutant(node_profile_named(profile), mutant)
+    with_mutant(node_profile_named(profile), mutant)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,8 +205,7 @@ class EmbeddedCluster(WiredCluster):
 
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
-        chosen = profile_named(profile)
-        chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
+        chosen = with_mutant(profile_named(profile), self._mutant)
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
         self._profile = chosen
         self._name(names, spare, profile)

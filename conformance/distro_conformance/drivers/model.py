@@ -37,8 +37,7 @@ class ModelCluster:
         return unknown or beyond_the_model(action)
 
     async def start(self, names: Sequence[str], profile: str, *, spare: Sequence[str] = ()) -> None:
-        chosen = beside_nodes(profile_named(profile))
-        chosen = with_mutant(chosen, self._mutant) if self._mutant else chosen
+        chosen = with_mutant(beside_nodes(profile_named(profile)), self._mutant)
         chosen = replace(chosen, lease_ms=self._lease_ms) if self._lease_ms else chosen
         self._profile = chosen
         self.names = tuple(sorted((*names, *spare)))

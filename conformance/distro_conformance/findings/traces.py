@@ -4,6 +4,7 @@ one for an invariant that nothing violates."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.findings.upstream import upstream_of
@@ -39,9 +40,15 @@ def _of_rejection(rejected: Rejected, path: str) -> Finding:
 
 
 def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> Iterator[Finding]:
-    again = f"distrocheck check {path} --invariant {judged.name}"
+    found = Finding(
+        about=judged.name,
+        by=BY,
+        judgement=Judgement.VIOLATES,
+        text=judged.text,
+        again=f"distrocheck check {path} --invariant {judged.name}",
+    )
     listed = [violation for violation in result.violations if violation.invariant == judged.name]
-    yield from (_of_violation(violation, judged, again) for violation in listed)
+    yield from (_of_violation(violation, found) for violation in listed)
     news = sum(violation.known is None for violation in listed)
     for left_out, judgement in (
         (judged.violations - news, Judgement.VIOLATES),
@@ -49,37 +56,19 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
     ):
         if left_out:
             message = f"{left_out} more were counted and not listed"
-            yield Finding(
-                about=judged.name,
-                by=BY,
-                judgement=judgement,
-                text=judged.text,
-                message=message,
-                times=left_out,
-                again=again,
-            )
+            yield replace(found, judgement=judgement, message=message, times=left_out)
     if judged.verdict not in ("violates", "known"):
         why = "; ".join(result.reasons) if judged.verdict == "not-judged" else ""
-        yield Finding(
-            about=judged.name,
-            by=BY,
-            judgement=Judgement(judged.verdict),
-            text=judged.text,
-            message=why,
-            again=again,
-            seconds=judged.seconds,
-        )
+        yield replace(found, judgement=Judgement(judged.verdict), message=why, seconds=judged.seconds)
 
 
-def _of_violation(violation: Violation, judged: InvariantResult, again: str) -> Finding:
+def _of_violation(violation: Violation, found: Finding) -> Finding:
     bad, last = _first_bad(violation), violation.last_event
     compared = {} if bad == violation.first_event else {"compared with": str(violation.first_event)}
-    entry = next((each for each in KNOWN if (each.invariant, each.bug) == (judged.name, violation.known)), None)
-    return Finding(
-        about=judged.name,
-        by=BY,
+    entry = next((each for each in KNOWN if (each.invariant, each.bug) == (found.about, violation.known)), None)
+    return replace(
+        found,
         judgement=Judgement.VIOLATES if entry is None else Judgement.KNOWN,
-        text=judged.text,
         message=violation.message,
         expected=violation.expected,
         observed={**violation.evidence, **compared},
@@ -91,7 +80,6 @@ def _of_violation(violation: Violation, judged: InvariantResult, again: str) -> 
         after=violation.after or last.message,
         known=violation.known,
         link=upstream_of(entry.bug) if entry else None,
-        again=again,
     )
 
 

@@ -14,6 +14,7 @@ from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements
 from distro_conformance.requirements import all_requirements
+from distro_conformance.scenario.exploration import stop_after
 from distro_conformance.targets.nacos_target import NacosTarget
 from distro_conformance.targets.rules import real_mutants
 from distro_conformance.verdict import UsageError
@@ -24,7 +25,6 @@ from distro_model.explorer import Exploration, explore
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
 from distro_model.mutants import with_mutant
 from distro_model.profiles import STRICT
-from distro_model.search.results import Watch
 
 REAL = "nacos:2.2.4"
 """Whose classes and methods the rule files name."""
@@ -37,7 +37,7 @@ def kill_in_model(mutant_id: str, seconds_max: float) -> Finding:
     """Explore `strict` with the mutant within the mutant's own bounds; what `strict` alone breaks there is no kill."""
     bounds = MODEL_MUTANTS[mutant_id].bounds
     began = time.monotonic()
-    broken = _broken(explore(bounds, with_mutant(STRICT, mutant_id), watch=_stop_after(seconds_max)))
+    broken = _broken(explore(bounds, with_mutant(STRICT, mutant_id), watch=stop_after(seconds_max)))
     seconds = time.monotonic() - began
     spoiled = _broken_by_strict(bounds, seconds_max)
     if spoiled is None:
@@ -52,7 +52,7 @@ def kill_in_model(mutant_id: str, seconds_max: float) -> Finding:
 @cache
 def _broken_by_strict(bounds: Bounds, seconds_max: float) -> frozenset[str] | None:
     """None when the search had to stop before it knew all."""
-    found = explore(bounds, STRICT, watch=_stop_after(seconds_max))
+    found = explore(bounds, STRICT, watch=stop_after(seconds_max))
     return frozenset(_broken(found)) if found.complete else None
 
 
@@ -60,11 +60,6 @@ def _broken(found: Exploration) -> dict[str, int]:
     """Property -> length of its shortest counterexample."""
     counterexamples = (result.counterexample for result in found.results)
     return {each.property_id: len(each.steps) for each in counterexamples if each is not None}
-
-
-def _stop_after(seconds_max: float) -> Watch:
-    began = time.monotonic()
-    return lambda _: time.monotonic() - began > seconds_max
 
 
 def kill_on_node(mutant_id: str, seconds_max: float) -> Finding:

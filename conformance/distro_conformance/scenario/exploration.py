@@ -134,7 +134,7 @@ def explore_profile(
     mutants and properties, and NoSymmetryError.
     """
     began = time.monotonic()
-    chosen = _mutated(profile_named(profile), mutant)
+    chosen = with_mutant(profile_named(profile), mutant)
 
     def watch(progress: Progress) -> bool:
         seconds = time.monotonic() - began
@@ -156,14 +156,10 @@ def explore_profile(
     return Explored(profile, mutant, bounds, chosen, found, time.monotonic() - began, findings, scenarios)
 
 
-def _mutated(profile: Profile, mutant: str | None) -> Profile:
-    return with_mutant(profile, mutant) if mutant else profile
-
-
 def counterexample_scenario(counterexample: Counterexample, profile: str, mutant: str | None) -> Scenario | str:
     """The counterexample as a text that the nodes can replay, or the reason why it has no times."""
     try:
-        run = as_timed(counterexample, _mutated(beside_nodes(profile_named(profile)), mutant))
+        run = as_timed(counterexample, with_mutant(beside_nodes(profile_named(profile)), mutant))
     except NoTimesError as reason:
         return str(reason)
     steps: list[Step] = [*run.actions, *_expectation(counterexample)]

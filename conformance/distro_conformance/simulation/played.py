@@ -33,8 +33,7 @@ def play(scenario: Scenario, out: Path, *, run: str, profile: str) -> int:
     and the TraceError family when writing fails.
     """
     mutant = scenario.mutant
-    rules = profile_named(profile)
-    rules = rules if mutant is None else with_mutant(rules, mutant)
+    rules = with_mutant(profile_named(profile), mutant)
     rules = rules if scenario.lease_ms is None else replace(rules, lease_ms=scenario.lease_ms)
     target = "model" if mutant is None else f"model+{mutant}"
     writer = RunWriter(

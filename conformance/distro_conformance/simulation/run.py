@@ -78,8 +78,7 @@ def simulate(options: SimulationOptions, on_progress: OnProgress = lambda _: Non
     Raises UsageError, the look-up errors of profiles and mutants, and the TraceError family when writing fails.
     """
     began = time.perf_counter()
-    rules = profile_named(options.profile)
-    rules = rules if options.mutant is None else with_mutant(rules, options.mutant)
+    rules = with_mutant(profile_named(options.profile), options.mutant)
     _require_empty(options.out)
     made = Simulated(0, 0, 0.0, 0, 0.0)
     while made.simulated_s < options.duration_s:

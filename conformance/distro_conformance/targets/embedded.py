@@ -109,8 +109,7 @@ class EmbeddedTarget:
         options: NodeOptions | None = None,
     ):
         try:
-            found = profile_named(profile) if isinstance(profile, str) else profile
-            self._profile = found if mutant is None else with_mutant(found, mutant)
+            self._profile = with_mutant(profile_named(profile) if isinstance(profile, str) else profile, mutant)
         except ValueError as error:
             raise UsageError(str(error)) from error
         self.profile = self._profile.name

@@ -7,7 +7,6 @@ what an exhaustive search looks at.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from enum import StrEnum
 
 from distro_conformance.diagrams.sequence import Sequence as Diagram
 from distro_conformance.diagrams.transitions import sequence_of
-from distro_conformance.scenario.exploration import counterexample_scenario
+from distro_conformance.scenario.exploration import counterexample_scenario, stop_after
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
@@ -49,8 +48,7 @@ class Setting:
     @property
     def rules(self) -> Profile:
         """Raises the look-up errors of profiles and mutants."""
-        chosen = profile_named(self.profile)
-        return with_mutant(chosen, self.mutant) if self.mutant else chosen
+        return with_mutant(profile_named(self.profile), self.mutant)
 
     @property
     def properties(self) -> tuple[Property, ...]:
@@ -115,13 +113,8 @@ class Walk:
         """
         if property_id not in PROPERTIES:
             raise UsageError(f"there is no property '{property_id}'")
-        began = time.monotonic()
-        found = explore(
-            self.setting.bounds,
-            self.setting.rules,
-            [property_named(property_id)],
-            lambda _: time.monotonic() - began > SEARCH_SECONDS_MAX,
-        )
+        sought = [property_named(property_id)]
+        found = explore(self.setting.bounds, self.setting.rules, sought, stop_after(SEARCH_SECONDS_MAX))
         result = found.result(property_id)
         shown = result.counterexample or result.witness
         if shown is None:

@@ -19,8 +19,10 @@ for _part in iter_modules(__path__):
 MUTANTS = added()
 
 
-def with_mutant(profile: Profile, mutant_id: str) -> Profile:
-    """The profile with that mutant switched on. Raises UnknownMutantError."""
+def with_mutant(profile: Profile, mutant_id: str | None) -> Profile:
+    """The profile with that mutant switched on, if one is named. Raises UnknownMutantError."""
+    if mutant_id is None:
+        return profile
     if mutant_id not in MUTANTS:
         alike = ", ".join(get_close_matches(mutant_id, MUTANTS, 3, 0)) or "none"
         message = f"the node knows no mutant {mutant_id!r}; of {len(MUTANTS)}, most like it are {alike}"

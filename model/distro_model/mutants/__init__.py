@@ -39,7 +39,9 @@ def mutant_named(mutant_id: str) -> Mutant:
         raise UnknownMutantError(f"unknown mutant {mutant_id!r}; known: {', '.join(sorted(MUTANTS))}") from None
 
 
-def with_mutant(profile: Profile, mutant_id: str) -> Profile:
-    """The profile with one mutant switched on, named `profile+mutant`. Raises UnknownMutantError."""
+def with_mutant(profile: Profile, mutant_id: str | None) -> Profile:
+    """The profile with one mutant switched on, named `profile+mutant`, or as it is. Raises UnknownMutantError."""
+    if mutant_id is None:
+        return profile
     mutant = mutant_named(mutant_id)
     return replace(profile.with_rules(*mutant.rules), name=f"{profile.name}+{mutant.id}", **mutant.parameters)
