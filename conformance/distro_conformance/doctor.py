@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from distro_conformance.extras import EXTRAS, absent_extras
-from distro_conformance.targets.maven import cache_directory
+from distro_conformance.targets.cache import cache_directory
 from distro_conformance.targets.ports import family, first_taken
 from distro_spark.java import JavaMissingError, require_java
 

@@ -70,20 +70,20 @@ class Stage:
     async def client(self, name: str, *, labels: Mapping[str, str] | None = None, cluster: bool = False) -> Voice:
         """A connection that has been set up, as an SDK does it unless other labels are given."""
         pushes: list[Message] = []
-        address = with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
+        address = self._grpc_address(cluster)
         connection = await Connection.open(address, labels=labels or SDK_LABELS, on_push=pushes.append)
-        voice = Voice(name, connection, pushes)
+        self._voices.append(voice := Voice(name, connection, pushes))
         self.log.names[voice.id] = f"{{{name}}}"
         self.log.names[voice.id.rpartition("_")[2]] = f"{{port of {name}}}"
-        self._voices.append(voice)
         return voice
 
     async def stranger(self, name: str, *, cluster: bool = False) -> Voice:
         """A transport without set-up."""
-        address = with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
-        voice = Voice(name, Connection.bare(address))
-        self._voices.append(voice)
+        self._voices.append(voice := Voice(name, Connection.bare(self._grpc_address(cluster))))
         return voice
+
+    def _grpc_address(self, cluster: bool) -> str:
+        return with_offset(self.target.address, CLUSTER_OFFSET if cluster else SDK_OFFSET)
 
     async def leave(self, voice: Voice) -> None:
         """Its connection ends, without a farewell."""
@@ -138,11 +138,16 @@ class Stage:
         parameters: Mapping[str, Any] | None = None,
         *,
         body: bytes | None = None,
+        form: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """A request below the context path; gives the body of the answer, read as JSON where it is JSON."""
+        """A request below the context path, `form`: with parameters in its body; gives the body of the answer, read as
+        JSON where it is JSON."""
         url = f"http://{self.target.address}/nacos{path}"
         query = {name: str(value) for name, value in (parameters or {}).items()}
+        if form is not None:
+            body = "&".join(f"{name}={value}" for name, value in form.items()).encode()
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
         try:
             async with self._session.request(method, url, params=query, data=body, headers=headers) as reply:
                 kind, text = reply.headers.get("Content-Type", ""), await reply.text(errors="replace")

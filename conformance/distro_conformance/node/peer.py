@@ -10,7 +10,7 @@ empty snapshot; `answer` changes the reply to an operation, for one client or fo
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from distro_conformance.release import Span
 from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_offset
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
+from distro_conformance.wire.forwarder import Context, node_server
 from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
     DistroCall,
@@ -48,10 +49,6 @@ from distro_impl.options import GrpcServerOptions
 from distro_impl.transport.health import Health
 from distro_impl.transport.transport import PeerLink, Server, ServerStream, Transport
 from distro_protos import (
-    REQUEST_METHOD,
-    REQUEST_SERVICE,
-    STREAM_METHOD,
-    STREAM_SERVICE,
     Json,
     Message,
     Payload,
@@ -62,7 +59,6 @@ from distro_protos import (
 from distro_traces.content import Replica
 
 REPORT_REQUEST = "MemberReportRequest"
-NodeContext = grpc.aio.ServicerContext[Payload, Payload]
 _KEEP_ALIVE_MS = 5_000
 _READING = ("SNAPSHOT", "QUERY")
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
@@ -161,8 +157,7 @@ class PlayedPeer:
         taken."""
         if self._server is not None:
             await self.stop()
-        self._server = server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        server.add_generic_rpc_handlers(_handlers(self._unary, self._stream))
+        self._server = server = node_server(self._unary, self._stream)
         address = f"127.0.0.1:{self.port + CLUSTER_OFFSET}"
         try:
             server.add_insecure_port(address)
@@ -274,7 +269,7 @@ class PlayedPeer:
 
     # The server side.
 
-    async def _unary(self, payload: Payload, context: NodeContext) -> Payload:
+    async def _unary(self, payload: Payload, context: Context) -> Payload:
         async def handled(request: Payload) -> Payload:
             answer, after_ms = self.handled(request, context.peer())
             if not after_ms:
@@ -323,16 +318,14 @@ class PlayedPeer:
             return encode("HealthCheckResponse", OK), 0
         return _error(302, f"RequestHandler Not Found for {message.type}"), 0
 
-    async def _stream(self, payloads: AsyncIterator[Payload], context: NodeContext) -> AsyncIterator[Payload]:
+    async def _stream(self, _: object, context: Context) -> None:
         """Registers the transport; says nothing, since no ability negotiation was offered."""
         transport = context.peer()
         try:
-            async for payload in payloads:
-                self.heard(payload, transport)
+            while (message := await context.read()) is not grpc.aio.EOF:
+                self.heard(Payload.FromString(message), transport)
         finally:
             self.lost(transport)
-        return
-        yield  # makes this a generator, which is what gRPC takes for a stream without answers
 
     def heard(self, payload: Payload, transport: str) -> None:
         """A message on the stream."""
@@ -405,15 +398,3 @@ class _Service:
 
 def _error(code: int, message: str) -> Payload:
     return encode("ErrorResponse", {"resultCode": 500, "errorCode": code, "message": message, "success": False})
-
-
-def _handlers(
-    unary: Callable[[Payload, NodeContext], Awaitable[Payload]],
-    stream: Callable[[AsyncIterator[Payload], NodeContext], AsyncIterator[Payload]],
-) -> tuple[grpc.GenericRpcHandler, ...]:
-    request = grpc.unary_unary_rpc_method_handler(unary, Payload.FromString, Payload.SerializeToString)
-    both_ways = grpc.stream_stream_rpc_method_handler(stream, Payload.FromString, Payload.SerializeToString)
-    return (
-        grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: request}),
-        grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: both_ways}),
-    )

@@ -1,7 +1,6 @@
 """SDK programs, built once into the cache directory and started from there afterwards.
 
-A build is named after everything it depends on, so that a change of the program or of a version is a new one; it is
-made next to its place and renamed, so that an interrupted build is never mistaken for a whole one.
+A build is named after everything it depends on, so that a change of the program or of a version is a new one.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import contextlib
 import fcntl
 import hashlib
 import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
 
 from distro_conformance.sdks.registry import Sdk
-from distro_conformance.targets.maven import cache_directory
+from distro_conformance.targets.cache import cache_directory, made_for
 from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError
@@ -65,12 +63,10 @@ async def _alone(path: Path) -> AsyncIterator[None]:
 async def _build(sdk: Sdk, directory: Path, on_progress: OnProgress) -> None:
     if sdk.build:
         on_progress(f"building the SDK program {sdk.name}; only the first start takes this")
-    with tempfile.TemporaryDirectory(prefix=f".{sdk.name}-", dir=directory.parent) as work:
-        place = Path(work) / "built"
+    with made_for(directory) as place:
         shutil.copytree(sdk.sources, place)
         for command in sdk.build:
             await _run(sdk, command, place)
-        place.rename(directory)
 
 
 def _fingerprint(sdk: Sdk) -> str:

@@ -8,12 +8,11 @@ of its own. Layout: docs/real-servers.md#where-they-come-from.
 from __future__ import annotations
 
 import shutil
-import tempfile
 import zipfile
 from hashlib import sha256
 from pathlib import Path
 
-from distro_conformance.targets.maven import cache_directory
+from distro_conformance.targets.cache import cache_directory, made_for
 from distro_conformance.verdict import UsageError
 
 RUNNABLE = Path("target/nacos-server.jar")
@@ -37,10 +36,7 @@ def jars_in(directory: Path) -> Path:
 
 
 def _take_out(runnable: Path, jars: Path) -> None:
-    """Beside it and renamed, so that the directory is complete or not there."""
-    jars.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".distribution-", dir=jars.parent) as work:
-        whole = Path(work) / "jars"
+    with made_for(jars) as whole:
         whole.mkdir()
         try:
             with zipfile.ZipFile(runnable) as archive:
@@ -50,8 +46,3 @@ def _take_out(runnable: Path, jars: Path) -> None:
                             shutil.copyfileobj(packed, taken)
         except (zipfile.BadZipFile, OSError) as error:
             raise UsageError(f"the jars of {runnable} cannot be taken out: {error}") from error
-        try:
-            whole.rename(jars)
-        except OSError:  # somebody else was faster, with the same jars
-            if not jars.is_dir():
-                raise

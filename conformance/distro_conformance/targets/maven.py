@@ -1,8 +1,6 @@
 """Jars of a Nacos release, resolved once with Maven and served from a cache directory afterwards.
 
-The cache holds one directory per release, and a directory exists only when it is complete: Maven writes next to it
-and the result is renamed, so that an interrupted first start leaves nothing that a later one could mistake for jars.
-Source: docs/real-servers.md#where-they-come-from.
+The cache holds one directory per release. Source: docs/real-servers.md#where-they-come-from.
 """
 
 from __future__ import annotations
@@ -10,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
+from distro_conformance.targets.cache import cache_directory, made_for
 from distro_conformance.targets.releases import NacosRelease
 from distro_conformance.targets.server_process import child
 from distro_conformance.targets.target import OnProgress
@@ -23,13 +21,6 @@ _RESOLVE_TIMEOUT_S = 900.0
 _JARS_PER_LINE = 10
 
 
-def cache_directory() -> Path:
-    """DISTROCHECK_CACHE, else the user's cache directory (XDG_CACHE_HOME, ~/.cache)."""
-    if own := os.environ.get("DISTROCHECK_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "distrocheck"
-
-
 async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
     """The directory with all jars of a release; Maven runs when the cache has none.
 
@@ -38,15 +29,9 @@ async def jars_of(release: NacosRelease, on_progress: OnProgress) -> Path:
     directory = cache_directory() / "nacos" / release.directory
     if directory.is_dir():
         return directory
-    directory.parent.mkdir(parents=True, exist_ok=True)
     on_progress(f"fetching Nacos {release.version} ({release.coordinates}) with Maven; only the first start takes this")
-    with tempfile.TemporaryDirectory(prefix=f".{release.version}-", dir=directory.parent) as work:
-        jars = await _resolve(release, Path(work), on_progress)
-        try:
-            jars.rename(directory)
-        except OSError:  # somebody else was faster, with the same jars
-            if not directory.is_dir():
-                raise
+    with made_for(directory) as jars:
+        await _resolve(release, jars, on_progress)
     on_progress(f"Nacos {release.version} is in the cache: {directory}")
     return directory
 
@@ -57,12 +42,12 @@ async def artifact(coordinates: str, on_progress: OnProgress) -> Path:
     jar = cache_directory() / "agents" / f"{name}-{version}.jar"
     if jar.is_file():
         return jar
-    jar.parent.mkdir(parents=True, exist_ok=True)
     on_progress(f"fetching {coordinates} with Maven; only the first start takes this")
     release = NacosRelease(version, group, artifact_name=name, excluded=("*:*",))
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=jar.parent) as work:
-        jars = await _resolve(release, Path(work), on_progress)
-        (jars / jar.name).rename(jar)
+    with made_for(jar) as made:
+        jars = made.with_name("jars")
+        await _resolve(release, jars, on_progress)
+        (jars / jar.name).rename(made)
     return jar
 
 
@@ -73,16 +58,18 @@ def class_path(jars: Path) -> str:
     return os.pathsep.join(map(str, ordered))
 
 
-async def _resolve(release: NacosRelease, work: Path, on_progress: OnProgress) -> Path:
+async def _resolve(release: NacosRelease, jars: Path, on_progress: OnProgress) -> None:
+    """Into `jars`, with Maven's own file beside it."""
     maven = shutil.which("mvn")
     if maven is None:
         raise TargetError(
             f"Nacos {release.version} is not in the cache {cache_directory()} and Maven (mvn) is not installed; "
             "install Maven, or copy a filled cache and name it in DISTROCHECK_CACHE"
         )
-    (work / "pom.xml").write_text(_pom(release), encoding="utf-8")
-    command = (maven, "--batch-mode", "--file", str(work / "pom.xml"), _COPY)
-    options = ("-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}")
+    pom = jars.with_name("pom.xml")
+    pom.write_text(_pom(release), encoding="utf-8")
+    command = (maven, "--batch-mode", "--file", str(pom), _COPY)
+    options = ("-DincludeScope=runtime", f"-DoutputDirectory={jars}")
     try:
         async with child(*command, *options) as process, asyncio.timeout(_RESOLVE_TIMEOUT_S):
             complaint = await _follow(process, on_progress)
@@ -94,7 +81,6 @@ async def _resolve(release: NacosRelease, work: Path, on_progress: OnProgress) -
             f"Maven cannot resolve {release.coordinates} ({complaint or f'exit code {code}'}); "
             "go online, or copy a filled cache and name it in DISTROCHECK_CACHE"
         )
-    return work / "jars"
 
 
 async def _follow(process: asyncio.subprocess.Process, on_progress: OnProgress) -> str:

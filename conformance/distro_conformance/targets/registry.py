@@ -33,7 +33,7 @@ def resolve_target(
     kind, _, rest = spec.partition(":")
     make = _KINDS.get(kind)
     if make is None:
-        raise UsageError(f"no target {spec!r}; known: {', '.join(known_targets())}")
+        raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
     return make(rest, profile, mutant, allow_disruption)
 
 
@@ -42,11 +42,6 @@ def require_own(target: Target) -> Target:
     if not target.limits.counts_members:
         raise UsageError(f"{target.spec} runs for somebody else; what is wanted takes a node that the kit starts")
     return target
-
-
-def known_targets() -> tuple[str, ...]:
-    """The forms that `resolve_target` understands, for messages and help texts."""
-    return tuple(FORMS)
 
 
 def _embedded(rest: str, profile: str | None, mutant: str | None, _: bool) -> Target:

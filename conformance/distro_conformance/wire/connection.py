@@ -19,7 +19,7 @@ import grpc.aio
 from distro_conformance.verdict import TargetError
 from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Channel, ClientStream, Transport
-from distro_protos import Json, Message, Payload, decode, encode
+from distro_protos import Json, Message, Metadata, Payload, decode, encode
 
 CALL_TIMEOUT_S = 20.0
 TRANSPORT = GrpcTransport()
@@ -133,15 +133,11 @@ class Connection:
 
     async def push_raw(self, type_name: str, body: bytes) -> None:
         """The same with a body that need not be JSON."""
-        payload = encode(type_name, {}, client_ip="127.0.0.1")
-        payload.body.value = body
-        await self._write(payload)
+        await self._write(raw(type_name, body))
 
     async def ask_raw(self, type_name: str, body: bytes) -> Message:
         """One unary call with a body that need not be JSON."""
-        payload = encode(type_name, {}, client_ip="127.0.0.1")
-        payload.body.value = body
-        return decode(await self.call(payload))
+        return decode(await self.call(raw(type_name, body)))
 
     async def _write(self, payload: Payload) -> None:
         assert self._stream is not None, "it was not set up"
@@ -202,6 +198,13 @@ class Connection:
         answer = {"resultCode": 200, "errorCode": 0, "requestId": message.body.get("requestId"), "success": True}
         reply = encode(message.type.removesuffix("Request") + "Response", answer)
         await stream.write(reply.SerializeToString())
+
+
+def raw(type_name: str, body: bytes) -> Payload:
+    """With a body that need not be JSON."""
+    payload = Payload(metadata=Metadata(type=type_name, client_ip="127.0.0.1"))
+    payload.body.value = body
+    return payload
 
 
 def _set_up_body(labels: Mapping[str, str]) -> Json:

@@ -11,6 +11,7 @@ ours meanwhile, so a heal cannot find it taken. Source: docs/real-servers.md#bet
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -91,15 +92,7 @@ class Forwarder:
 
     async def start(self) -> None:
         """Raises TargetError when the port cannot be bound. Port 0 takes a free one; `listen_port` then names it."""
-        server = grpc.aio.server(options=SERVER_OPTIONS)
-        unary = grpc.unary_unary_rpc_method_handler(self._unary, Payload.FromString, Payload.SerializeToString)
-        stream: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(self._stream)
-        server.add_generic_rpc_handlers(
-            (
-                grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
-                grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: stream}),
-            )
-        )
+        server = node_server(self._unary, self._stream)
         try:
             self.listen_port = server.add_insecure_port(f"{LOOPBACK}:{self.listen_port}")
         except RuntimeError as error:
@@ -182,6 +175,22 @@ class Forwarder:
         lane = self._lanes.pop(peer, None)
         if lane is not None:
             await lane.close()
+
+
+def node_server(
+    unary: Callable[[Payload, Context], Awaitable[Payload]], stream: Callable[[object, Context], Awaitable[None]]
+) -> grpc.aio.Server:
+    """A server without a port that takes the two calls of a node. `stream` reads and writes bytes."""
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    request = grpc.unary_unary_rpc_method_handler(unary, Payload.FromString, Payload.SerializeToString)
+    both_ways: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(stream)
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: request}),
+            grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: both_ways}),
+        )
+    )
+    return server
 
 
 async def _up(context: Context, call: Any) -> None:

@@ -12,8 +12,12 @@ IP = "10.0.0.1"
 
 def service(stage: Stage, name: str = SERVICE, **changed: Any) -> Json:
     """What every request about a service begins with; None takes a field away."""
-    body = {"namespace": stage.namespace, "serviceName": name, "groupName": GROUP, "module": "naming", **changed}
-    return {key: value for key, value in body.items() if value is not None}
+    return given({"namespace": stage.namespace, "serviceName": name, "groupName": GROUP, "module": "naming", **changed})
+
+
+def given(fields: Json) -> Json:
+    """Without those that are None."""
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def instance(port: int = 8001, **changed: Any) -> Json:
@@ -28,7 +32,7 @@ def instance(port: int = 8001, **changed: Any) -> Json:
         "metadata": {},
         **changed,
     }
-    return {key: value for key, value in whole.items() if value is not None}
+    return given(whole)
 
 
 def register(stage: Stage, name: str = SERVICE, port: int = 8001, **changed: Any) -> Json:
@@ -67,7 +71,7 @@ def sync_data(stage: Stage, client: str, revision: int, *ports: int, **changed: 
         "batchInstanceData": {},
         **changed,
     }
-    return {key: value for key, value in data.items() if value is not None}
+    return given(data)
 
 
 def published(port: int, **extend: Any) -> Json:

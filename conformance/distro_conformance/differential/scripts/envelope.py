@@ -7,15 +7,10 @@ import json
 from distro_conformance.differential.scripts.bodies import query, register, subscribe
 from distro_conformance.differential.scripts.registry import script
 from distro_conformance.differential.stage import Stage
-from distro_protos import Metadata, Payload, encode
+from distro_conformance.wire.connection import raw
+from distro_protos import encode
 
 INTERNAL = {"module": "internal"}
-
-
-def raw(type_name: str, body: bytes) -> Payload:
-    payload = Payload(metadata=Metadata(type=type_name, client_ip="127.0.0.1"))
-    payload.body.value = body
-    return payload
 
 
 @script("envelope-unregistered", "a transport without set-up asks")

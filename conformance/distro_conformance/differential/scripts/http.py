@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from distro_conformance.differential.scripts.bodies import given
 from distro_conformance.differential.scripts.registry import script
 from distro_conformance.differential.stage import Stage
 from distro_conformance.release import Span
@@ -19,12 +20,8 @@ async def owned_by(stage: Stage, owner: str, *, port: int = 8001) -> dict[str, A
     wanted = {"node": stage.target.address, "member": stage.peer.address}[owner]
     for last in range(1, 60):
         ip = f"10.1.{port % 250}.{last}"
-        found = await stage.http(
-            f"owner of {ip}:{port}, looking for {owner}",
-            "GET",
-            "/v1/ns/operator/distro/client",
-            {"ip": ip, "port": port},
-        )
+        step, asked = f"owner of {ip}:{port}, looking for {owner}", {"ip": ip, "port": port}
+        found = await stage.http(step, "GET", "/v1/ns/operator/distro/client", asked)
         if isinstance(found, dict) and found.get("responsibleServer") == wanted:
             return {"ip": ip, "port": port, "serviceName": "web", "namespaceId": stage.namespace}
     raise AssertionError(f"{owner} owns nothing")
@@ -62,14 +59,7 @@ async def registering(stage: Stage) -> None:
     )
     await stage.http("statuses", "GET", f"{V1}/statuses", {"key": f"{stage.namespace}##DEFAULT_GROUP@@web"})
     await stage.http("register again", "POST", V1, {**own, "metadata": "c=d,e=f", "enabled": "false"})
-    form = "&".join(f"{key}={value}" for key, value in {**own, "serviceName": "form"}.items())
-    await stage.http(
-        "register by form",
-        "POST",
-        V1,
-        body=form.encode(),
-        headers={"Content-Type": "application/x-www-form-urlencoded"},
-    )
+    await stage.http("register by form", "POST", V1, form={**own, "serviceName": "form"})
     await stage.heard("the member hears of the change", client, 1)
     await stage.http("list of a disabled instance", "GET", f"{V1}/list", own)
     await stage.http("detail of a disabled instance", "GET", V1, own)
@@ -186,9 +176,7 @@ async def forwarded(stage: Stage) -> None:
     headers = {"User-Agent": "Nacos-Java-Client:v1.4.8", "Client-Version": "1.4.8"}
     await stage.http("register", "POST", V1, foreign, headers=headers)
     await stage.forwarded("the owner is asked to register")
-    form = "&".join(f"{key}={value}" for key, value in foreign.items())
-    kind = {"Content-Type": "application/x-www-form-urlencoded"}
-    await stage.http("register by form", "POST", V1, body=form.encode(), headers=kind)
+    await stage.http("register by form", "POST", V1, form=foreign)
     await stage.forwarded("the owner is asked by form")
     await stage.http("beat", "PUT", f"{V1}/beat", {**named, "beat": beat})
     await stage.forwarded("the owner gets the beat")
@@ -250,8 +238,4 @@ async def version_2(stage: Stage) -> None:
 def _in_its_own_service(own: Json, step: str, changed: Json) -> Json:
     """Unless it is the service that is odd: what one registers would be seen by the next."""
     named = {} if "serviceName" in changed else {"serviceName": f"web-{step.replace(' ', '-')}"}
-    return _without_nones({**own, **named, **changed})
-
-
-def _without_nones(parameters: Json) -> Json:
-    return {key: value for key, value in parameters.items() if value is not None}
+    return given({**own, **named, **changed})

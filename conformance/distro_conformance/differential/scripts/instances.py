@@ -7,6 +7,7 @@ from typing import Any
 from distro_conformance.differential.scripts.bodies import (
     batch,
     deregister,
+    given,
     instance,
     query,
     register,
@@ -16,7 +17,6 @@ from distro_conformance.differential.scripts.bodies import (
 from distro_conformance.differential.scripts.registry import script
 from distro_conformance.differential.stage import Stage
 from distro_conformance.release import Span
-from distro_protos import Json
 
 BATCH = Span("2.1.1")
 
@@ -148,20 +148,11 @@ async def names(stage: Stage) -> None:
         ("colon", {"serviceName": "a:b.c_d-e"}),
     )
     for step, changed in odd:
-        named = _named(stage, {"serviceName": "odd", "groupName": "ODD", **changed})
-        await stage.ask(
-            f"register, {step}",
-            client,
-            "InstanceRequest",
-            {**named, "type": "registerInstance", "instance": instance()},
-        )
+        named = given({**service(stage), "serviceName": "odd", "groupName": "ODD", **changed})
+        body = {**named, "instance": instance()}
+        await stage.ask(f"register, {step}", client, "InstanceRequest", {**body, "type": "registerInstance"})
         await stage.ask(f"query, {step}", client, "ServiceQueryRequest", {**query(stage), **_gone(named, changed)})
-        await stage.ask(
-            f"deregister, {step}",
-            client,
-            "InstanceRequest",
-            {**named, "type": "deregisterInstance", "instance": instance()},
-        )
+        await stage.ask(f"deregister, {step}", client, "InstanceRequest", {**body, "type": "deregisterInstance"})
         watching = {**named, "subscribe": False, "clusters": ""}
         await stage.ask(f"unsubscribe, {step}", client, "SubscribeServiceRequest", watching)
 
@@ -223,10 +214,6 @@ async def subscribing(stage: Stage) -> None:
     await stage.ask("grouped name", late, "SubscribeServiceRequest", subscribe(stage, "DEFAULT_GROUP@@web"))
     await stage.ask("fields missing", late, "SubscribeServiceRequest", service(stage))
     await stage.state()
-
-
-def _named(stage: Stage, changed: dict[str, Any]) -> Json:
-    return {key: value for key, value in {**service(stage), **changed}.items() if value is not None}
 
 
 def _short(changed: dict[str, Any]) -> str:

@@ -36,8 +36,6 @@ async def logging_in(stage: Stage) -> None:
         ("POST", "/v2/auth/login"),
     ):
         await stage.http(f"{method} {path}", method, path, admin)
-    form = "&".join(f"{name}={value}" for name, value in admin.items()).encode()
-    kind = {"Content-Type": "application/x-www-form-urlencoded"}
-    await stage.http("by form", "POST", PATHS[0], body=form, headers=kind)
+    await stage.http("by form", "POST", PATHS[0], form=admin)
     as_json = b'{"username":"nacos","password":"operator-password"}'
     await stage.http("by JSON", "POST", PATHS[0], body=as_json, headers={"Content-Type": "application/json"})
