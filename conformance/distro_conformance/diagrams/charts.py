@@ -64,7 +64,7 @@ def histogram(values: Sequence[int], *, unit: str, title: str) -> str:
     return drawn(draw, f"{title}: {said}", width=6.6, height=1.9)
 
 
-def bars(values: Mapping[str, float], *, title: str, unit: str = "", bad: Sequence[str] = ()) -> str:
+def bars(values: Mapping[str, float], *, title: str, bad: Sequence[str] = ()) -> str:
     """One bar a name, from the first above to the last below; those in `bad` are marked. Empty text for no values."""
     if not values:
         return ""
@@ -74,12 +74,12 @@ def bars(values: Mapping[str, float], *, title: str, unit: str = "", bad: Sequen
         drawn_bars = axes.barh(
             names, [values[name] for name in names], color=[BAD if n in bad else ACCENT for n in names]
         )
-        axes.bar_label(drawn_bars, labels=[f" {values[name]:,.4g} {unit}".rstrip() for name in names])
+        axes.bar_label(drawn_bars, labels=[f" {values[name]:,.4g}" for name in names])
         axes.margins(x=0.22)
         axes.set_xticks([])
         axes.spines["bottom"].set_visible(False)
 
-    said = "; ".join(f"{name} {value:,.4g} {unit}".rstrip() for name, value in values.items())
+    said = "; ".join(f"{name} {value:,.4g}" for name, value in values.items())
     return drawn(draw, f"{title}: {said}", width=7, height=0.5 + 0.24 * len(names))
 
 

@@ -31,24 +31,21 @@ def sequence_of_client(
     client: str | None,
     bad: Reference | None = None,
     *,
-    names: Mapping[str, str] | None = None,
     before: int = BEFORE,
 ) -> Sequence:
-    """`client` None: of all clients. `bad` None: the last items, at most `before`. `names` shortens the addresses of
-    nodes."""
+    """`client` None: of all clients. `bad` None: the last items, at most `before`."""
     rows = causal_order(event for event in events if event.client == client or _is_for_all(event, client))
     ends: dict[str | None, Event] = {event.message: event for event in rows if event.kind is Kind.REPLY_RECEIVED}
     arrived = {event.message for event in rows if event.kind is Kind.REQUEST_RECEIVED}
-    shown = names or {}
     items: list[Item] = []
     at_bad: int | None = None
     for event in rows:
-        item = _item(event, client, ends, arrived, shown, is_bad=(event.node, event.seq) == bad)
+        item = _item(event, client, ends, arrived, is_bad=(event.node, event.seq) == bad)
         if item is not None:
             items.append(item)
             at_bad = len(items) - 1 if item.bad else at_bad
     clients = dict.fromkeys(item.source for item in items if isinstance(item, Message) and item.at_client)
-    lifelines = dict.fromkeys(shown.get(event.node, event.node) for event in sorted(rows, key=lambda row: row.node))
+    lifelines = sorted({event.node for event in rows})
     middle = len(items) if at_bad is None else at_bad
     own = next((at for at, item in enumerate(items) if not isinstance(item, Fault)), 0)
     first = max(0, middle - before, min(own, middle) - FAULTS_BEFORE)
@@ -65,12 +62,11 @@ def _item(
     client: str | None,
     ends: Mapping[str | None, Event],
     arrived: Iterable[str | None],
-    names: Mapping[str, str],
     *,
     is_bad: bool,
 ) -> Item | None:
-    node = names.get(event.node, event.node)
-    if event.kind is Kind.REQUEST_SENT and event.peer is not None and names.get(event.peer, event.peer) != node:
+    node = event.node
+    if event.kind is Kind.REQUEST_SENT and event.peer not in (None, node):
         end = ends.get(event.message)
         outcome = end.outcome if end else None
         if event.operation == "VERIFY" and outcome is Outcome.SUCCESS and not is_bad:
@@ -79,9 +75,9 @@ def _item(
         reply = f"answer: {outcome}" if outcome else "no answer"
         about = "" if client is not None or event.client is None else f" {event.client}"
         text = f"{event.operation}{about}{revision}, {event.at_ms} ms"
-        return Message(node, names.get(event.peer, event.peer), text, _fate(event, outcome, arrived), reply, is_bad)
+        return Message(node, event.peer, text, _fate(event, outcome, arrived), reply, is_bad)
     if event.kind in _ENVIRONMENT:
-        return Fault(_environment(event, node, names), is_bad)
+        return Fault(_environment(event), is_bad)
     if event.kind in _OF_CLIENT and event.client is not None:
         text = f"{_state(event, event.client)}, {event.at_ms} ms"
         return Message(_short(event.client), node, text.removeprefix("client "), bad=is_bad, at_client=True)
@@ -90,13 +86,13 @@ def _item(
     return None
 
 
-def _environment(event: Event, node: str, names: Mapping[str, str]) -> str:
+def _environment(event: Event) -> str:
     what = event.kind.value.replace("_", " ")
     if event.kind is Kind.LINK_FAULT:
-        ends = f"link {node} to {names.get(event.peer, event.peer)}" if event.peer else node
+        ends = f"link {event.node} to {event.peer}" if event.peer else event.node
         return f"{ends}: {event.detail or what}"
     detail = f" {event.detail}" if event.kind is Kind.CHECKPOINT else f" ({event.detail})"
-    return f"{node}: {what}{detail if event.detail else ''}"
+    return f"{event.node}: {what}{detail if event.detail else ''}"
 
 
 def _short(client: str) -> str:

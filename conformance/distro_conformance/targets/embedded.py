@@ -15,10 +15,9 @@ from distro_conformance.targets.identity import headers_of, options_for
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import UNLIMITED, OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.wire.silence import Silences
+from distro_conformance.wire.silence import SilentLink
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
-from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.mutants import with_mutant
 from distro_impl.options import NodeOptions
 from distro_impl.profiles import Profile, profile_named
@@ -91,7 +90,7 @@ class EmbeddedClock:
 
 
 class EmbeddedTarget:
-    """One reference node. `links` stand between it and its peers: the kit's own, or a broken wire.
+    """One reference node.
 
     `acquainted`: its members count as known from the start, which they must when they speak no HTTP. A node with
     `options` of its own is started without any member list when it has no other members.
@@ -104,7 +103,6 @@ class EmbeddedTarget:
         profile: str | Profile,
         mutant: str | None = None,
         *,
-        links: PeerLinks | None = None,
         acquainted: bool = True,
         options: NodeOptions | None = None,
     ):
@@ -116,7 +114,6 @@ class EmbeddedTarget:
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
         self._acquainted, self._options = acquainted, options
-        self._links = Silences(links, self.clock.virtual)
         self._node: Node | None = None
 
     @property
@@ -135,7 +132,7 @@ class EmbeddedTarget:
     limits = UNLIMITED
 
     def fresh(self) -> Self:
-        return type(self)(self._profile, links=self._links.inner, acquainted=self._acquainted, options=self._options)
+        return type(self)(self._profile, acquainted=self._acquainted, options=self._options)
 
     async def start(
         self,
@@ -147,7 +144,7 @@ class EmbeddedTarget:
         profile = self._profile.acquainted() if self._acquainted else self._profile
         members = (self.address, *other_members) if other_members or self._options is None else ()
         config = NodeConfig(port=self._port, members=members, profile=profile, options=self._node_options)
-        self._node = Node(config, clock=self.clock.virtual, links=self._links)
+        self._node = Node(config, clock=self.clock.virtual, links=lambda _: SilentLink(self.clock.virtual))
         try:
             await self._node.start()
         except OSError as error:

@@ -11,7 +11,6 @@ import asyncio
 
 from distro_impl import Clock
 from distro_impl.clocks.clock import Waiting
-from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.transport.transport import Forward, PeerLink
 from distro_protos import Payload
 
@@ -28,25 +27,14 @@ async def answered_late(reply: Payload, after_ms: int, *, in_virtual_time: bool)
     return reply
 
 
-class Silences:
-    """Links of an embedded node on which silence takes virtual time. `links`: what stands on them besides."""
+class SilentLink(PeerLink):
+    """A link of an embedded node on which silence takes virtual time."""
 
-    def __init__(self, links: PeerLinks | None, clock: Clock) -> None:
-        self.inner, self._clock = links, clock
-
-    def __call__(self, member: str) -> PeerLink:
-        return _SilentLink(self.inner(member) if self.inner else PeerLink(), self._clock)
-
-
-class _SilentLink(PeerLink):
-    def __init__(self, inner: PeerLink, clock: Clock) -> None:
-        self._inner, self._clock = inner, clock
-
-    def check_connect(self) -> None:
-        self._inner.check_connect()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
 
     async def carry(self, request: Payload, forward: Forward) -> Payload:
-        reply = await self._inner.carry(request, forward)
+        reply = await forward(request)
         if (silent_ms := reply.metadata.headers.get(_SILENT_MS)) is not None:
             over = Waiting[None](self._clock)
             timer = self._clock.call_at(self._clock.now_ms() + int(silent_ms), lambda: over.give(None), "late answer")
