@@ -116,12 +116,15 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         )
         for requirement in ("DISTRO-CONNECTION-001", "DISTRO-CONNECTION-003", "DISTRO-CONNECTION-004")
     ),
-    KnownFailure(
-        "DISTRO-ERROR-005",
-        Span(until="2.5.0"),
-        "B16",
-        "a handler's exception shows in errorCode only",
-        _shows(result_code=200, error_code=500, held=False),
+    *(
+        KnownFailure(
+            requirement,
+            Span(until="2.5.0"),
+            "B16",
+            "a handler's exception shows in errorCode only",
+            _shows(result_code=200, error_code=500, held=False),
+        )
+        for requirement in ("DISTRO-ERROR-005", "DISTRO-REFUSAL-001")
     ),
     KnownFailure(
         "DISTRO-HOLDER-008",
@@ -261,13 +264,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         "B41",
         "a DELETE removes whatever client has that id",
         _shows(published=None, acknowledged=True),
-    ),
-    KnownFailure(
-        "DISTRO-REFUSAL-001",
-        Span(until="2.5.0"),
-        "B16",
-        "a handler's exception shows in errorCode only",
-        _shows(result_code=200, error_code=500, held=False),
     ),
     *(
         KnownFailure(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import grpc.aio
 
@@ -31,6 +31,7 @@ from distro_conformance.wire.silence import FOR_EVER_MS
 from distro_traces.content import Replica
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _ELSES = "one that runs for somebody else"
 _SERVES_WITHIN_MS = 60_000
 _SIGN_OF_LIFE_MS = 5_000
@@ -57,6 +58,20 @@ class CannotTellError(Exception):
 def services(copy: Replica | None) -> list[str] | None:
     """The services of a client as the node holds it, sorted; None: it does not know the client."""
     return None if copy is None else sorted(instance.service for instance in copy.published)
+
+
+def _presupposed(
+    wait: Callable[Concatenate[Kit, P], Awaitable[T]],
+) -> Callable[Concatenate[Kit, P], Coroutine[Any, Any, T]]:
+    """The same wait for what a check presupposes. Raises CannotTellError in the place of ViolationError."""
+
+    async def arranged(kit: Kit, /, *args: P.args, **named: P.kwargs) -> T:
+        try:
+            return await wait(kit, *args, **named)
+        except ViolationError as missing:
+            raise CannotTellError(f"cannot go on without {missing.expected}; {kit._heard()}") from None
+
+    return arranged
 
 
 @dataclass
@@ -264,11 +279,6 @@ class Kit:
         look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
         return await self.eventually(look, within_ms=self.timings.view_ms, what=what)
 
-    async def arrange_listed(self, reader: PlayedClient, service: str, *addresses: str) -> tuple[Host, ...]:
-        """The same for what the check presupposes. Raises CannotTellError."""
-        look, what = self.shows(reader, service, *addresses), _listed(service, addresses)
-        return await self.arrange(look, within_ms=self.timings.view_ms, what=what)
-
     async def revision_of(self, client: str) -> int | None:
         """As the node holds it; None: it does not know the client."""
         copy = await self.peer.query(client)
@@ -363,13 +373,6 @@ class Kit:
             raise ViolationError(message, expected=expected, observed=observed)
         return found
 
-    async def arrange(self, look: Look[T], *, within_ms: int, what: str) -> T:
-        """The same for what the check presupposes. Raises CannotTellError."""
-        found = await eventually(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
-        if found is None:
-            raise CannotTellError(f"cannot go on without {what}, waited {self._window(within_ms)}; {self._heard()}")
-        return found
-
     async def eventually_sent(
         self,
         operation: str,
@@ -380,24 +383,15 @@ class Kit:
         within_ms: int | None = None,
     ) -> Arrival:
         """The first such request at a member (default: `peer`), within the time. Raises ViolationError."""
-        look, within_ms = self.arrival(operation, client, after=after, at=at), within_ms or self._due_ms(operation)
-        return await self.eventually(look, within_ms=within_ms, what=_sent(operation, client, after, at or self.peer))
+        look = self.arrival(operation, client, after=after, at=at)
+        due_ms = self.timings.verify_ms if operation == "VERIFY" else self.timings.sync_ms
+        what = _sent(operation, client, after, at or self.peer)
+        return await self.eventually(look, within_ms=within_ms or due_ms, what=what)
 
-    async def arrange_sent(
-        self,
-        operation: str,
-        client: str,
-        *,
-        after: Arrival | None = None,
-        at: PlayedPeer | None = None,
-        within_ms: int | None = None,
-    ) -> Arrival:
-        """The same for what the check presupposes. Raises CannotTellError."""
-        look, within_ms = self.arrival(operation, client, after=after, at=at), within_ms or self._due_ms(operation)
-        return await self.arrange(look, within_ms=within_ms, what=_sent(operation, client, after, at or self.peer))
-
-    def _due_ms(self, operation: str) -> int:
-        return self.timings.verify_ms if operation == "VERIFY" else self.timings.sync_ms
+    # For what a check presupposes.
+    arrange = _presupposed(eventually)
+    arrange_listed = _presupposed(eventually_listed)
+    arrange_sent = _presupposed(eventually_sent)
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
         """Watch for the whole time. Raises ViolationError when `look` finds something."""

@@ -15,6 +15,7 @@ from distro_conformance.node.peer import Arrival
 from distro_conformance.release import Span
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Look
+from distro_protos import Json
 from distro_traces.content import Replica
 
 _UNHEALTHY_MS, _GONE_MS, _CHECK_MS, _BEAT_MS = 15_000, 30_000, 5_000, 5_000
@@ -80,10 +81,10 @@ async def client_is_created_once(kit: Kit) -> None:
 @requirement("DISTRO-IPPORT-003", MUST, "#owner-place, #owner-filter")
 async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     """A request about an instance that another member owns is passed on, and its answer is given back unchanged."""
-    client, service = kit.http_client(kit.peer.address), kit.service()
-    reply = await client.register(service)
-    kit.note(f"{client.id}, which {kit.peer.address} owns, registers {service} at the node: {reply}")
-    passed_on = [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
+    client = kit.http_client(kit.peer.address)
+    reply = await client.register(kit.service())
+    kit.note(f"{client.id}, which {kit.peer.address} owns, registers at the node: {reply}")
+    passed_on = _passed_on(kit, client)
     kit.require(
         [each["method"] for each in passed_on] == ["POST"],
         f"the registration of {client.id} to be passed on to {kit.peer.address}, once",
@@ -181,11 +182,11 @@ async def beat_heals(kit: Kit) -> None:
 @requirement("DISTRO-IPPORT-009", MUST, "#owner-filter")
 async def no_second_hop(kit: Kit) -> None:
     """What a member has passed on is not passed on again: who is not the owner refuses it with 400."""
-    client, service = kit.http_client(kit.peer.address), kit.service()
-    reply = await client.passed_on(service)
+    client = kit.http_client(kit.peer.address)
+    reply = await client.passed_on(kit.service())
     kit.note(f"a member passes on a registration of {client.id}, which {kit.peer.address} owns: {reply}")
     kit.require(reply.status == 400, "status 400", reply)
-    again = [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
+    again = _passed_on(kit, client)
     kit.require(not again, f"nothing passed on to {kit.peer.address}", again)
 
 
@@ -230,8 +231,7 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
     told = kit.arrival("CHANGE", client.id)
 
     async def reached() -> object:
-        passed_on = [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
-        return passed_on or await told() or None
+        return _passed_on(kit, client) or await told()
 
     async def shown_here() -> dict[str, object]:
         hosts = await (await kit.client()).query(service)
@@ -239,6 +239,11 @@ async def registration_by_v2_reaches_the_owner(kit: Kit) -> None:
 
     what = f"the registration of {client.id}, or a CHANGE of it, at {kit.peer.address}"
     await kit.eventually(reached, within_ms=2 * kit.timings.sync_ms, what=what, otherwise=shown_here)
+
+
+def _passed_on(kit: Kit, client: PlayedHttpClient) -> list[Json]:
+    """To the played member."""
+    return [each for each in kit.peer.http.requests if each["query"].get("ip") == client.ip]
 
 
 def _told(kit: Kit, client: str, healthy: bool, *, after: Arrival | None = None) -> Look[Arrival]:

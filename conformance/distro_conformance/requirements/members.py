@@ -5,6 +5,7 @@ node of its own."""
 from __future__ import annotations
 
 from distro_conformance.node.http_member import ANSWER
+from distro_conformance.node.http_player import HttpReply, PlayedHttpClient
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import REPORT_REQUEST, Arrival, PlayedPeer
 from distro_conformance.node.replies import FAILURE, REPORT_FAILURE, AnswerRule
@@ -92,20 +93,16 @@ async def ownership_follows_the_living(kit: Kit) -> None:
     await kit.start_node()
     refusal = await _goes_down(kit, kit.other)
     client = kit.http_client(kit.other.address)
-    before = len(kit.other.http.requests)
-    reply = await client.register(kit.service())
-    kit.note(f"{client.id}, whose place is {kit.other.address}, registers at the node: {reply}")
-    passed_on = len(kit.other.http.requests) > before
+    reply, passed_on = await _registers(kit, client, kit.other)
     kit.require(not passed_on, f"nothing passed on to {kit.other.address}, which is DOWN", reply)
     kit.require(reply.text in ("ok", ANSWER), f"that the node or {kit.peer.address} serves it", reply)
     report = await (await kit.connection(CLUSTER_LABELS)).ask(REPORT_REQUEST, _report_of(kit.other))
     kit.other.forget(refusal)
     kit.presuppose(report.succeeded, "a report that is taken", report)
+    kit.note(f"{kit.other.address} has reported itself")
     await kit.sleep(500)
-    before = len(kit.other.http.requests)
-    reply = await client.register(kit.service())
-    kit.note(f"{kit.other.address} has reported itself; {client.id} registers at the node: {reply}")
-    kit.require(len(kit.other.http.requests) > before, f"that it is passed on to {kit.other.address}", reply)
+    reply, passed_on = await _registers(kit, client, kit.other)
+    kit.require(passed_on, f"that it is passed on to {kit.other.address}", reply)
 
 
 @requirement("DISTRO-MEMBER-006", MUST, "#member-report-end, #member-alive", since="2.2.1", own_node=True)
@@ -118,11 +115,7 @@ async def success_clears_the_failures(kit: Kit) -> None:
     await kit.arrange(_report(kit.other, answered), within_ms=_DOWN_MS, what="a report that is answered")
     await _refuses(kit, kit.other, 2)
     await kit.sleep(300)
-    client = kit.http_client(kit.other.address)
-    before = len(kit.other.http.requests)
-    reply = await client.register(kit.service())
-    kit.note(f"{client.id}, whose place is {kit.other.address}, registers at the node: {reply}")
-    passed_on = len(kit.other.http.requests) > before
+    reply, passed_on = await _registers(kit, kit.http_client(kit.other.address), kit.other)
     kit.require(
         passed_on, f"that it is passed on to {kit.other.address}, of which no four reports in a row failed", reply
     )
@@ -134,10 +127,7 @@ async def who_lives_keeps_its_clients(kit: Kit) -> None:
     await kit.start_node()
     await _goes_down(kit, kit.other)
     client = kit.http_client(kit.peer.address, node_owns_without=kit.other.address)
-    before = len(kit.peer.http.requests)
-    reply = await client.register(kit.service())
-    kit.note(f"{client.id}, whose place is {kit.peer.address}, registers at the node: {reply}")
-    passed_on = len(kit.peer.http.requests) > before
+    reply, passed_on = await _registers(kit, client, kit.peer)
     observed = {"passed_on": passed_on, "reply": reply.text}
     kit.require(passed_on, f"that it is passed on to {kit.peer.address}, which is UP", reply, observed=observed)
 
@@ -196,6 +186,14 @@ async def nothing_is_retried_at_who_left(kit: Kit) -> None:
     last = kit.arrivals(client.id, kit.other)[-1]
     more = kit.arrival("CHANGE", client.id, after=last, at=kit.other)
     await kit.never(more, for_ms=2 * kit.timings.retry_ms, what=f"{kit.other.address} is not on the list")
+
+
+async def _registers(kit: Kit, client: PlayedHttpClient, owner: PlayedPeer) -> tuple[HttpReply, bool]:
+    """What it is answered by the node, and whether that passed it on to the member whose place it is."""
+    before = len(owner.http.requests)
+    reply = await client.register(kit.service())
+    kit.note(f"{client.id}, whose place is {owner.address}, registers at the node: {reply}")
+    return reply, len(owner.http.requests) > before
 
 
 async def _refuses(kit: Kit, peer: PlayedPeer, count: int) -> None:
