@@ -213,14 +213,13 @@ def replication_lags(watched: Sequence[Sequence[Sequence[object]]]) -> list[int]
 
 async def measure_nacos(version: str, seconds: float) -> Figures:
     """Three real servers."""
-    from distro_conformance.targets.nacos import start_nacos_cluster  # noqa: PLC0415 - only here
-    from distro_conformance.targets.maven import jars_of  # noqa: PLC0415
+    from distro_conformance.targets.nacos import nacos_servers  # noqa: PLC0415 - only here
     from distro_conformance.targets.ports import free_base_ports  # noqa: PLC0415
-    from distro_conformance.targets.releases import nacos_release  # noqa: PLC0415
+    from distro_conformance.targets.server_process import running  # noqa: PLC0415
 
-    await jars_of(nacos_release(version), lambda text: print(text, file=sys.stderr))
+    servers = await nacos_servers(version, sorted(free_base_ports(NODES)), lambda text: print(text, file=sys.stderr))
     began_s = time.perf_counter()
-    async with start_nacos_cluster(version, ports=sorted(free_base_ports(NODES))) as servers:
+    async with running(servers):
         ready_s = time.perf_counter() - began_s
         mib = resident_mib([server.pid for server in servers if server.pid is not None])
         return await _as_other("nacos", ready_s, mib, servers[0].sdk_address, seconds)

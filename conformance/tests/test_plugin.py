@@ -60,10 +60,9 @@ from distro_conformance.targets import registry
 
 @pytest.fixture(scope="session", autouse=True)
 def broken():
-    kinds = dict(registry._KINDS)
-    registry._KINDS["embedded"] = lambda rest, profile, *_: EmbeddedTarget(profile or "strict", "B18")
+    registry.EmbeddedTarget = lambda profile, _: EmbeddedTarget(profile, "B18")
     yield
-    registry._KINDS.update(kinds)
+    registry.EmbeddedTarget = EmbeddedTarget
 """
 
 

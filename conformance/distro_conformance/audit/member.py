@@ -146,35 +146,34 @@ class Member:
 
     async def _get(self, path: str, **parameters: str) -> Any:
         """The `data` of the answer; None when there is none."""
-        assert self._session is not None
         if self._credentials.username is not None and self._token is None:
             self._token = await self._login()
         if self._token:
             parameters["accessToken"] = self._token
-        try:
-            async with self._session.get(f"http://{self.address}{path}", params=parameters) as response:
-                body = await response.json(content_type=None) if response.status == 200 else None
-        except (aiohttp.ClientError, TimeoutError, ValueError):
-            return None
+        _, body = await self._asked("GET", path, params=parameters)
         return body.get("data") if isinstance(body, Mapping) and "data" in body else body
 
     async def _login(self) -> str:
         """Raises UsageError when the user is refused; an empty token where there is no login."""
-        assert self._session is not None
         form = {"username": self._credentials.username, "password": self._credentials.password}
         refused = False
         for path in _LOGIN_PATHS:
-            try:
-                async with self._session.post(f"http://{self.address}{path}", data=form) as response:
-                    body = await response.json(content_type=None) if response.status == 200 else None
-                    refused = refused or response.status in (401, 403)
-            except (aiohttp.ClientError, TimeoutError, ValueError):
-                continue
+            status, body = await self._asked("POST", path, data=form)
+            refused = refused or status in (401, 403)
             if isinstance(body, Mapping) and body.get("accessToken"):
                 return str(body["accessToken"])
         if refused:
             raise UsageError(f"{self.address} refuses user {self._credentials.username}; check name and password")
         return ""
+
+    async def _asked(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
+        """The status, and the body of a good answer; 0 where there is none that can be read."""
+        assert self._session is not None
+        try:
+            async with self._session.request(method, f"http://{self.address}{path}", **options) as response:
+                return response.status, await response.json(content_type=None) if response.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return 0, None
 
 
 def _published_row(row: Mapping[str, Any]) -> Published:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from distro_conformance.drivers.attach import AttachCluster
 from distro_conformance.drivers.cluster import Cluster
@@ -54,6 +53,11 @@ class Wishes:
     recorder: Recorder | None = None
     on_progress: OnProgress = lambda _: None
 
+    @property
+    def behaviour(self) -> str:
+        """Of nodes that can behave as any release."""
+        return self.profile or self.written_for or STRICT
+
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
@@ -69,78 +73,57 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
     Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
     """
     kind, _, rest = target.partition(":")
-    make = _KINDS.get(kind)
-    if make is None:
+    if kind not in {form.partition(":")[0] for form in FORMS}:
         raise UsageError(f"no cluster '{target}'; known: {', '.join(FORMS)}")
-    return _among_played(target, wishes) if wishes.played else make(rest, wishes)
+    if wishes.played:
+        return _among_played(target, wishes)
+    match kind:
+        case "model" | "embedded" if rest:
+            raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
+        case "model":
+            return Resolved(ModelCluster(wishes.mutant, wishes.lease_ms), wishes.behaviour)
+        case "embedded":
+            return Resolved(_embedded(wishes), wishes.behaviour)
+        case "nacos" | "mixed":
+            make = NacosCluster if kind == "nacos" else MixedCluster
+            return _of_release(make(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms), wishes)
+        case "process":
+            if wishes.mutant is not None or wishes.lease_ms is not None:
+                raise UsageError(f"the target {target} has no mutants and takes no lease from a scenario")
+            return Resolved(ProcessCluster(rest, wishes.recorder), wishes.profile or profile_of(rest))
+    if wishes.mutant is not None or wishes.lease_ms is not None or wishes.recorder is not None:
+        raise UsageError(f"the target {target} runs already: it takes no mutant and no lease, and is not recorded")
+    cluster = AttachCluster(rest, allow_disruption=wishes.allow_disruption)
+    return Resolved(cluster, wishes.profile or asked_profile(cluster.addresses[0]))
 
 
 def _among_played(target: str, wishes: Wishes) -> Resolved:
     """Any target of `test node`."""
     if target == EMBEDDED:
-        profile = wishes.profile or wishes.written_for or STRICT
-        return Resolved(PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder), profile)
+        cluster = PeersCluster(None, wishes.mutant, wishes.wire, recorder=wishes.recorder)
+        return Resolved(cluster, wishes.behaviour)
     node = require_own(resolve_target(target, wishes.profile, wishes.mutant))
     return Resolved(PeersCluster(node, on_progress=wishes.on_progress), node.profile)
 
 
-def _model(rest: str, wishes: Wishes) -> Resolved:
-    _no_argument("model", rest)
-    return Resolved(ModelCluster(wishes.mutant, wishes.lease_ms), wishes.profile or wishes.written_for or STRICT)
-
-
-def _embedded(rest: str, wishes: Wishes) -> Resolved:
-    _no_argument("embedded", rest)
-    cluster: Cluster
-    if wishes.in_lockstep:
-        if wishes.lease_ms is not None:
-            raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
-        cluster = LockstepCluster(wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http)
-    else:
-        cluster = EmbeddedCluster(
+def _embedded(wishes: Wishes) -> Cluster:
+    if not wishes.in_lockstep:
+        return EmbeddedCluster(
             wishes.mutant,
             wishes.recorder,
             serves_http=wishes.over_http,
             lease_ms=wishes.lease_ms,
             wire=wishes.wire,
         )
-    return Resolved(cluster, wishes.profile or wishes.written_for or STRICT)
+    if wishes.lease_ms is not None:
+        raise UsageError("a scenario with a lease of its own has no 'expect model agrees'")
+    return LockstepCluster(wishes.mutant, wishes.recorder, wishes.wire, serves_http=wishes.over_http)
 
 
-def _of_release(rest: str, wishes: Wishes, make: type[NacosCluster] = NacosCluster) -> Resolved:
+def _of_release(cluster: NacosCluster, wishes: Wishes) -> Resolved:
     """A real server is what it is, whatever the scenario was written for."""
-    cluster = make(rest, wishes.recorder, wishes.on_progress, wishes.lease_ms)
     if wishes.mutant is not None:
         raise UsageError(f"the target {cluster.kind} has no mutants; they are built into model and embedded nodes")
     if wishes.profile not in (None, cluster.profile):
         raise UsageError(f"the target {cluster.kind} behaves as {cluster.profile}, not as {wishes.profile}")
     return Resolved(cluster, cluster.profile)
-
-
-def _process(rest: str, wishes: Wishes) -> Resolved:
-    cluster = ProcessCluster(rest, wishes.recorder)
-    if wishes.mutant is not None or wishes.lease_ms is not None:
-        raise UsageError(f"the target process:{rest} has no mutants and takes no lease from a scenario")
-    return Resolved(cluster, wishes.profile or profile_of(rest))
-
-
-def _attach(rest: str, wishes: Wishes) -> Resolved:
-    if wishes.mutant is not None or wishes.lease_ms is not None or wishes.recorder is not None:
-        raise UsageError(f"the target attach:{rest} runs already: it takes no mutant and no lease, and is not recorded")
-    cluster = AttachCluster(rest, allow_disruption=wishes.allow_disruption)
-    return Resolved(cluster, wishes.profile or asked_profile(cluster.addresses[0]))
-
-
-def _no_argument(kind: str, rest: str) -> None:
-    if rest:
-        raise UsageError(f"the target {kind} takes no argument, got '{rest}'")
-
-
-_KINDS: Mapping[str, Callable[[str, Wishes], Resolved]] = {
-    "model": _model,
-    "embedded": _embedded,
-    "nacos": _of_release,
-    "mixed": partial(_of_release, make=MixedCluster),
-    "process": _process,
-    "attach": _attach,
-}

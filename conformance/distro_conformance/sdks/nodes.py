@@ -5,7 +5,6 @@ What they hold is asked by the kit's own client, never by the SDK under test: an
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import sys
@@ -20,14 +19,14 @@ from distro_conformance.node.player import PlayedClient, RefusedError
 from distro_conformance.recording.journal import read_state
 from distro_conformance.release import STRICT, Span
 from distro_conformance.sdks.listing import Listing, listing
-from distro_conformance.targets.nacos import start_nacos_cluster
+from distro_conformance.targets.nacos import nacos_servers
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, with_offset
 from distro_conformance.targets.process import Description, ProcessServer
 from distro_conformance.targets.releases import nacos_release
-from distro_conformance.targets.server_process import HOST
+from distro_conformance.targets.server_process import HOST, ServerProcess, running
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import RealClock, eventually, together
+from distro_conformance.waiting import RealClock, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
 from distro_impl.settings import configured
@@ -85,32 +84,25 @@ async def started_nodes(
     Raises what `require_usable` raises, and TargetError.
     """
     require_usable(target, profile, settings)
-    if target != EMBEDDED:
+    ports = sorted(free_base_ports(size))
+    servers: Sequence[ServerProcess]
+    if target == EMBEDDED:
+        profile = profile or STRICT
+        servers = _reference_servers(profile, settings, ports)
+    else:
         version = target.removeprefix("nacos:")
-        cluster = start_nacos_cluster(version, ports=sorted(free_base_ports(size)), on_progress=on_progress)
-        async with cluster as servers, Nodes(servers, f"nacos-{version}") as nodes:
-            yield nodes
-        return
-    profile = profile or STRICT
-    options = ["--profile", profile]
-    options += [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
-    async with _reference_servers(options, size) as references, Nodes(references, profile) as nodes:
+        profile = f"nacos-{version}"
+        servers = await nacos_servers(version, ports, on_progress)
+    async with running(servers), Nodes(servers, profile) as nodes:
         yield nodes
 
 
-@contextlib.asynccontextmanager
-async def _reference_servers(options: Sequence[str], size: int) -> AsyncIterator[tuple[ProcessServer, ...]]:
+def _reference_servers(profile: str, settings: Sequence[str], ports: Sequence[int]) -> Sequence[ProcessServer]:
     """Reference nodes, served as a user would: `distrocheck serve`."""
-    ports = sorted(free_base_ports(size))
-    members = [f"{HOST}:{port}" for port in ports]
-    command = (sys.executable, "-c", _MAIN, "serve", "--port", "{port}", *options)
+    options = [word for setting in (_quick_load(profile), *settings) for word in ("--set", setting)]
+    command = (sys.executable, "-c", _MAIN, "serve", "--port", "{port}", "--profile", profile, *options)
     described = Description(command, Path.cwd(), ("--member", "{member}"), ready_line='"{address}"')
-    servers = tuple(ProcessServer(described, port, members) for port in ports)
-    try:
-        await together(server.start() for server in servers)
-        yield servers
-    finally:
-        await asyncio.gather(*(server.close() for server in servers))
+    return [ProcessServer(described, port, [f"{HOST}:{each}" for each in ports]) for port in ports]
 
 
 class Nodes:

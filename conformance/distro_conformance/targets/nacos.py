@@ -7,12 +7,11 @@ own, which is removed at the end and kept when the start fails.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import http.client
 import json
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from distro_conformance.targets.releases import NacosRelease, nacos_release, rel
 from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
-from distro_conformance.waiting import together
 
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
@@ -35,29 +33,17 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopba
 def _silent(_: str) -> None: ...
 
 
-@contextlib.asynccontextmanager
-async def start_nacos_cluster(
-    release: str,
-    *,
-    ports: Sequence[int],
-    on_progress: OnProgress = _silent,
-) -> AsyncIterator[tuple[NacosServer, ...]]:
-    """Servers at these base ports that are each other's members, all running and loaded.
-
-    They start together, because each is loaded only once another one has answered it.
-    """
+async def nacos_servers(
+    release: str, ports: Sequence[int], on_progress: OnProgress = _silent
+) -> tuple[NacosServer, ...]:
+    """At these base ports, each other's members, not started yet."""
     members = [f"{HOST}:{port}" for port in ports]
     found = nacos_release(release)
     jars = await jars_of(found, on_progress)
-    servers = tuple(
+    return tuple(
         NacosServer(found, jars, port=port, members=members, jvm_properties={}, on_progress=on_progress)
         for port in ports
     )
-    try:
-        await together(server.start() for server in servers)
-        yield servers
-    finally:
-        await asyncio.gather(*(server.close() for server in servers))
 
 
 class NacosServer(ServerProcess):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from distro_conformance.release import STRICT
 from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
@@ -31,10 +32,20 @@ def resolve_target(
     Raises UsageError when the text, the profile or the mutant is unknown, or does not go with the target.
     """
     kind, _, rest = spec.partition(":")
-    make = _KINDS.get(kind)
-    if make is None:
-        raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
-    return make(rest, profile, mutant, allow_disruption)
+    if mutant is not None and kind in ("process", "attach"):
+        raise UsageError(f"the target {spec} has no mutants; they are built into the embedded node only")
+    match kind:
+        case "embedded" if rest:
+            raise UsageError(f"the target embedded takes no argument, got {rest!r}")
+        case "embedded":
+            return EmbeddedTarget(profile or STRICT, mutant)
+        case "nacos":
+            return NacosTarget(rest, profile, mutant)
+        case "process":
+            return ProcessTarget(rest, profile)
+        case "attach":
+            return AttachedTarget(rest, profile, allow_disruption=allow_disruption)
+    raise UsageError(f"no target {spec!r}; known: {', '.join(FORMS)}")
 
 
 def require_own(target: Target) -> Target:
@@ -42,33 +53,3 @@ def require_own(target: Target) -> Target:
     if not target.limits.counts_members:
         raise UsageError(f"{target.spec} runs for somebody else; what is wanted takes a node that the kit starts")
     return target
-
-
-def _embedded(rest: str, profile: str | None, mutant: str | None, _: bool) -> Target:
-    if rest:
-        raise UsageError(f"the target embedded takes no argument, got {rest!r}")
-    return EmbeddedTarget(profile or "strict", mutant)
-
-
-def _nacos(rest: str, profile: str | None, mutant: str | None, _: bool) -> Target:
-    return NacosTarget(rest, profile, mutant)
-
-
-def _process(rest: str, profile: str | None, mutant: str | None, _: bool) -> Target:
-    if mutant is not None:
-        raise UsageError(f"the target process:{rest} has no mutants; they are built into the embedded node only")
-    return ProcessTarget(rest, profile)
-
-
-def _attach(rest: str, profile: str | None, mutant: str | None, allow_disruption: bool) -> Target:
-    if mutant is not None:
-        raise UsageError(f"the target attach:{rest} has no mutants; they are built into the embedded node only")
-    return AttachedTarget(rest, profile, allow_disruption=allow_disruption)
-
-
-_KINDS: dict[str, Callable[[str, str | None, str | None, bool], Target]] = {
-    "embedded": _embedded,
-    "nacos": _nacos,
-    "process": _process,
-    "attach": _attach,
-}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from distro_conformance.targets import leash
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import RealClock, eventually
+from distro_conformance.waiting import RealClock, eventually, together
 
 HOST = "127.0.0.1"
 _LEASH = str(Path(leash.__file__))
@@ -106,6 +106,16 @@ class ServerProcess:
     def _failed(self, what: str) -> TargetError:
         """With what it wrote last."""
         raise NotImplementedError
+
+
+@contextlib.asynccontextmanager
+async def running(servers: Sequence[ServerProcess]) -> AsyncIterator[None]:
+    """While it is entered; they start together, because each is loaded only once another one has answered it."""
+    try:
+        await together(server.start() for server in servers)
+        yield
+    finally:
+        await asyncio.gather(*(server.close() for server in servers))
 
 
 @contextlib.asynccontextmanager
