@@ -14,18 +14,19 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import multiprocessing
 import os
 import secrets
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median_low
 
 import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from busy import others
 
 ROOM: Mapping[str, float] = {"rss_mb": 32.0, "descriptors": 8, "threads": 4, "children": 1, "temporary_files": 1}
 """How much more the last third may hold. Threads of gRPC and of Spark's gateway come and go, and so do its workers."""
@@ -58,11 +59,6 @@ def growing(samples: Sequence[Sample]) -> Mapping[str, float]:
         before, last = (median_low(each[name] for each in part) for part in (rounds[:since], rounds[since:]))
         more[name] = round(last - before, 1)
     return {name: grown for name, grown in more.items() if grown > ROOM[name]}
-
-
-def spin() -> None:
-    while True:
-        pass
 
 
 def one_round(target: str, seed: int) -> tuple[str, float, list[str]]:
@@ -109,12 +105,8 @@ def main() -> None:
     parser.add_argument("--busy", type=int, default=0, help="so many busy processes beside it")
     parser.add_argument("--target", default="embedded")
     options = parser.parse_args()
-    with ExitStack() as stack:
-        _keep_temporary_files(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-"))))
-        for _ in range(options.busy):
-            busy = multiprocessing.get_context("spawn").Process(target=spin, daemon=True)
-            busy.start()
-            stack.callback(busy.kill)
+    with tempfile.TemporaryDirectory(prefix="soak-") as place, others(options.busy):
+        _keep_temporary_files(Path(place))
         rows, samples = soak(options.target, options.minutes * 60, 1 if options.quick else options.rounds)
     grown = growing(samples)
     conform = sum(row["verdict"] == "conforms" for row in rows)

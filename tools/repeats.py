@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import results
+from busy import others
 
 from distro_conformance.doctor import usable_cores
 
@@ -92,22 +91,6 @@ def _stages(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def missing(load: float) -> int:
     """How many programs a busy machine lacks, beside those that keep it busy already."""
     return max(0, math.ceil(BUSY_LOAD * usable_cores() - load))
-
-
-def spin() -> None:
-    while True:
-        pass
-
-
-@contextmanager
-def others(count: int) -> Iterator[None]:
-    """So many programs that want a core each."""
-    with ExitStack() as stack:
-        for _ in range(count):
-            busy = multiprocessing.get_context("spawn").Process(target=spin, daemon=True)
-            busy.start()
-            stack.callback(busy.kill)
-        yield
 
 
 def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) -> Iterator[Row]:

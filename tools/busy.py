@@ -1,0 +1,23 @@
+"""Programs that want a core each: a busy machine, for whoever wants to know what is so on one."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+@contextmanager
+def others(count: int) -> Iterator[None]:
+    """So many of them."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            busy = multiprocessing.get_context("spawn").Process(target=spin, daemon=True)
+            busy.start()
+            stack.callback(busy.kill)
+        yield
