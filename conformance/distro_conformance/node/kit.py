@@ -60,7 +60,7 @@ def services(copy: Replica | None) -> list[str] | None:
     return None if copy is None else sorted(instance.service for instance in copy.published)
 
 
-def _presupposed(
+def presupposed(
     wait: Callable[Concatenate[Kit, P], Awaitable[T]],
 ) -> Callable[Concatenate[Kit, P], Coroutine[Any, Any, T]]:
     """The same wait for what a check presupposes. Raises CannotTellError in the place of ViolationError."""
@@ -389,9 +389,9 @@ class Kit:
         return await self.eventually(look, within_ms=within_ms or due_ms, what=what)
 
     # For what a check presupposes.
-    arrange = _presupposed(eventually)
-    arrange_listed = _presupposed(eventually_listed)
-    arrange_sent = _presupposed(eventually_sent)
+    arrange = presupposed(eventually)
+    arrange_listed = presupposed(eventually_listed)
+    arrange_sent = presupposed(eventually_sent)
 
     async def never(self, look: Look[T], *, for_ms: int, what: str) -> None:
         """Watch for the whole time. Raises ViolationError when `look` finds something."""

@@ -7,6 +7,7 @@ A lease is two-sided: a copy that ends too soon is an outage, one that stays too
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
@@ -19,12 +20,7 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
     """A copy that nobody verifies stays for its lease, and ends at the next check after it."""
     reader = await kit.client()
     client, service = await kit.synced()
-    await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
-    await kit.eventually(
-        kit.lacks(client),
-        within_ms=1_000 + 2 * kit.timings.clean_ms,
-        what=f"the end of {client}, which nobody verifies",
-    )
+    await _ends_with_its_lease(kit, client)
     await kit.eventually_listed(reader, service)
 
 
@@ -32,11 +28,7 @@ async def copy_ends_with_its_lease(kit: Kit) -> None:
 async def verify_renews(kit: Kit) -> None:
     """A VERIFY that succeeds renews the lease."""
     client, _ = await kit.synced()
-
-    async def verify() -> None:
-        await kit.peer.verify(client, 1)
-
-    await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
+    await _is_kept_by_verifies(kit, client)
 
 
 @requirement("DISTRO-LEASE-003", MUST, "#verify-accept", since="2.1.2")
@@ -83,9 +75,7 @@ async def ip_port_copy_ends_with_its_lease(kit: Kit) -> None:
     """A copy of a client of the HTTP API ends with its lease too, not before."""
     http = kit.http_client(kit.peer.address)
     client, _ = await kit.synced(client=http.id)
-    await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
-    within_ms = 1_000 + 2 * kit.timings.clean_ms
-    await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
+    await _ends_with_its_lease(kit, client)
 
 
 @requirement("DISTRO-LEASE-007", MUST, "#verify-accept")
@@ -93,11 +83,7 @@ async def verify_renews_beats(kit: Kit) -> None:
     """A VERIFY that succeeds keeps a copy of a client of the HTTP API, and its instance healthy."""
     http = kit.http_client(kit.peer.address)
     client, _ = await kit.synced(client=http.id)
-
-    async def verify() -> None:
-        await kit.peer.verify(client, 1)
-
-    await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
+    await _is_kept_by_verifies(kit, client)
     copy = await kit.peer.query(client)
     kit.require(copy is not None and copy.published[0].healthy, "a healthy instance", copy)
 
@@ -114,8 +100,20 @@ async def suspension_ends_no_lease(kit: Kit) -> None:
     kit.require(held, f"{client} with {service}, as before", copy, observed={"known": copy is not None})
 
 
+async def _ends_with_its_lease(kit: Kit, client: str) -> None:
+    """Not before, and at the next check after it."""
+    await _keep_for(kit, kit.timings.lease_ms - 1_000, client, "its lease has not ended")
+    within_ms = 1_000 + 2 * kit.timings.clean_ms
+    await kit.eventually(kit.lacks(client), within_ms=within_ms, what=f"the end of {client}, which nobody verifies")
+
+
+async def _is_kept_by_verifies(kit: Kit, client: str) -> None:
+    verify = partial(kit.peer.verify, client, 1)
+    await _keep_for(kit, kit.timings.lease_ms + 2 * kit.timings.clean_ms, client, "it is verified all the time", verify)
+
+
 async def _keep_for(
-    kit: Kit, for_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[None]] | None = None
+    kit: Kit, for_ms: int, client: str, why: str, meanwhile: Callable[[], Awaitable[object]] | None = None
 ) -> None:
     """Looks every few seconds; a lease takes minutes."""
     until_ms = kit.target.clock.now_ms() + for_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, presupposed
 from distro_conformance.node.player import PlayedClient, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Look, known
@@ -55,7 +55,7 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
     subscriber, service = await kit.client(), kit.service()
     await subscriber.subscribe(service)
     await (await kit.client()).register(service, "10.0.0.1", 80)
-    await kit.arrange(_list(subscriber, service, 80), within_ms=kit.timings.push_ms, what=f"a push of {service}")
+    await _arrange_pushed(kit, subscriber, service, 80)
     await kit.sleep(kit.timings.push_ms + 1_500)
     before = len(subscriber.pushed(service))
     window_ms = _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 1_000
@@ -74,9 +74,7 @@ async def unsubscribed_client_is_left_alone(kit: Kit) -> None:
     kit.note(f"{former.id} unsubscribes from {service}")
     before = len(former.pushed(service))
     await (await kit.client()).register(service, "10.0.0.1", 80)
-    await kit.arrange(
-        _list(subscriber, service, 80), within_ms=kit.timings.push_ms, what="a push to the other subscriber"
-    )
+    await _arrange_pushed(kit, subscriber, service, 80)
     await kit.never(_pushes(former, service, before + 1), for_ms=500, what=f"{former.id} has unsubscribed")
 
 
@@ -87,9 +85,7 @@ async def pushes_are_in_order(kit: Kit) -> None:
     await subscriber.subscribe(service)
     for port in (80, 81, 82):
         await publisher.register(service, "10.0.0.1", port)
-        await kit.arrange(
-            _list(subscriber, service, port), within_ms=kit.timings.push_ms, what=f"a push of {service} at {port}"
-        )
+        await _arrange_pushed(kit, subscriber, service, port)
     pushes = subscriber.pushed(service)
     times = [push.body["serviceInfo"].get("lastRefTime") for push in pushes]
     kit.require(all(a < b for a, b in itertools.pairwise(times)), "strictly later times", times)
@@ -109,8 +105,11 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
 
 
 async def _pushed(kit: Kit, subscriber: PlayedClient, service: str, *ports: int) -> None:
-    what = f"a push of {service} at {', '.join(map(str, ports)) or 'no port'}"
+    what = f"a push of {service} at {', '.join(map(str, ports)) or 'no port'} to {subscriber.id}"
     await kit.eventually(_list(subscriber, service, *ports), within_ms=kit.timings.push_ms, what=what)
+
+
+_arrange_pushed = presupposed(_pushed)
 
 
 def _list(client: PlayedClient, service: str, *ports: int) -> Look[bool]:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from distro_conformance.node.kit import Kit, services
+from distro_conformance.node.peer import Arrival
+from distro_conformance.node.player import PlayedClient
 from distro_conformance.node.replies import ERROR, FAILURE, NEVER, SUCCESS, Reply
 from distro_conformance.requirements.requirement import MUST, requirement
 
@@ -14,9 +16,7 @@ _SPARE_MS = 500
 @requirement("DISTRO-RETRY-001", MUST, "#sync-retry, #sync-result")
 async def failed_change_is_repeated(kit: Kit) -> None:
     """A CHANGE that is answered with failure is sent again after the retry delay, until it succeeds."""
-    client, _ = await kit.publisher()
-    kit.answer("CHANGE", FAILURE, client=client.id)
-    first = await kit.arrange_sent("CHANGE", client.id)
+    client, _, first = await _changed(kit, FAILURE)
     second = await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
     waited_ms = second.at_ms - first.at_ms
     early_ms = kit.timings.retry_ms - 2 * _SPARE_MS
@@ -30,33 +30,22 @@ async def failed_change_is_repeated(kit: Kit) -> None:
 @requirement("DISTRO-RETRY-002", MUST, "#sync-retry, #sync-result")
 async def change_after_an_error_is_repeated(kit: Kit) -> None:
     """A CHANGE that is answered with an ErrorResponse is sent again."""
-    client, _ = await kit.publisher()
-    kit.answer("CHANGE", ERROR, client=client.id)
-    await kit.eventually_sent(
-        "CHANGE",
-        client.id,
-        after=await kit.arrange_sent("CHANGE", client.id),
-        within_ms=kit.timings.retry_ms + _SPARE_MS,
-    )
+    client, _, first = await _changed(kit, ERROR)
+    await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
 
 
 @requirement("DISTRO-RETRY-003", MUST, "#sync-retry, #sync-result")
 async def unanswered_change_is_repeated(kit: Kit) -> None:
     """A CHANGE that is not answered in time is sent again."""
-    client, _ = await kit.publisher()
-    kit.answer("CHANGE", NEVER, client=client.id)
-    first = await kit.arrange_sent("CHANGE", client.id)
-    await kit.eventually_sent(
-        "CHANGE", client.id, after=first, within_ms=kit.timings.call_ms + kit.timings.retry_ms + _SPARE_MS
-    )
+    client, _, first = await _changed(kit, NEVER)
+    within_ms = kit.timings.call_ms + kit.timings.retry_ms + _SPARE_MS
+    await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=within_ms)
 
 
 @requirement("DISTRO-RETRY-004", MUST, "#sync-unreadable", bug="B42")
 async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
     """A CHANGE whose answer is of a type that the sender does not know is sent again."""
-    client, _ = await kit.publisher()
-    kit.answer("CHANGE", _STRANGE, client=client.id)
-    first = await kit.arrange_sent("CHANGE", client.id)
+    client, _, first = await _changed(kit, _STRANGE)
 
     async def otherwise() -> dict[str, object]:
         arrivals = kit.arrivals(client.id)
@@ -87,9 +76,7 @@ async def failed_delete_is_repeated(kit: Kit) -> None:
 @requirement("DISTRO-RETRY-006", MUST, "#sync-retry, #sync-null-data", bug="B24")
 async def delete_survives_a_failing_change(kit: Kit) -> None:
     """The end of a client reaches a member although an earlier CHANGE to it failed meanwhile."""
-    client, _ = await kit.publisher()
-    kit.answer("CHANGE", NEVER, client=client.id)
-    change = await kit.arrange_sent("CHANGE", client.id)
+    client, _, change = await _changed(kit, NEVER)
     await kit.sleep(max(0, change.at_ms + kit.timings.call_ms - 500 - kit.target.clock.now_ms()))
     await kit.leave(client)
     kit.answer("CHANGE", SUCCESS, client=client.id)
@@ -112,9 +99,7 @@ async def delete_survives_a_failing_change(kit: Kit) -> None:
 @requirement("DISTRO-RETRY-007", MUST, "#sync-retry, #sync-workers")
 async def silence_delays_nobody_else(kit: Kit) -> None:
     """A member that does not answer delays nothing that is sent to another one."""
-    client, _ = await kit.publisher()
-    kit.answer("CHANGE", NEVER, client=client.id)
-    await kit.arrange_sent("CHANGE", client.id)
+    client, _, _ = await _changed(kit, NEVER)
     service = kit.service()
     await client.register(service, "10.0.0.1", 80)
     told = kit.arrival("CHANGE", client.id, at=kit.other, carrying=lambda replica: service in (services(replica) or ()))
@@ -124,11 +109,16 @@ async def silence_delays_nobody_else(kit: Kit) -> None:
 @requirement("DISTRO-RETRY-008", MUST, "#sync-execute, #sync-retry")
 async def repetition_is_current(kit: Kit) -> None:
     """What is sent again is the client as it is by then."""
-    client, service = await kit.publisher()
-    kit.answer("CHANGE", FAILURE, client=client.id)
-    first = await kit.arrange_sent("CHANGE", client.id)
+    client, service, first = await _changed(kit, FAILURE)
     other = kit.service()
     await client.register(other, "10.0.0.1", 80)
     second = await kit.eventually_sent("CHANGE", client.id, after=first, within_ms=kit.timings.retry_ms + _SPARE_MS)
     replica = second.call.replica if second.call else None
     kit.require(services(replica) == sorted((service, other)), f"{service} and {other}", second)
+
+
+async def _changed(kit: Kit, answer: Reply) -> tuple[PlayedClient, str, Arrival]:
+    """A new client, its service, and its CHANGE, which `peer` answers so, as all that follow."""
+    client, service = await kit.publisher()
+    kit.answer("CHANGE", answer, client=client.id)
+    return client, service, await kit.arrange_sent("CHANGE", client.id)
