@@ -10,8 +10,9 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from distro_conformance.plain import fields_of
@@ -120,22 +121,18 @@ class Progress:
     """What is being done, in one line, and how long the rest will take where that is known. Silent without a line."""
 
     def __init__(self, line: RichProgress | None = None) -> None:
-        self._line = line
-        self._task = None if line is None else line.add_task("", total=None, ends_at=None)
+        self.is_shown = line is not None
+        self._update: Callable[..., None] = lambda **_: None
+        if line is not None:
+            self._update = partial(line.update, line.add_task("", total=None, ends_at=None))
         self._began = time.monotonic()
 
-    @property
-    def is_shown(self) -> bool:
-        return self._line is not None
-
     def __call__(self, text: str) -> None:
-        if self._line is not None and self._task is not None:
-            self._line.update(self._task, description=text)
+        self._update(description=text)
 
     def expect(self, seconds: float) -> None:
         """From now on it takes about so long."""
-        if self._line is not None and self._task is not None:
-            self._line.update(self._task, ends_at=time.monotonic() + seconds)
+        self._update(ends_at=time.monotonic() + seconds)
 
     def done(self, parts: int, of: int) -> None:
         """So many parts of all are over; the others are taken to last as long."""

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, zip_longest
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -154,17 +155,8 @@ def _parted(without: Sequence[Event], with_it: Sequence[Event]) -> Event | None:
     return None
 
 
-def _what(event: Event) -> tuple[object, ...]:
-    return (
-        event.kind,
-        event.peer,
-        event.operation,
-        event.client,
-        event.owned,
-        event.revision,
-        event.digest,
-        event.outcome,
-    )
+_what = attrgetter("kind", "peer", "operation", "client", "owned", "revision", "digest", "outcome")
+"""Of an event, whenever it happened."""
 
 
 def points_at(violations: Sequence[Violation], wrong: Sequence[Event]) -> bool:

@@ -64,17 +64,8 @@ def _case(suite: ET.Element, classname: str, about: str, findings: Sequence[Find
 
 
 def _lines(finding: Finding) -> list[str]:
-    named = {
-        "requirement": finding.text,
-        "expected": finding.expected,
-        "node": finding.node,
-        "client": finding.client,
-        "since": finding.since,
-        "after": finding.after,
-        "known": finding.known,
-        "link": finding.link,
-        "again": finding.again,
-    }
+    told = ("expected", "node", "client", "since", "after", "known", "link", "again")
+    named = {"requirement": finding.text, **{name: getattr(finding, name) for name in told}}
     return [*(f"{name}: {value}" for name, value in named.items() if value), *finding.evidence]
 
 

@@ -79,13 +79,7 @@ def _result(finding: Finding, rule_index: int, report: Report) -> dict[str, Any]
         "message": {"text": finding.message or finding.text or finding.about},
         "locations": [_location(finding)],
         "partialFingerprints": {"finding/v1": fingerprint(finding, report)},
-        "properties": {
-            "by": finding.by,
-            "run": finding.run,
-            "since": finding.since,
-            "after": finding.after,
-            "again": finding.again,
-        },
+        "properties": {name: getattr(finding, name) for name in ("by", "run", "since", "after", "again")},
         "occurrenceCount": finding.times,
     }
     if finding.judgement is Judgement.KNOWN:

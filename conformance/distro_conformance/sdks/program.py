@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +20,7 @@ from typing import Any, Self
 from distro_conformance.node.player import Host
 from distro_conformance.sdks.listing import Listing, listing
 from distro_conformance.sdks.registry import Sdk
-from distro_conformance.targets import leash
-from distro_conformance.targets.server_process import end_group
+from distro_conformance.targets.server_process import end_group, leashed
 from distro_conformance.verdict import KitError
 
 START_TIMEOUT_S = 60.0
@@ -54,8 +52,7 @@ class SdkProgram:
         command = [word.format_map(words) for word in sdk.command]
         with (home / "console.txt").open("wb") as console:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(Path(leash.__file__)), str(os.getpid())),
-                *(*command, "--server", ",".join(servers), *credentials),
+                *leashed(*command, "--server", ",".join(servers), *credentials),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=console,

@@ -202,22 +202,20 @@ class SimulationJournal:
         if held is not None:
             self._holds(at_ms, told.position, kind.value, held, None)
 
-    def _connections_ended(self, at_ms: int, told: Told, _: ClientDisconnected | ConnectionCheckEnds) -> None:
+    def _connections_ended(self, at_ms: int, told: Told, _: Event) -> None:
         kind = Kind.CLIENT_DISCONNECTED.value
         for client in _gone(told):
             row = (at_ms, kind, None, None, None, client, True, None, None, None, None)
             self._add(self._names[told.position], row)
 
-    def _http_clients_changed(self, at_ms: int, told: Told, _: HttpReceived | HttpFinished | BeatCheckDue) -> None:
+    def _http_clients_changed(self, at_ms: int, told: Told, event: HttpReceived | HttpFinished | BeatCheckDue) -> None:
         """Whoever handles its requests and misses its beats is the owner of an ip:port client."""
         for client in told.after.clients:
             before = told.before.client(client.name)
             shown = before is None or (before.content, before.revision) != (client.content, client.revision)
             if is_ip_client(client.name) and shown:
                 self._holds(at_ms, told.position, Kind.CLIENT_CHANGED.value, client, None, owned=True)
-        for name in _gone(told):
-            row = (at_ms, Kind.CLIENT_DISCONNECTED.value, *(None,) * 3, name, True, *(None,) * 4)
-            self._add(self._names[told.position], row)
+        self._connections_ended(at_ms, told, event)
 
     # Rows
 

@@ -79,7 +79,7 @@ class ServerProcess:
         """
         with self.console.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", _LEASH, str(os.getpid()), *command),
+                *leashed(*command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -143,6 +143,11 @@ def signal_group(pid: int | None, name: str, number: int) -> None:
     if pid is None:
         raise TargetError(f"{name} has ended")
     os.killpg(pid, number)
+
+
+def leashed(*command: str) -> tuple[str, ...]:
+    """The command, which ends when this process does."""
+    return (sys.executable, "-I", "-S", _LEASH, str(os.getpid()), *command)
 
 
 def end_group(pid: int) -> None:
