@@ -182,17 +182,13 @@ DOCUMENTS: Mapping[str, Schema] = {
     ),
     "test-cluster": fields(
         {"tours": TOURS, "coverage": by_name(by_name(COUNT))},
-        verdict=VERDICT,
-        target=TEXT,
-        profile=TEXT,
+        **{**JUDGED, "profile": TEXT},
         mutant=maybe(TEXT),
         steps=COUNT,
         runs=COUNT,
-        seconds=NUMBER,
         seed=COUNT,
         steps_over=by_name(COUNT),
         requirements=FINDINGS,
-        findings=FINDINGS,
         failure=maybe(FAILURE),
     ),
     "test-sdks": fields(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -25,9 +24,10 @@ from distro_conformance.cli.options import (
     chosen_jobs,
     chosen_seed,
 )
-from distro_conformance.cli.output import Told, print_json, print_judged, progress, say, say_aside, summary
+from distro_conformance.cli.output import Told, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file, writable_places
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.findings import Judged
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.requirements import all_requirements
@@ -141,11 +141,8 @@ def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, js
     with progress() as on_progress:
         on_progress.expect(options.seconds)
         result = hunt_on(jobs, options, on_progress)
-    told = {"headline": f"{options.target}: {result.steps} steps in {result.runs} runs"} if options.among_played else {}
     text = f", seed {options.seed}{_covered(result)}"
-    done = _Done(options.name, result, result.runs, told, text, verb, options.target)
-    _tell(done, result.options.profile, options.mutant, result.options.seed, out, html, json=json)
-    raise typer.Exit(result.verdict.exit_code)
+    _tell(result, options.name, text, result.runs, result.options.seed, out, html, verb=verb, json=json)
 
 
 @test.command()
@@ -207,9 +204,8 @@ def cluster(
     with progress() as on_progress:
         on_progress.expect(seconds)
         report = tour(touring, on_progress)
-    done = _Done("tours", report, report.walks, _tours_document(report), _tours_text(report))
-    _tell(done, profile, mutant, seed, out, None, json=json)
-    raise typer.Exit(report.verdict.exit_code)
+    text, graphs = _tours_text(report), _tours_document(report)
+    _tell(report, "tours", text, report.walks, seed, out, None, json=json, tours=graphs)
 
 
 def _look_at(target: str, profile: str, mutant: str | None) -> None:
@@ -221,72 +217,57 @@ def _look_at(target: str, profile: str, mutant: str | None) -> None:
     with_mutant(node_profile_named(profile), mutant)
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """A search that has ended, and what is said of it besides what is said of every search."""
-
-    name: str
-    result: Hunt | TourReport
-    runs: int
-    document: dict[str, Any]
-    text: str
-    verb: str = "test cluster"
-    target: str = "embedded"
-
-
 def _tell(
-    done: _Done, profile: str, mutant: str | None, seed: int, out: Path, html: Path | None, *, json: bool
-) -> None:
+    result: Hunt | TourReport,
+    name: str,
+    text: str,
+    runs: int,
+    seed: int,
+    out: Path,
+    html: Path | None,
+    *,
+    verb: str = "test cluster",
+    json: bool,
+    **more: Any,
+) -> NoReturn:
+    """Of a search that has ended. `text` and `more`: what such a search has to say besides, for people and scripts."""
     from distro_conformance.report.walks import failure_of, report_of_hunt
 
-    result = done.result
+    options, about = result.options, name.upper()
+    target = options.target if isinstance(options, HuntOptions) else "embedded"
     failure: dict[str, Any] | None = None
     shown: Failure | None = None
-    if result.failure:
-        scenario, pytest = save_failure(result.failure, out / "failures", f"{done.name}-{mutant or profile}-{seed}")
-        failure = {
-            "requirement": done.name.upper(),
-            "message": result.failure.message,
-            "steps": result.failure.steps,
-            "steps_until_found": result.failure.steps_until_found,
-            "seconds_until_found": round(result.failure.seconds_until_found, 3),
-            "replay": str(scenario),
-            "pytest": str(pytest),
-        }
-        shown = failure_of(done.name.upper(), result, result.failure, scenario, pytest)
-    again = shown.replay if shown else ""
-    finding = finding_of_walks(result, again, done.name.upper(), mutant=mutant)
+    if found := result.failure:
+        scenario, pytest = save_failure(found, out / "failures", f"{name}-{options.mutant or options.profile}-{seed}")
+        failure = fields_of(
+            found,
+            *("scenario", "error", "is_flaky", "recording"),
+            requirement=about,
+            seconds_until_found=round(found.seconds_until_found, 3),
+            replay=str(scenario),
+            pytest=str(pytest),
+        )
+        shown = failure_of(about, result, found, scenario, pytest)
+    finding = finding_of_walks(result, shown.replay if shown else "", about, mutant=options.mutant)
     if html and isinstance(result, Hunt):
         from distro_conformance.report import write_page
 
         write_page(report_of_hunt(result, finding, shown), html)
+    counts = f"{result.steps} steps in {runs} runs"
     if json:
-        figures = {"steps": result.steps, "runs": done.runs, "seconds": round(result.seconds, 3), "seed": seed}
-        document: dict[str, Any] = {
-            "verdict": result.verdict,
-            "target": done.target,
-            "profile": profile,
-            "mutant": mutant,
-            **figures,
-            "steps_over": dict(result.steps_over),
-            "requirements": [],
-            "findings": [finding.to_json()],
-            "failure": failure,
-            "coverage": {name: dict(counts) for name, counts in result.coverage.items()},
-            **done.document,
-        }
-        print_json(done.verb, document)
+        figures = {name: plain(getattr(result, name)) for name in ("steps", "steps_over", "coverage")}
+        figures |= {"headline": f"{target}: {counts}", "mutant": options.mutant, "runs": runs, "seed": seed}
+        judged = Judged(target, options.profile, (finding,), result.seconds, figures)
+        print_judged(verb, judged, requirements=[], failure=failure, **more)
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
-        closing = (
-            f"{result.steps} steps in {done.runs} runs, {over_grpc}, {result.seconds:.1f} s{done.text}{_page(html)}"
-        )
         told = []
-        if result.failure and failure:
-            say(result.failure.scenario.render())
+        if found and failure:
+            say(found.scenario.render())
             ways = (f"replay: distrocheck replay {failure['replay']}", f"test:   pytest {failure['pytest']}")
-            told = [Told(result.verdict, result.failure.message, ways)]
-        summary(told, result.verdict, closing)
+            told = [Told(result.verdict, found.message, ways)]
+        summary(told, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
+    raise typer.Exit(result.verdict.exit_code)
 
 
 def _covered(hunt: Hunt) -> str:
@@ -298,7 +279,7 @@ def _covered(hunt: Hunt) -> str:
 def _tours_document(report: TourReport) -> dict[str, Any]:
     counts = {name: getattr(report, name) for name in ("edges", "covered", "walks", "whole", "left_out")}
     graphs = [fields_of(each, bounds=str(each.bounds)) for each in report.tours]
-    return {"tours": {**counts, "cut_short": dict(report.cut_short), "graphs": graphs}}
+    return {**counts, "cut_short": dict(report.cut_short), "graphs": graphs}
 
 
 def _tours_text(report: TourReport) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import urllib.request
 from functools import partial
 
 import psutil
@@ -21,7 +20,9 @@ from distro_conformance.sdks.nodes import CREDENTIALS, WRONG_CREDENTIALS, Nodes
 from distro_conformance.sdks.program import ProgramError, SdkProgram
 from distro_conformance.sdks.registry import Transport
 from distro_conformance.sdks.stage import FailedError, Scenario, Stage
+from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import SDK_OFFSET
+from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import never
 
 REPLICATED_WITHIN_S = 8.0
@@ -44,8 +45,6 @@ REDONE_WITHIN_S = 60.0
 
 IP, PORT = "10.0.0.1", 80
 INSTANCE = f"{IP}:{PORT}"
-
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 async def _register(stage: Stage) -> None:
@@ -213,9 +212,10 @@ def _node_of(stage: Stage, program: SdkProgram, ip: str, port: int) -> int:
     """The node that a gRPC SDK is connected to; for an HTTP SDK the one that is responsible for its instance."""
     nodes = stage.nodes.addresses
     if stage.sdk.transport is Transport.HTTP:
-        question = f"http://{nodes[0]}/nacos/v1/ns/operator/distro/client?ip={ip}&port={port}"
-        with _direct.open(question, timeout=5.0) as answer:
-            return nodes.index(json.load(answer)["responsibleServer"])
+        answer = get(f"http://{nodes[0]}/nacos/v1/ns/operator/distro/client?ip={ip}&port={port}", timeout_s=5.0)
+        if answer is None:
+            raise TargetError(f"{nodes[0]} does not say who is responsible for {ip}:{port}")
+        return nodes.index(json.loads(answer)["responsibleServer"])
     ports = [int(address.rpartition(":")[2]) + SDK_OFFSET for address in nodes]
     for process in (root := psutil.Process(program.pid), *root.children(recursive=True)):
         for connection in process.net_connections(kind="tcp"):

@@ -125,10 +125,10 @@ class NacosServer(ServerProcess):
         return TargetError(f"Nacos {self.release.version} at {self.address} {what}: {reason} (its home: {self.home})")
 
 
-def get(url: str) -> str | None:
+def get(url: str, timeout_s: float = 1.0) -> str | None:
     """The body of a good answer; None when there is none (yet)."""
     try:
-        with _direct.open(url, timeout=1.0) as answer:
+        with _direct.open(url, timeout=timeout_s) as answer:
             return str(answer.read().decode("utf-8", "replace"))
     except (OSError, http.client.HTTPException):  # nobody is there, or somebody who does not speak HTTP
         return None
