@@ -1,8 +1,9 @@
 """Expands a chunk of rows: everything the compiled loops need, split over threads, until no look-up is missing.
 
 The threads share the tables and the known states, which nobody writes meanwhile, and write to regions of their own.
-Rows that need a look-up nobody has asked yet come back; Python asks, and they are expanded again. In the end the
-candidates are put into the order of their rows, so nothing depends on the number of threads.
+Rows that need a look-up nobody has asked yet are put aside. Python asks, what the answers lead to is probed until
+nothing is missing, and only then these rows are expanded again. In the end the candidates are put into the order of
+their rows, so nothing depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distro_model.search.kernels import FILTERED_EVERY, expand
+from distro_model.search.kernels import FILTERED_EVERY, expand, probe
 from distro_model.search.known import Reserve
 from distro_model.search.layout import (
     ASIDE,
@@ -168,43 +169,55 @@ class _Round:
 
     def walk(self, shares: list[Ints], lately: Words) -> Ints:
         """Walk these rows, ask what was missing, and return the rows that missed it."""
-        tables = self.expander.tables
-        aside = [np.empty(len(share), np.int32) for share in shares]
+        words = len(self.asked)
+        aside = [(np.empty(len(share), np.int32), np.zeros((len(share), words), np.uint64)) for share in shares]
         self.make_room_for_findings()
         for report in (NEXT, ASIDE, MISSES):
             self.reports[:, report] = 0
-        while True:
-            candidates = self.expander.candidates
 
-            def work(thread: int, candidates: Candidates = candidates) -> None:
-                expand(
-                    tables.layout,
+        def run(loop: Callable[..., None]) -> None:
+            candidates = self.expander.candidates
+            self.expander.run(
+                lambda thread: loop(
+                    self.expander.tables.layout,
                     self.known,
-                    Job(self.rows, shares[thread], self.asked, tables.program.chains, lately[thread]),
+                    Job(self.rows, shares[thread], self.asked, self.expander.tables.program.chains, lately[thread]),
                     Candidates(*(each[thread] for each in candidates)),
                     Tally(
                         self.taken[thread],
                         self.walked[thread],
                         self.refused[thread],
                         self.expander.misses[thread],
-                        aside[thread],
+                        *aside[thread],
                         self.found[thread],
                     ),
                     self.reports[thread],
                     self.expander.scratch[thread],
-                )
+                ),
+                self.threads,
+            )
 
-            self.expander.run(work, self.threads)
-            if all(report[NEXT] == len(share) for report, share in zip(self.reports, shares, strict=True)):
-                break
+        run(expand)
+        while any(report[NEXT] < len(share) for report, share in zip(self.reports, shares, strict=True)):
             self.widen()
-        put_aside, missed = self.reports[:, ASIDE].tolist(), self.reports[:, MISSES].tolist()
-        if any(missed):
-            tables.fill(_distinct(_joined([self.expander.misses[thread, :n] for thread, n in enumerate(missed)])))
-            for scratch in self.expander.scratch[: self.threads]:
-                scratch.asked_lately[:] = 0
-        left = _joined([rows[:count] for rows, count in zip(aside, put_aside, strict=True)])
+            run(expand)
+        while self.learn():
+            run(probe)
+        counts = self.reports[:, ASIDE].tolist()
+        left = _joined([rows[:count] for (rows, _), count in zip(aside, counts, strict=True)])
         return left if self.threads == 1 else np.sort(left)
+
+    def learn(self) -> bool:
+        """Ask what was missing, if anything was."""
+        missed = self.reports[:, MISSES].tolist()
+        if not any(missed):
+            return False
+        misses = [self.expander.misses[thread, :count] for thread, count in enumerate(missed)]
+        self.expander.tables.fill(_distinct(_joined(misses)))
+        self.reports[:, MISSES] = 0
+        for scratch in self.expander.scratch[: self.threads]:
+            scratch.asked_lately[:] = 0
+        return True
 
     def make_room_for_findings(self) -> None:
         more = len(self.expander.tables.properties) - self.found.shape[2]
@@ -231,6 +244,7 @@ def _scratch_for(program: Program, permutations: int) -> Scratch:
         choices=np.zeros((len(program.steps), 3), np.int64),
         row_prints=np.zeros(permutations, np.uint64),
         asked_lately=np.zeros(MISSES_LATELY, np.uint64),
+        strands=np.zeros(len(program.strands) // 64 + 1, np.uint64),
     )
 
 

@@ -1,10 +1,10 @@
 """The compiled inner loops of the fast search; nothing here knows a value, only numbers.
 
-`expand` walks the chains of many rows and writes down the rows that they lead to; `settle` adds them to the set of
-known states; `split` doubles that set in place; `file_entries` fills the tables of remembered look-ups. Each of the
-first two is run by several threads at once, on data that no other thread writes. The loops keep many memory accesses
-under way at a time: a row's place in the set is fetched when its fingerprint is known, and read some hundred rows
-later.
+`expand` walks the chains of many rows and writes down the rows that they lead to; `probe` looks what those that were
+put aside still miss; `settle` adds candidates to the set of known states; `split` doubles that set in place;
+`file_entries` fills the tables of remembered look-ups. Each of the first three is run by several threads at once, on
+data that no other thread writes. The loops keep many memory accesses under way at a time: a row's place in the set is
+fetched when its fingerprint is known, and read some hundred rows later.
 
 All in one file, although it is long: stored machine code is renewed when the file of its loop changes, and the parts
 that are compiled into a loop must not be elsewhere.
@@ -220,6 +220,12 @@ def note_missed_lookup(layout: Layout, tally: Tally, report: Longs, scratch: Scr
 
 
 @part_of_kernel
+def note_strand(tally: Tally, aside: Int, strand: Int) -> None:
+    """In this strand of the row that stands at `aside` something is missing."""
+    tally.missing[aside, strand >> 6] |= np.uint64(1) << np.uint64(strand & 63)
+
+
+@part_of_kernel
 def note_missed_prints(layout: Layout, tally: Tally, report: Longs, scratch: Scratch, strand: Int) -> None:
     for result in range(layout.first_results[strand], layout.first_results[strand + 1]):
         new = np.int64(scratch.registers[layout.results[result, REGISTER]])
@@ -346,6 +352,7 @@ def arrive(
     fingerprint, changed, complete = print_after(layout, scratch, at.strand)
     state = at.state
     if not complete:
+        note_strand(tally, at.aside, at.strand)
         if at.sign == 1:
             note_missed_prints(layout, tally, report, scratch, at.strand)
         if state == FREE:
@@ -377,17 +384,18 @@ def walk_row(
     row: Int,
     sign: Int,
     end: Int,
+    aside: Int,
+    state: Int,
 ) -> tuple[Int, Int]:
-    """Walk every asked strand, depth first; returns the end of the candidates, and what kept it from counting.
+    """Walk every asked strand, depth first; returns the end of the candidates, and what kept it from counting. If a
+    look-up is missing, the row will stand at `aside`.
 
     A look-up with several alternatives leaves a choice behind, and from the end of the chain the walk goes on at the
     latest of them. Registers are written once in a chain, so that needs no restoring.
     """
     load(layout, job, row, scratch)
-    begin = end
     registers, choices = scratch.registers, scratch.choices
-    ordinal = 0
-    state: Int = FREE
+    begin, ordinal = end, 0
     for word in range(job.asked.size):
         bits = strands_to_walk(layout, job, registers, word)
         while bits != 0:
@@ -413,10 +421,11 @@ def walk_row(
                     take(layout, registers, step, value + 1)
                     step += 1
                 if step == last:
-                    at = Place(strand, row, ordinal, begin, sign, state)
+                    at = Place(strand, row, ordinal, begin, sign, state, aside)
                     end, state = arrive(layout, known, job, out, tally, report, scratch, at, end)
                     ordinal += 1
                 elif value == UNASKED:
+                    note_strand(tally, aside, strand)
                     if sign == 1:
                         note_missed_lookup(layout, tally, report, scratch, step)
                     if state == FREE:
@@ -433,6 +442,8 @@ def walk_row(
                     choice -= 1
                 take(layout, registers, step, alternative)
                 step += 1
+            if sign == -1 and state != FREE:
+                return end, state
     return end, state
 
 
@@ -452,7 +463,7 @@ def expand(
     while number < job.which.size:
         row = np.int64(job.which[number])
         begin = end
-        end, state = walk_row(layout, known, job, out, tally, report, scratch, row, sign, begin)
+        end, state = walk_row(layout, known, job, out, tally, report, scratch, row, sign, begin, report[ASIDE], FREE)
         if state != FREE:
             forget(job.lately, out, begin, end)
             end = begin
@@ -470,6 +481,25 @@ def expand(
             filtered = end = filter_candidates(layout, known, out, filtered, end)
     report[NEXT] = number
     report[KEPT] = filter_candidates(layout, known, out, filtered, end)
+
+
+@kernel
+def probe(
+    layout: Layout, known: Known, job: Job, out: Candidates, tally: Tally, report: Longs, scratch: Scratch
+) -> None:
+    """Of each row that was put aside walk the strands in which a look-up was missing, only to see what is missing
+    now."""
+    scalar()
+    strands = Job(job.rows, job.which, scratch.strands, job.chains, job.lately)
+    for aside in range(report[ASIDE]):
+        is_missing = False
+        for word in range(scratch.strands.size):
+            scratch.strands[word] = tally.missing[aside, word]
+            tally.missing[aside, word] = 0
+            is_missing |= scratch.strands[word] != 0
+        if is_missing:
+            row = np.int64(tally.aside[aside])
+            walk_row(layout, known, strands, out, tally, report, scratch, row, 1, 0, aside, MISSED)
 
 
 @kernel

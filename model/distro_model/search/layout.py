@@ -103,6 +103,8 @@ class Place(NamedTuple):
     """-1 if counts are to be taken back."""
     state: Int
     """May the walk still count?"""
+    aside: Int
+    """Where the row will stand among those that are put aside."""
 
 
 class Candidates(NamedTuple):
@@ -121,6 +123,8 @@ class Tally(NamedTuple):
     misses: Ints
     """(n, 4): function and three numbers, or -1 - column and the number of a value that has no fingerprint yet."""
     aside: Ints
+    missing: Words
+    """(row put aside, word): the strands in which a look-up is missing, a bit each."""
     found: Longs
     """(2, property, 2): row and ordinal of the first finding of a transition, then of a check; far beyond every row
     where there is none."""
@@ -135,3 +139,5 @@ class Scratch(NamedTuple):
     row_prints: Words
     """Permutation -> the fingerprint of the renamed row."""
     asked_lately: Words
+    strands: Words
+    """Those of one row that `probe` walks."""
