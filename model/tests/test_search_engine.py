@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
+from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -562,3 +563,28 @@ def test_garbage_is_looked_for_again_when_a_search_ends_or_breaks_off():
     assert gc.isenabled()
     search(moving(4, 2))
     assert gc.isenabled()
+
+
+def test_nothing_that_a_search_knows_waits_for_the_next_look_for_garbage():
+    class Mark:
+        """Equal to no other; it can be seen to be gone."""
+
+    made = []
+
+    def mark(_):
+        mark = Mark()
+        made.append(ref(mark))
+        return [(mark,)]
+
+    gc.disable()
+    try:
+        search(
+            System(
+                ("mark",), (None,), (Chain("mark", "mark", (Lookup("", mark, ("mark",), ("new",)),), {"mark": "new"}),)
+            ),
+            Limits(20),
+        )
+        assert made
+        assert not any(each() for each in made)
+    finally:
+        gc.enable()

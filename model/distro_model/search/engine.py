@@ -56,10 +56,14 @@ def search(
     """
     if threads not in range(1, PARTS + 1):
         raise ValueError(f"a search runs on 1 to {PARTS} threads, not {threads}")
-    engine = _Engine(system, limits, watch, exact, threads, spill)
+    with without_collections():
+        return _found_by(_Engine(system, limits, watch, exact, threads, spill))
+
+
+def _found_by(engine: _Engine) -> Search:
+    """What the engine knows is gone at the end, or the first collection after a search would look at all of it."""
     try:
-        with without_collections():
-            return engine.run()
+        return engine.run()
     finally:
         engine.close()
 
@@ -87,7 +91,7 @@ class _Engine:
         self.tables = Tables(system, compiled(system))
         self.program = self.tables.program
         self.known = KnownStates(len(system.columns), exact, spill)
-        self.expander = Expander(self.tables, threads, exact, self.reserve)
+        self.expander = Expander(self.tables, threads, exact)
         self.spill = spill
         self.level = self.empty_level()
         self.next_level = self.empty_level()
@@ -133,7 +137,7 @@ class _Engine:
         for waiting in (self.level, self.next_level):
             while waiting.size and self.expander.checks.any():
                 rows = waiting.take(CHUNK)
-                self.note_findings(self.expander.checks_of(rows, self.known.arrays()), first)
+                self.note_findings(self.expander.checks_of(rows, self.known.arrays(), self.reserve), first)
                 first += len(rows)
 
     def begin(self) -> None:
@@ -153,7 +157,7 @@ class _Engine:
     def expand(self, rows: Ints) -> Stopped | None:
         first = self.expanded
         try:
-            expansion = self.expander.expansion_of(rows, self.known.arrays())
+            expansion = self.expander.expansion_of(rows, self.known.arrays(), self.reserve)
             self.known.make_room(len(expansion.order), self.reserve)
             # The tables have grown by now, and the next level will.
             self.reserve(len(expansion.order) * rows.shape[1] * rows.itemsize)

@@ -62,10 +62,9 @@ class Expansion:
 
 
 class Expander:
-    def __init__(self, tables: Tables, threads: int, exact: bool, reserve: Reserve) -> None:
+    def __init__(self, tables: Tables, threads: int, exact: bool) -> None:
         self.tables = tables
         self.threads = threads
-        self.reserve = reserve
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.lately = np.zeros((threads, 0 if exact else LATELY), np.uint64)
         self.candidates = self.space_for_candidates(FIRST_CAPACITY)
@@ -105,12 +104,12 @@ class Expander:
         else:
             list(self.pool.map(work, range(threads)))
 
-    def expansion_of(self, rows: Ints, known: Known) -> Expansion:
+    def expansion_of(self, rows: Ints, known: Known, reserve: Reserve) -> Expansion:
         """The transitions of these rows, and what the checks of states find in them."""
-        return _Round(self, rows, known, self.transitions | self.checks).expansion()
+        return _Round(self, rows, known, self.transitions | self.checks, reserve).expansion()
 
-    def checks_of(self, rows: Ints, known: Known) -> Expansion:
-        return _Round(self, rows, known, self.checks).expansion()
+    def checks_of(self, rows: Ints, known: Known, reserve: Reserve) -> Expansion:
+        return _Round(self, rows, known, self.checks, reserve).expansion()
 
     def answered(self, property_id: str) -> None:
         """A check that has found something is asked no longer."""
@@ -123,11 +122,12 @@ class Expander:
 class _Round:
     """One chunk."""
 
-    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words) -> None:
+    def __init__(self, expander: Expander, rows: Ints, known: Known, asked: Words, reserve: Reserve) -> None:
         self.expander = expander
         self.rows = rows
         self.known = known
         self.asked = asked
+        self.reserve = reserve
         self.threads = expander.threads_for(len(rows))
         program = expander.tables.program
         self.taken = np.zeros((self.threads, len(program.strands)), np.int64)
@@ -229,7 +229,7 @@ class _Round:
         """Give every thread twice the space for candidates."""
         old = self.expander.candidates
         capacity = old.prints.shape[1]
-        self.expander.reserve(2 * sum(each.nbytes for each in old))
+        self.reserve(2 * sum(each.nbytes for each in old))
         wide = self.expander.space_for_candidates(2 * capacity)
         wide.rows[:, :capacity] = old.rows
         wide.prints[:, :capacity] = old.prints
