@@ -189,10 +189,12 @@ ON_LINK = ("source", "target")
 ARRIVE_AT_ONCE = compiled(calls.DELIVER, *ON_LINK, "call").run
 FATES: dict[type[Fault], Transition] = {
     Drop: calls.LOSE,
-    Swallow: calls.SWALLOW,
     LoseReply: calls.LOSE_REPLY,
     Duplicate: calls.DUPLICATE,
 }
+"""What becomes of a call that stays on its link."""
+ENDS: dict[type[Fault], Transition] = {Garble: calls.GARBLE, Mistype: calls.MISTYPE, Swallow: calls.SWALLOW}
+"""What ends one."""
 
 
 class Named:
@@ -420,8 +422,8 @@ class Board(Named):
             elif not (isinstance(fault, Duplicate) and fault.held):
                 self.deliver(source, target, call)
             return
-        if isinstance(fault, Garble | Mistype):
-            self.end(calls.GARBLE if isinstance(fault, Garble) else calls.MISTYPE, source, target, call)
+        if type(fault) in ENDS:
+            self.end(ENDS[type(fault)], source, target, call)
             return
         self.take(FATES[type(fault)], source=source, target=target, call=call)
         if isinstance(fault, Duplicate) and not fault.held:

@@ -124,10 +124,6 @@ def lose(link: Link, call: Call) -> OneLink:
     return OneLink(link.with_phase(call, Phase.LOST))
 
 
-def remove(link: Link, call: Call) -> OneLink:
-    return OneLink(link.without(link.calls.index(call)))
-
-
 def abandon(link: Link, call: Call) -> OneLink:
     return OneLink(link.with_phase(call, Phase.ABANDONED))
 
@@ -255,8 +251,7 @@ LOSE_REPLY = Transition(
 SWALLOW = Transition(
     "swallow",
     (
-        *meaning(is_distro),
-        writes(remove),
+        *taking(is_distro),
         records(left_to_lease),
         records(without_delete),
         records(without_ip_delete),

@@ -30,11 +30,11 @@ def stop(node: NodeState | None) -> Node | None:
 
 
 def vanish(outgoing: Link) -> Outgoing:
-    return Outgoing(replace(outgoing, calls=(), half_open=False))
+    return Outgoing(Link(outgoing.down, cut=outgoing.cut))
 
 
 def refuse(incoming: Link) -> Incoming:
-    return Incoming(replace(incoming.refused(), down=True))
+    return Incoming(Link(True, incoming.refused().calls, cut=incoming.cut))
 
 
 def disconnect(life: Life, node_name: str, period: int) -> Lived:
@@ -82,7 +82,7 @@ def start(
 
 
 def mend(incoming: Link) -> Incoming:
-    return Incoming(replace(incoming, down=False, half_open=False))
+    return Incoming(Link(False, incoming.calls, cut=incoming.cut))
 
 
 def heard_of_by_nobody(stale: Pairs, node_name: str, others: tuple[str, ...]) -> Stale:
