@@ -17,7 +17,7 @@ from distro_model.properties import PROPERTIES, Property
 from distro_model.search.automatic import search_automatically
 from distro_model.search.results import Limits, Run, Search, Watch, never_stop
 from distro_model.search.system import Kind, System
-from distro_model.transitions import Transition
+from distro_model.transitions import Transition, labelled
 
 Engine = Callable[[System, Limits, Watch], Search]
 
@@ -178,12 +178,7 @@ def _result(checked: Property, search: Search, bounds: Bounds, lasting_undecided
 def counterexample_of(run: Run, bounds: Bounds) -> Counterexample:
     situations = [situation_of(row, bounds) for row in run.rows]
     steps = tuple(
-        CounterexampleStep(_labelled(transition.label), tuple(difference(before, after)))
+        CounterexampleStep(labelled(transition.label), tuple(difference(before, after)))
         for transition, before, after in zip(run.transitions, situations, situations[1:], strict=False)
     )
     return Counterexample(run.finding.property_id, run.finding.what, bounds, steps, situations[-1], run)
-
-
-def _labelled(label: object) -> Transition:
-    assert isinstance(label, Transition)  # every chain of the bounded cluster says what it does
-    return label

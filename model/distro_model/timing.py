@@ -29,7 +29,7 @@ from distro_model.messages import Operation, Request, subject_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.search.results import Run
-from distro_model.transitions import ClientActs, HttpAsks, NodeFails, Transition
+from distro_model.transitions import ClientActs, HttpAsks, NodeFails, Transition, labelled
 
 TRIES = 400
 """So many choices are done on a clock, for one run, before its longest beginning so far counts."""
@@ -116,7 +116,7 @@ class Timing:
         if not place.position:
             raise NoTimesError(why)
         whole = place.position == len(run.transitions)
-        stopped_at = None if whole else _transition(run.transitions[place.position].label)
+        stopped_at = None if whole else labelled(run.transitions[place.position].label)
         return TimedWalk(place.actions, place.taken, stopped_at, why)
 
 
@@ -131,7 +131,7 @@ class _Search:
     """Depth first: of the moments for the next choice, the soonest; back where there is a conflict."""
 
     def __init__(self, run: Run, timing: Timing) -> None:
-        self.steps = [_transition(each.label) for each in run.transitions]
+        self.steps = [labelled(each.label) for each in run.transitions]
         self.rows = [situation_of(row, timing.bounds) for row in run.rows]
         self.timing = timing
         self.expected = cache(lambda position: _shown_in(self.rows[position]))
@@ -309,8 +309,3 @@ def _without_times(node: NodeState | None) -> NodeState | None:
         gone=tuple((name, 0) for name, _ in node.gone),
         sent=(),
     )
-
-
-def _transition(label: object) -> Transition:
-    assert isinstance(label, Transition)  # every chain of the bounded cluster says what it does
-    return label

@@ -62,7 +62,7 @@ def _says(registers):
 def test_the_graph_has_what_the_readable_search_counts(system):
     graph, searched = state_graph(system), search_readably(system)
     taken = Counter({chain.name: 0 for chain in system.chains})
-    taken.update(graph.chain_of(edge).name for edge in range(graph.edges))
+    taken.update(system.chains[chain].name for chain in graph.chain)
     assert (graph.states, graph.edges, graph.levels) == (
         searched.distinct_states,
         searched.transitions,
@@ -77,7 +77,7 @@ def test_the_edges_of_a_row_are_its_transitions_in_their_order(system):
     graph = state_graph(system)
     for number in range(graph.states):
         edges = graph.edges_of(number)
-        found = [(graph.chain_of(edge).name, graph.row(graph.target[edge])) for edge in edges]
+        found = [(system.chains[graph.chain[edge]].name, graph.row(graph.target[edge])) for edge in edges]
         assert found == [(each.chain.name, each.after) for each in transitions(system, graph.row(number))]
         assert all(graph.source[edge] == number for edge in edges)
 

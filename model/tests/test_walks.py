@@ -67,7 +67,7 @@ def test_wherever_a_walk_counts_as_being_every_outcome_is(bounds: Bounds) -> Non
     for edges, run in list(zip(tours.walks, tours.runs(graph), strict=True))[::4]:
         timed = clock.timed(run)
         repeated(bounds, timed, run)
-        done |= {str(graph.chain_of(edge).kind) for edge in edges[: timed.transitions]}
+        done |= {str(graph.system.chains[graph.chain[edge]].kind) for edge in edges[: timed.transitions]}
     kinds = {chain.kind for chain in graph.system.chains}
     never = {"load"}  # a second load needs a first one that fails
     assert done >= {str(kind) for kind in kinds} - never - {"fail"}, kinds - done

@@ -76,9 +76,6 @@ class StateGraph:
     def row(self, number: int) -> Row:
         return tuple(self.follower.values.known[value] for value in self.ids[number].tolist())
 
-    def chain_of(self, edge: int) -> Chain:
-        return self.system.chains[int(self.chain[edge])]
-
     def edges_of(self, number: int) -> range:
         return range(int(self.first_edge[number]), int(self.first_edge[number + 1]))
 
