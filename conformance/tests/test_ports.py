@@ -50,12 +50,15 @@ def test_nodes_have_ascending_ports_also_where_the_search_begins_again_from_belo
 
 
 def test_two_processes_are_given_ports_of_different_slices(tmp_path: Path) -> None:
+    """Also where each has a directory of its own for what is temporary."""
     imports = "from distro_conformance.targets.ports import *; from distro_impl import free_main_ports"
     chooses = f"{imports}; print(*free_base_ports(20), *free_main_ports(5), flush=True); input()"
-    command, environment = [sys.executable, "-c", chooses], {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", chooses]
     with ExitStack() as running:
         slices = []
-        for _ in range(2):
+        for number in range(2):
+            (tmp_path / str(number)).mkdir()
+            environment = {**os.environ, "TMPDIR": str(tmp_path / str(number))}
             process = subprocess.Popen(
                 command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )

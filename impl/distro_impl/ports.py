@@ -2,7 +2,8 @@
 
 Below the range from which the kernel takes the ports of outgoing connections, so that no client can sit on one of them
 while a node restarts. Nor can another run: what is free now may be somebody else's while a node is down, so each
-process chooses from a slice of the ports that it has locked for as long as it lives.
+process chooses from a slice of the ports that it holds for as long as it lives: by a port of its own, since that is
+held among exactly those processes that could get in each other's way, whatever directories or users they have.
 """
 
 from __future__ import annotations
@@ -10,11 +11,8 @@ from __future__ import annotations
 import errno
 import random
 import socket
-import tempfile
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import IO
 
 from distro_impl.config import CLUSTER_PORT_OFFSET, SDK_PORT_OFFSET
 
@@ -28,6 +26,8 @@ PERIOD, SLICE = 1_000, 100
 MAIN_PORTS = 40
 """The first remainders of a slice are for the nodes of this process, in every second period, so that no main port is
 the gRPC port of another; those after them are for programs that it starts."""
+HOLDERS = 32_100
+"""Who has bound the nth port from here on, above those of all nodes, has the nth slice."""
 
 _cursor = random.randrange(0, HIGHEST - LOWEST, STEP)
 
@@ -74,24 +74,21 @@ def _candidates() -> Iterator[int]:
 
 def owned_slice() -> int | None:
     """The first remainder of the slice of this process, or None."""
-    locked = _locked_slice()
-    return None if locked is None else locked[0]
+    held = _held_slice()
+    return None if held is None else held[0]
 
 
 @cache
-def _locked_slice() -> tuple[int, IO[bytes]] | None:
-    """One that no other process has, and its lock, which ends with this process."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return None
-    for first in range(0, PERIOD, SLICE):
+def _held_slice() -> tuple[int, socket.socket] | None:
+    """One that no other process has, and what holds it, which ends with this process."""
+    for number, first in enumerate(range(0, PERIOD, SLICE)):
+        holder = socket.socket()
         try:
-            lock = (Path(tempfile.gettempdir()) / f"distrocheck-ports-{first}.lock").open("ab")
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            holder.bind(("127.0.0.1", HOLDERS + number))
         except OSError:
+            holder.close()
             continue
-        return first, lock
+        return first, holder
     return None
 
 
