@@ -16,11 +16,11 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks import shrink
-from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
+from distro_conformance.walks.hunt import HuntOptions, hunt, lost_runs, save_failure
 from distro_conformance.walks.rare_starts import STARTS, rare_starts
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep
-from distro_conformance.wire.transports import Wire
+from distro_conformance.wire.transports import Carrier, Wire
 from distro_impl import NodeEventKind
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.load_task import LoadTask
@@ -42,12 +42,23 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
+from distro_model.clock import timers
 from distro_model.possible import Observation
 from distro_traces.event import Kind
 from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 600
 """It takes seconds, and ends when it is found; a machine that is busy with something else must not decide."""
+
+
+@pytest.mark.wire
+def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took minutes, and looked like a search that hangs."""
+    monkeypatch.setattr(timers, "OUTCOMES_MAX", 1)
+    result = hunt(HuntOptions(profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, runs_max=10, transport=Carrier.MEMORY))
+    assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
+    assert 0 < result.runs_lost <= result.runs
+    assert lost_runs(result) == f"; in {result.runs_lost} runs the end had too many outcomes to be followed"
 
 
 @pytest.mark.wire

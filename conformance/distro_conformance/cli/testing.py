@@ -35,7 +35,7 @@ from distro_conformance.targets.registry import FORMS as NODE_FORMS
 from distro_conformance.targets.registry import require_own, resolve_target
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks.finding import finding_of_walks
-from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, save_failure
+from distro_conformance.walks.hunt import STEPS_PER_RUN, Hunt, HuntOptions, lost_runs, save_failure
 from distro_conformance.walks.processes import hunt_on
 from distro_impl import profile_named as node_profile_named
 from distro_impl import with_mutant
@@ -273,7 +273,7 @@ def _tell(
 def _covered(hunt: Hunt) -> str:
     """What was met, below the summary; --json and --html list what was not."""
     met = [f"{sum(map(bool, counts.values()))} of {len(counts)} {name}" for name, counts in hunt.coverage.items()]
-    return f"\n    met: {', '.join(met)}" if met else ""
+    return lost_runs(hunt) + (f"\n    met: {', '.join(met)}" if met else "")
 
 
 def _tours_document(report: TourReport) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
 from distro_conformance.node.player import RefusedError
+from distro_conformance.verdict import KitError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, Fault, OverHttp, Restart, beyond_the_model
-from distro_model.clock import start
+from distro_model.clock import TooManyOutcomesError, start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_traces.ndjson import Recorder
@@ -41,6 +42,12 @@ class DivergedError(AssertionError):
 
     def __str__(self) -> str:
         return f"at {self.at_ms} ms {self.reason}"
+
+
+class LostError(KitError):
+    """The model cannot follow the nodes any further. Until then they have agreed."""
+
+    exit_code = 3
 
 
 class LockstepCluster(EmbeddedCluster):
@@ -93,7 +100,8 @@ class LockstepCluster(EmbeddedCluster):
         return any((each.operation, each.client) == meant for wire in wires for each in wire.faults)
 
     async def perform(self, action: Action) -> None:
-        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal.
+        """Do it on both sides and compare. Raises DivergedError, also when a node breaks or refuses what is legal, and
+        LostError.
 
         Nodes are asked what they hold when they say that it has changed, and after a long time all of them.
         """
@@ -101,6 +109,8 @@ class LockstepCluster(EmbeddedCluster):
             await self._perform_and_compare(action)
         except (WorkFailedError, RefusedError) as error:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {error}") from error
+        except TooManyOutcomesError as error:
+            raise LostError(f"after `{action}` the model cannot follow the nodes any more: {error}") from error
 
     async def rest(self) -> None:
         """The nodes alone, where the model can follow them no more: what is broken is repaired, they have their time,

@@ -20,7 +20,7 @@ from typing import get_args
 
 from hypothesis.errors import Flaky
 
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
 from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.text import Scenario, Step, build
@@ -124,6 +124,8 @@ class Hunt:
     runs_with_http: int = 0
     runs_idle: int = 0
     """In which nothing but time passed: nothing was asked of the nodes, so they are no reason to say anything."""
+    runs_lost: int = 0
+    """That ended where the model could not follow the nodes any more."""
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each kind of action was done on the nodes, and each rule applied and each answer of a guard given by
     the model beside them; what never was is there with 0."""
@@ -148,6 +150,7 @@ class _Tally:
     http: bool = False
     runs_with_http: int = 0
     runs_idle: int = 0
+    runs_lost: int = 0
     name: str = "lockstep"
     steps_over: Counter[str] = field(default_factory=Counter)
     actions: Counter[str] = field(default_factory=Counter)
@@ -172,6 +175,8 @@ class _Tally:
         if isinstance(failure, DivergedError):
             self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
             self.failing = self.failing or (actions, failure)
+        elif isinstance(failure, LostError):
+            self.runs_lost += 1
         elif failure is not None:
             self.broken = failure
         if self.recording is not None and self.failing is None:
@@ -241,10 +246,13 @@ def hunt(
     actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | tally.actions}
     beside = {} if options.is_elsewhere else of_walks(tally.taken)
     coverage = {**actions, **beside}
-    over = steps_over(tally.steps_over)
-    return Hunt(
-        options, tally.steps, tally.runs, over, seconds, failure, tally.runs_with_http, tally.runs_idle, coverage
-    )
+    over, ways = steps_over(tally.steps_over), (tally.runs_with_http, tally.runs_idle, tally.runs_lost)
+    return Hunt(options, tally.steps, tally.runs, over, seconds, failure, *ways, coverage)
+
+
+def lost_runs(result: Hunt) -> str:
+    """What is to be said of them, if anything."""
+    return f"; in {result.runs_lost} runs the end had too many outcomes to be followed" if result.runs_lost else ""
 
 
 @contextmanager

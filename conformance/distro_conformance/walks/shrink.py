@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.stage import Among, Lockstep
 from distro_conformance.wire.transports import Wire
 from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
@@ -66,6 +66,8 @@ class OnNodes:
         except DivergedError as error:
             self.error = error
             return done
+        except LostError:
+            return None
         return None
 
 

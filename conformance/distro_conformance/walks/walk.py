@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.stage import Stage
 from distro_model.actions import Action, Advance
 
@@ -49,11 +49,13 @@ class Walk(RuleBasedStateMachine):
 
     def perform(self, action: Action) -> None:
         suited = self.stage.suited(action) if self.stage is not None else None
-        if self.stage is None or suited is None:
+        if self.stage is None or suited is None or self.failure is not None:
             return
         self.done.append(suited)
         try:
             self.stage.perform(suited)
+        except LostError as error:  # what comes after it happens nowhere
+            self.failure = error
         except BaseException as error:
             self.failure = error
             raise

@@ -21,6 +21,7 @@ from distro_model.clock.cluster import (
     start,
 )
 from distro_model.clock.environment import unknown_to
+from distro_model.clock.timers import TooManyOutcomesError
 
 __all__ = [
     "ClusterState",
@@ -28,6 +29,7 @@ __all__ = [
     "IllegalActionError",
     "Outcome",
     "Plan",
+    "TooManyOutcomesError",
     "Traffic",
     "View",
     "apply",

@@ -40,6 +40,9 @@ OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connection
 FIRST_CONNECTION_CHECK_MS = 1_000
 """After the start of a node. SDKs send a sign of life every 5 s, so only a silent client is ever idle."""
 
+OUTCOMES_MAX = 128
+"""Of what was watched. Each cut link or refused DELETE multiplies them, and who looks on cannot tell most apart."""
+
 NEVER = sys.maxsize
 
 Timer = tuple[int, str]
@@ -49,10 +52,15 @@ NOTHING = frozenset[Timer]()
 KINDS: dict[str, Transition] = {each.kind: each for each in (*PERIODIC, *REPORTS, *AT_ONCE, LATE, *OF_CONNECTIONS)}
 
 
+class TooManyOutcomesError(Exception):
+    """What happens cannot be followed any further; nothing is wrong with what was seen until then."""
+
+
 def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None) -> list[Board]:
     """Let time run to `until_ms`, that instant included, from one time. The results are different from each other.
 
-    `watched`: what was seen meanwhile; boards that cannot become that are left out.
+    `watched`: what was seen meanwhile; boards that cannot become that are left out. Raises TooManyOutcomesError where
+    more than OUTCOMES_MAX are left all the same.
     """
     clock_ms = boards[0].now_ms
     boards = different([result for board in boards for result in at_once(board)])
@@ -76,6 +84,8 @@ def advanced(boards: list[Board], until_ms: int, watched: Watched | None = None)
             else:
                 results.append(each)
         boards, clock_ms = different(results if watched is None else watched.nearest(results, at_ms)), at_ms
+        if watched is not None and len(boards) > OUTCOMES_MAX:
+            raise TooManyOutcomesError(f"more than {OUTCOMES_MAX} outcomes are possible after {at_ms} ms")
     for each in boards:
         each.now_ms = until_ms
     return boards
