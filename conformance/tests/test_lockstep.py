@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
-from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster
 from distro_conformance.language.replay import replay
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks import shrink
@@ -37,6 +37,7 @@ from distro_model.actions import (
     Drop,
     Heal,
     Hold,
+    ListMembers,
     Register,
     Release,
     Restart,
@@ -49,6 +50,26 @@ from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 600
 """It takes seconds, and ends when it is found; a machine that is busy with something else must not decide."""
+
+
+@pytest.mark.wire
+async def test_a_run_that_left_the_model_is_repaired_before_its_recording_ends() -> None:
+    """A list that lacks a member is broken as much as a link that is cut: nobody can agree beside it."""
+    cluster = LockstepCluster()
+    await cluster.start(("a", "b", "c"), "strict")
+    try:
+        for action in (
+            Cut("b", "c"),
+            ListMembers("b", ("b", "c")),
+            Connect("c1", "b"),
+            Register("c1", "web", "10.0.0.1:80"),
+        ):
+            await cluster.perform(action)
+        await cluster.rest()
+        held = await cluster.held_by(("a", "b", "c"))
+    finally:
+        await cluster.stop()
+    assert [dict(held[node]).keys() for node in ("a", "b", "c")] == [{"c1"}] * 3
 
 
 @pytest.mark.wire

@@ -328,6 +328,36 @@ def test_a_broken_node_parts_from_the_model(mutant: str, text: str) -> None:
     assert replay(parse(text), target="embedded", profile="strict", mutant=mutant).reproduced
 
 
+POISONED_SNAPSHOT = """
+nodes a b c
+crash a
+members b: a b
+cut c->b
+cut a->c
+restart a
+heal a->c
+heal c->b
+connect c3 b
+drop c->a SNAPSHOT
+crash c
+connect c4 a
+register c4 api 10.0.0.4:80 version=1
+cut c->b
+restart c
+silent c4
+advance 32s
+answers c4
+batch c4 api 10.0.0.4:90, 10.0.0.4:91, 10.0.0.4:92
+advance 29.4s
+expect model agrees
+"""
+
+
+def test_of_a_snapshot_with_an_element_that_cannot_be_applied_those_before_it_are() -> None:
+    """c has the single instance of c4 and is told of its batch, with c3, in one snapshot (B19)."""
+    assert_scenario(POISONED_SNAPSHOT, target="embedded", profile="nacos-2.2.4")
+
+
 @pytest.mark.parametrize("target", ["model", "embedded"])
 def test_a_node_of_a_release_without_batches_is_not_asked_for_one(target: str) -> None:
     result = replay(parse(BATCH), target=target, profile="nacos-2.0.4")

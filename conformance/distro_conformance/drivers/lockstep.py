@@ -16,7 +16,7 @@ from distro_conformance.node.player import RefusedError
 from distro_conformance.verdict import KitError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, Fault, OverHttp, Restart, beyond_the_model
+from distro_model.actions import Action, Advance, Fault, ListMembers, OverHttp, Restart, beyond_the_model
 from distro_model.clock import TooManyOutcomesError, start
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
@@ -117,7 +117,9 @@ class LockstepCluster(EmbeddedCluster):
         and a checkpoint ends their trace."""
         for link in self.links.values():
             link.mend()
+        everybody = tuple(sorted(self.names))
         for name in self.names:
+            await super().perform(ListMembers(name, everybody))
             if name not in self.up:
                 await super().perform(Restart(name))
         await super().perform(Advance(REST_MS))

@@ -48,8 +48,9 @@ class DistroClientDataProcessor:
         )
 
     def snapshot(self) -> Json:
-        """ClientSyncDatumSnapshot of all clients, native and synced."""
-        return {"clientSyncDataList": [self.data_of(client.id) for client in self._clients]}
+        """ClientSyncDatumSnapshot of all clients, native and synced, by their ids: where one cannot be applied it
+        matters which come before it. A server lists them as its hash table has them."""
+        return {"clientSyncDataList": [self.data_of(each) for each in sorted(client.id for client in self._clients)]}
 
     def owned_clients(self) -> list[str]:
         """Ids of the clients that this node is responsible for."""
