@@ -28,8 +28,9 @@ Watch = Callable[[Profile], Profile]
 LONG_MS = 2_000
 """An advance of so long leaves time to see that nothing changes any more, and that subscribers were told."""
 
-REST_MS = 60_000
-"""Of nodes that left the model: loads are repeated after half a minute, verifies come every five seconds."""
+REST_MS = 300_000
+"""Of nodes that left the model: loads are repeated after half a minute, a client of the HTTP API without signs of life
+is forgotten after 75 s, and a copy that nobody speaks for lives for a lease of 180 s."""
 
 
 class DivergedError(AssertionError):

@@ -40,7 +40,7 @@ OF_CONNECTIONS = (half_open.RECONNECT, connections.CHECK_CONNECTIONS, connection
 FIRST_CONNECTION_CHECK_MS = 1_000
 """After the start of a node. SDKs send a sign of life every 5 s, so only a silent client is ever idle."""
 
-OUTCOMES_MAX = 128
+OUTCOMES_MAX = 32
 """Of what was watched. Each cut link or refused DELETE multiplies them, and who looks on cannot tell most apart."""
 
 NEVER = sys.maxsize
