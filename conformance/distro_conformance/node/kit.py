@@ -118,11 +118,14 @@ class Kit:
 
     # Who plays.
 
+    @property
+    def _sdk_address(self) -> str:
+        return with_offset(self.target.address, SDK_OFFSET)
+
     async def client(self, *, idle: bool = False) -> PlayedClient:
         """A new client, connected to the node. In real time it gives signs of life as SDKs do, unless it is `idle`."""
-        address, namespace = with_offset(self.target.address, SDK_OFFSET), self.target.limits.namespace
         async with _a_few_at_a_time():
-            client = await PlayedClient.connect(address, namespace)
+            client = await PlayedClient.connect(self._sdk_address, self.target.limits.namespace)
         self._clients.append(client)
         if not idle and self.target.clock.slack_ms:
             self._alive_at_ms[client] = self.target.clock.now_ms()
@@ -167,7 +170,7 @@ class Kit:
 
     def bare_connection(self) -> Connection:
         """A transport without a set-up."""
-        connection = Connection.bare(with_offset(self.target.address, SDK_OFFSET))
+        connection = Connection.bare(self._sdk_address)
         self._connections.append(connection)
         return connection
 
@@ -210,8 +213,7 @@ class Kit:
 
     async def brief_connection(self, questions: int) -> str:
         """The id of a connection that an SDK begins to set up and drops, after so many round trips."""
-        address = with_offset(self.target.address, SDK_OFFSET)
-        connection = await Connection.open(address, labels=SDK_LABELS, until_registered=False)
+        connection = await Connection.open(self._sdk_address, labels=SDK_LABELS, until_registered=False)
         self._own.add(connection.id)
         for _ in range(questions):
             await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
