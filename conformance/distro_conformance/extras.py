@@ -21,6 +21,8 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "pyarrow": "traces",
         "pandas": "spark",
         "cryptography": "tls",
+        # Comes with pyspark, and may be imported before it.
+        "py4j": "spark",
         "pyspark": "spark",
     }
 )

@@ -5,6 +5,7 @@ Every verb of the base install works there or says which extra it needs; nothing
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -14,17 +15,27 @@ import sys
 import tomllib
 import urllib.request
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
 from blocks import block
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from distro_conformance.cli.verbs import VERBS
+from distro_conformance.extras import EXTRAS
 from distro_conformance.targets.ports import free_base_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE_MB_MAX = 80
+DONE_WITHOUT = {
+    "uvloop",  # a faster loop where it is
+    "pytest",  # who uses the plugin has it
+    "v2",  # the official SDK, in the program that tries it
+    "llvmlite",  # comes with numba, after which alone it is imported
+}
 BROUGHT_BY_VENV = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -106,6 +117,36 @@ def test_every_verb_is_tried() -> None:
     verbs = {(group, verb) if group in groups else (verb,) for group, of in VERBS.items() for verb in of}
     assert [verb for verb in verbs if verb[0] not in {each[0] for each in (*WORKS, *NEEDS)}] == []
     assert [verb for verb in verbs if len(verb) == 2 and verb not in {each[:2] for each in (*WORKS, *NEEDS)}] == []
+
+
+def in_the_base_install() -> set[str]:
+    """Modules of what comes along with a package without extras."""
+    names, seen = ["distrocheck"], set[str]()
+    while names:
+        name = canonicalize_name(names.pop())
+        if name not in seen:
+            seen.add(name)
+            needed = [Requirement(text) for text in requires(name) or ()]
+            names += [each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
+    brought = packages_distributions().items()
+    return {module for module, owners in brought if not seen.isdisjoint(map(canonicalize_name, owners))}
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The packages that a module of ours imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def test_a_package_that_is_imported_is_in_the_base_or_named_with_its_extra() -> None:
+    files = [file for room in ROOT.glob("*/distro_*") for file in room.rglob("*.py")]
+    assert len(files) > 500
+    foreign = {package for file in files for package in imported(file)} - sys.stdlib_module_names
+    foreign = {package for package in foreign if not package.startswith("distro_")}
+    assert foreign - in_the_base_install() - EXTRAS.keys() - DONE_WITHOUT == set()
 
 
 def test_the_version_is_the_same_everywhere() -> None:
