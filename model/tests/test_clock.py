@@ -260,6 +260,13 @@ class TestPartsOfWhatANodeDoes:
             assert "CHANGE a->b c1 revision 1: success" in cluster.ended
             assert ONE in cluster.shown("c1", "b")
 
+    def test_who_becomes_the_owner_of_a_copy_that_came_in_parts_looks_at_its_beats(self):
+        for owner, heir in ("ab", "ba"):
+            cluster = Cluster(PROFILES["nacos-2.2.4"]).do(HttpRegister("web", ONE, owner), Advance(2000), Crash(owner))
+            assert cluster.shown(CLIENT, heir) == {ONE}
+            assert cluster.do(Advance(21_000)).shown(CLIENT, heir) == {f"{ONE} (unhealthy)"}
+            assert cluster.do(Advance(20_000)).shown(CLIENT, heir) <= {"", None}
+
     def test_local_events_are_handled_in_the_instant_in_which_they_are_published(self):
         cluster = Cluster(replace(STRICT, event_queue=2, keeps_index=True)).do(
             Connect("c1", "a"), Register("c1", "web", ONE)

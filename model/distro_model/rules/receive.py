@@ -186,9 +186,7 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
     """
     held = node.client(copy.client)
     if held is None:
-        client = fresh_copy(copy, at_ms, profile)
-        if is_ip_client(client.name):
-            client = replace(client, turn_ms=turn_of(node, at_ms, profile))
+        client = created(node, copy, at_ms, profile)
     else:
         renewed_ms = at_ms if renews_lease(held, profile) else held.renewed_ms
         client = replace(
@@ -198,11 +196,14 @@ def with_copy(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> No
             renewed_ms=renewed_ms,
             accepted=False,
         )
-    if is_ip_client(client.name):
-        renews = not is_responsible(node, client, profile) and renews_lease(client, profile)
-        client = replace(client, beats=_beats(held, client, at_ms, renews=renews))
+    client = with_beats(node, held, client, at_ms, profile)
     before = () if held is None else held.content
     return upgraded(node.with_client(client), client, before, at_ms, profile)
+
+
+def created(node: NodeState, copy: Change, at_ms: int, profile: Profile) -> Client:
+    client = fresh_copy(copy, at_ms, profile)
+    return replace(client, turn_ms=turn_of(node, at_ms, profile)) if is_ip_client(client.name) else client
 
 
 def taken_content(held: Client, sent: Content, profile: Profile) -> Content:
@@ -271,11 +272,16 @@ def keeps_lease(_held: Client, _: Profile) -> bool:
     return False
 
 
-def _beats(before: Client | None, after: Client, at_ms: int, *, renews: bool) -> tuple[tuple[str, int], ...]:
+def with_beats(node: NodeState, before: Client | None, after: Client, at_ms: int, profile: Profile) -> Client:
     """A new or changed instance begins with a beat; an old one keeps its own, unless a sync to a copy renews all."""
+    if not is_ip_client(after.name):
+        return after
+    renews = not is_responsible(node, after, profile) and renews_lease(after, profile)
     old, beats = (before.content, dict(before.beats)) if before is not None else ((), {})
     keeps = set() if renews else set(old)
-    return tuple((pair[0], beats.get(pair[0], at_ms) if pair in keeps else at_ms) for pair in after.content)
+    return replace(
+        after, beats=tuple((pair[0], beats.get(pair[0], at_ms) if pair in keeps else at_ms) for pair in after.content)
+    )
 
 
 def deleted(node: NodeState, name: str, at_ms: int, profile: Profile) -> NodeState:

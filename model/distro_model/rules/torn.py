@@ -16,7 +16,7 @@ from distro_model.profile import Profile
 from distro_model.rules import receive, sync
 from distro_model.rules.notify import upgraded
 from distro_model.rules.receive import (
-    fresh_copy,
+    created,
     is_applicable,
     is_not_deleted,
     is_not_native_here,
@@ -25,6 +25,7 @@ from distro_model.rules.receive import (
     renews_lease,
     taken_content,
     taken_revision,
+    with_beats,
 )
 from distro_model.rules.rule import instead_of, rule
 from distro_model.rules.sync import executed, has_member, is_reachable, retried, sent
@@ -42,7 +43,7 @@ def on_change(node: NodeState, event: RequestReceived, change: Change, profile: 
     if not is_applicable(node, change, profile):
         return raised(node, profile)
     if node.client(change.client) is None:
-        node = node.with_client(fresh_copy(replace(change, content=()), event.at_ms, profile))
+        node = node.with_client(created(node, replace(change, content=()), event.at_ms, profile))
     return Step(_with_apply(node, Apply(event.source, change.client, change.revision, change.content)))
 
 
@@ -56,11 +57,11 @@ def on_apply_due(node: NodeState, event: ApplyDue, profile: Profile) -> Step:
     held = node.client(apply.client)
     is_last = apply.done > len(apply.content)
     if held is not None:  # else its steps go into an object that nobody finds any more
-        after = (
-            _revised(held, apply, event.at_ms, profile)
-            if is_last
-            else replace(held, content=_content_after(held, apply, profile))
-        )
+        if is_last:
+            after = _revised(held, apply, event.at_ms, profile)
+        else:
+            after = replace(held, content=_content_after(held, apply, profile))
+            after = with_beats(node, held, after, event.at_ms, profile)
         node = upgraded(node.with_client(after), after, held.content, event.at_ms, profile)
     return Step(node, (Reply(SUCCESS),)) if is_last else Step(_with_apply(node, replace(apply, done=apply.done + 1)))
 
