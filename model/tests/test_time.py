@@ -10,6 +10,7 @@ import pytest
 
 from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, start
 from distro_model.actions import (
+    Action,
     Advance,
     Connect,
     Crash,
@@ -19,19 +20,24 @@ from distro_model.actions import (
     Drop,
     Heal,
     Hold,
+    HttpBeat,
+    HttpDeregister,
+    HttpRegister,
     Refuse,
     Register,
     Release,
     Restart,
     Swallow,
 )
-from distro_model.clock import Ended, Outcome, Traffic, prologue, timers
+from distro_model.clock import Ended, Outcome, Traffic, instants, prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
 from distro_model.profiles import NACOS_2_0_4, NACOS_2_2_4, STRICT
 
 WEB_1 = "10.0.0.1:80 v=1"
 WEB_2 = "10.0.0.1:80 v=2"
+WEBS = ("10.0.1.1:80", "10.0.1.2:80")
+"""Each node owns one."""
 
 
 def running(profile=STRICT, nodes="ab") -> PossibleStates:
@@ -111,8 +117,57 @@ class TestNodesThatStartedTogether:
             begun = after(begun, Connect(client, node), Register(client, "web", WEB_1))
         begun = after(begun, Drop("a", "b", "CHANGE"), Hold("b", "c"))
         grouped = after(begun, Advance(7000))
-        monkeypatch.setattr(timers, "groups", lambda board, _: [frozenset(range(board.size))])
+        try_every_order(monkeypatch)
         assert after(begun, Advance(7000)).states == grouped.states
+
+    @pytest.mark.parametrize("seed", range(24))
+    def test_nor_would_it_with_clients_of_the_http_api_whose_owners_die(self, monkeypatch, seed: int):
+        random, profile = Random(seed), (STRICT, NACOS_2_2_4, NACOS_2_0_4)[seed % 3]
+        possible, waits = after(PossibleStates.of(start("ab", profile)), *map(Restart, "ab"), Advance(31_000)), 0
+        for _ in range(60):
+            action = some_action(random)
+            if possible.guard(action) is not None:
+                continue
+            before, possible = possible, possible.after(action)
+            if isinstance(action, Advance):
+                waits += 1
+                with monkeypatch.context() as patched:
+                    try_every_order(patched)
+                    assert before.after(action).states == possible.states
+            if len(possible.states) > 4:
+                possible = PossibleStates.of(min(possible.states, key=str))
+        assert waits > 9
+
+
+def try_every_order(monkeypatch) -> None:
+    monkeypatch.setattr(instants, "groups", lambda board, _: [frozenset(range(board.size))])
+    monkeypatch.setattr(instants, "without_idle_checks", lambda _, due: due)
+
+
+def some_action(random: Random) -> Action:
+    instance, (node, other) = f"{random.choice(WEBS)} v={random.randrange(3)}", random.sample("ab", 2)
+    match random.randrange(24):
+        case 0 | 1 | 2 | 3:
+            return HttpRegister("web", instance, node)
+        case 4 | 5:
+            return HttpBeat("web", instance, node)
+        case 6:
+            return HttpDeregister("web", instance, node)
+        case 7:
+            return Connect("c1", node)
+        case 8:
+            return Register("c1", "web", WEB_1)
+        case 9:
+            return Crash(node)
+        case 10 | 11:
+            return Restart(node)
+        case 12:
+            return random.choice((Cut, Hold))(node, other)
+        case 13 | 14:
+            return random.choice((Heal, Release))(node, other)
+        case 15:
+            return Drop(node, other, "CHANGE")
+    return Advance(random.choice((100, 1000, 2500, 5000, 15_000, 15_000, 30_000)))
 
 
 def test_a_report_between_two_that_see_each_other_up_may_meet_a_failure_of_the_same_instant():

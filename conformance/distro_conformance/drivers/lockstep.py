@@ -8,7 +8,7 @@ a divergence that names what differed. What queries and pushes show is not in th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.service_lists import PUSHED_WITHIN_MS, projection, same_lists, wrong_lists
@@ -139,15 +139,16 @@ class LockstepCluster(EmbeddedCluster):
         self._possible = after
         await self._compare_lists(action, seen, pushed)
 
-    async def _on_nodes(self, action: Action) -> Observation | None:
-        """Where the action leaves time for a push: what nodes with subscribers held before the last such time."""
+    async def _on_nodes(self, action: Action) -> Mapping[str, object] | None:
+        """Where the action leaves time for a push: by node with subscribers how often it had changed before the last
+        such time. What it held then is not enough: what goes and comes back is pushed anew."""
         if not isinstance(action, Advance) or action.ms < LONG_MS:
             await self._asked(action)
             return None
         await super().perform(Advance(action.ms - PUSHED_WITHIN_MS))
-        seen = await self.held_by(self.subscribed)
+        changes = {name: self._changes(name) for name in self.subscribed}
         await super().perform(Advance(PUSHED_WITHIN_MS))
-        return seen
+        return changes
 
     async def _asked(self, action: Action) -> None:
         """What a node passes on to one that does not take itself for the owner is refused. Whether it was to be is told
@@ -155,13 +156,13 @@ class LockstepCluster(EmbeddedCluster):
         with contextlib.suppress(*(RefusedError,) if isinstance(action, OverHttp) else ()):
             await super().perform(action)
 
-    async def _compare_lists(self, action: Action, seen: Observation, before: Observation | None) -> None:
+    async def _compare_lists(self, action: Action, seen: Observation, before: Mapping[str, object] | None) -> None:
         """A node's lists are looked at when its content changed, all of them and the pushes after a long while."""
         changed = [node for node in seen if before is not None or not same_lists(seen[node], self._last_seen.get(node))]
         wrong = wrong_lists(seen, await self.shown(changed), "shows")
         if wrong is None and before is not None:
-            calm = {node: seen[node] for node, held in before.items() if same_lists(seen[node], held)}
-            wrong = self.clients.wrong_push({node: projection(held) for node, held in calm.items()})
+            calm = [node for node, changes in before.items() if self._changes(node) == changes]
+            wrong = self.clients.wrong_push({node: projection(seen[node]) for node in calm})
         if wrong is not None:
             raise DivergedError(action, self.clock.now_ms(), f"after `{action}` {wrong}")
         self._last_seen = seen

@@ -4,8 +4,8 @@ What a transition does is said in `cluster/`; clients, faults and time itself ar
 chosen by whoever drives it.
 
 `cluster` the state as a value, `start`, `apply`, `observe`; `environment` which actions make sense, and what they do;
-`timers` what is due when, and in which orders; `board` the mutable columns on which it all happens, and what becomes of
-a request at once; `compiled` each statement as one plain function.
+`instants` from one to the next, and in which orders; `timers` what is due when, and what it does; `board` the mutable
+columns on which it all happens, and what becomes of a request at once; `compiled` each statement as one plain function.
 """
 
 from distro_model.clock.board import Ended, Plan, Traffic, compared_revision, matches
@@ -21,7 +21,7 @@ from distro_model.clock.cluster import (
     start,
 )
 from distro_model.clock.environment import unknown_to
-from distro_model.clock.timers import TooManyOutcomesError
+from distro_model.clock.instants import TooManyOutcomesError
 
 __all__ = [
     "ClusterState",

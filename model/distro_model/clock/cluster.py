@@ -1,7 +1,7 @@
 """A cluster with a clock: its state as a value, and what each action makes of it.
 
 `apply` is deterministic up to one thing: timers that are due in the same instant fire in an order that nothing
-prescribes, so an action may have several outcomes (`timers.py`). RPCs take no time.
+prescribes, so an action may have several outcomes (`instants.py`). RPCs take no time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from distro_model.clock.board import (
     compared_revision,
 )
 from distro_model.clock.environment import deregistered, guard_of, perform
-from distro_model.clock.timers import LEASES, advanced, at_once, different, instant, missed_timers
+from distro_model.clock.instants import advanced, at_once, different, instant
+from distro_model.clock.timers import LEASES, missed_timers
 from distro_model.clock.watched import Watched
 from distro_model.cluster.values import Life, Link
 from distro_model.messages import Content, shown

@@ -133,6 +133,12 @@ def _lease_ms(client: Client, profile: Profile) -> int:
     return profile.lease_ms if client.content or not is_ip_client(client.name) else profile.empty_lease_ms
 
 
+def ended(node: NodeState, now: int, profile: Profile) -> set[str]:
+    """Clients and tombstones whose time is up."""
+    over = {each.name for each in node.clients if now - each.renewed_ms >= _lease_ms(each, profile)}
+    return over | {client for client, since_ms in node.gone if now - since_ms >= profile.lease_ms}
+
+
 def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
     """When it fires, whether or not there is anything to check."""
     return next_on(node.started_ms, after_ms + 1, profile.lease_check_ms)
@@ -171,6 +177,15 @@ def next_beat_check(node: NodeState, after_ms: int, profile: Profile) -> int | N
         if is_ip_client(each.name) and (ends := _silences_end(each, profile))
     ]
     return min(times, default=None)
+
+
+def owns_silent(node: NodeState, now: int, profile: Profile) -> bool:
+    """There is a client here that is this node's and has an instance that was silent for long enough."""
+    return any(
+        min(_silences_end(each, profile), default=now + 1) <= now and is_responsible(node, each, profile)
+        for each in node.clients
+        if is_ip_client(each.name)
+    )
 
 
 def beat_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
