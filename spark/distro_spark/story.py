@@ -31,6 +31,9 @@ LEASE_MS = 180_000
 """Of such a copy."""
 
 _ENDS = {"healed": "cut", "released": "held"}
+_MOVES_OWNERS = (Kind.MEMBERS_CHANGED, Kind.NODE_STOPPED)
+_SEEMS_DEAD = ("cut", "held", "refusing", "paused")
+"""Faults by which reports fail."""
 
 
 class Row(NamedTuple):
@@ -81,11 +84,13 @@ class Story:
         return "#" not in self.client
 
     def may_have_new_owner(self, at_ms: int) -> bool:
-        """Had a member list changed by then? A client of the HTTP API belongs to whom the hash of the list names, and
-        each node's list is its own: who stops being its owner hands it over unasked, and drops what waits to be sent
-        (docs/protocol #owner-handover)."""
-        marks = (row for rows in self.faults.values() for row in rows)
-        return not self.has_connection and any(row.kind == Kind.MEMBERS_CHANGED and row.at_ms <= at_ms for row in marks)
+        """Had a member list changed by then, or might somebody take a member for dead? A client of the HTTP API belongs
+        to whom the hash names among the living of the list, and each node sees its own: who stops being its owner hands
+        it over unasked, and drops what waits to be sent (docs/protocol #owner-handover)."""
+        if self.has_connection:
+            return False
+        marks = (row for rows in (*self.faults.values(), *self.resets.values()) for row in rows if row.at_ms <= at_ms)
+        return any(row.kind in _MOVES_OWNERS or row.detail in _SEEMS_DEAD for row in marks)
 
     @cached_property
     def by_node(self) -> dict[str, list[Row]]:

@@ -1303,7 +1303,9 @@ def one_full_sync_more_than_failures(run: Teller) -> list[Expected]:
     return [Expected("INV-AIM", "a", confirmed, unprovoked)]
 
 
-def sent_twice_of_the_http_api(run: Teller, *, after_a_list_changed: bool) -> list[Expected]:
+def sent_twice_of_the_http_api(
+    run: Teller, *, after_a_list_changed: bool = False, after_a_cut: bool = False
+) -> list[Expected]:
     client, content = "10.0.0.1:80#true", {"revision": 77, "digest": "X"}
     run.change("a", 77, "X", client=client)
     run.apply("bc", 77, "X", client=client)
@@ -1311,9 +1313,16 @@ def sent_twice_of_the_http_api(run: Teller, *, after_a_list_changed: bool) -> li
         sent = call(run, "a", peer, "CHANGE", client=client, **content).sent
     if after_a_list_changed:
         run.row("a", Kind.MEMBERS_CHANGED, detail="a,c")
+    if after_a_cut:
+        run.row("b", Kind.LINK_FAULT, peer="c", detail="cut")
     again = call(run, "a", "c", "CHANGE", client=client, **content).sent
     run.checkpoint()
-    return [] if after_a_list_changed else [Expected("INV-AIM", "a", sent, again, client=client)]
+    return [] if after_a_list_changed or after_a_cut else [Expected("INV-AIM", "a", sent, again, client=client)]
+
+
+@whole_story()
+def a_client_of_the_http_api_that_is_handed_over_by_who_was_taken_for_dead(run: Teller) -> list[Expected]:
+    return sent_twice_of_the_http_api(run, after_a_cut=True)
 
 
 @whole_story()

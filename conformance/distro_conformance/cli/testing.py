@@ -159,7 +159,7 @@ def cluster(
     tours: Annotated[bool, typer.Option("--tours", help="Do every transition of small clusters instead.")] = False,
     http: Annotated[
         bool | None,
-        typer.Option("--http/--no-http", help="Clients of the HTTP API, no cuts or crashes. Default: in some runs."),
+        typer.Option("--http/--no-http", help="Clients of the HTTP API, too. Default: in some runs."),
     ] = None,
     jobs: JobsOption = None,
     out: OutOption = DEFAULT_OUT,

@@ -44,7 +44,7 @@ from distro_traces.observed import EVERYTHING, INFERRED
 RUNS_PER_ROUND = 10
 """Hypothesis knows numbers of runs, not seconds; the budget is looked at between rounds."""
 
-HTTP_EVERY, HTTP_ROUND = 4, 2
+HTTP_EVERY, HTTP_ROUND = 2, 1
 """Of so many rounds, from 0, which one walks with clients of the HTTP API where nothing else is asked for."""
 
 STEPS_PER_RUN = 100
@@ -74,8 +74,7 @@ class HuntOptions:
     among_played: bool = False
     """One node, and members that are played, instead of nodes only."""
     http: bool | None = None
-    """Clients of the HTTP API, instead of what makes members take each other for dead; None: in some rounds of runs. On
-    embedded nodes only."""
+    """Clients of the HTTP API, beside those that connect; None: in some rounds of runs. On embedded nodes only."""
 
     @property
     def is_elsewhere(self) -> bool:

@@ -232,17 +232,7 @@ class LockstepMachine(ClientRules):
         self.perform(Restart(node))
 
     def come_to_rest(self, stage: Stage) -> None:
-        while self.held:
-            self.perform(Release(*self.held.pop()))
-        for link in LINKS:
-            if link in (*self.cut, *self.refusing):
-                self._heal(link)
-        for name in sorted(set(NODES) - set(self.up)):
-            self.perform(Restart(name))
-        readers = sorted({node for node, _ in self.left_out})
-        self.left_out.clear()
-        for name in readers:
-            self._read_list(name)
+        self.repair()
         for calms in range(1, LOADS_CALMS_MAX + 1):
             self.perform(Advance(CALM_MS))
             if stage.is_at_rest or (calms >= CALMS_MAX and stage.is_loaded):
@@ -250,3 +240,17 @@ class LockstepMachine(ClientRules):
         if self.orphans and not stage.is_at_rest:  # about clients that nobody owns any more, until their leases end
             self.perform(Advance(LEASES_MS[-1]))
         stage.checkpoint()
+
+    def repair(self) -> None:
+        """Whatever is broken."""
+        while self.held:
+            self.perform(Release(*self.held.pop()))
+        for link in LINKS:
+            if link in (*self.cut, *self.refusing):
+                self._heal(link)
+        for name in sorted(set(NODES) - set(self.up)):
+            self._restart(name)
+        readers = sorted({node for node, _ in self.left_out})
+        self.left_out.clear()
+        for name in readers:
+            self._read_list(name)
