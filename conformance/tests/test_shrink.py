@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from distro_conformance.walks.shrink import OnModel, OnNodes, Run, shrink, smallest
-from distro_conformance.wire.transports import IN_MEMORY
+from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC
 from distro_model.actions import (
     Action,
     Advance,
@@ -55,7 +56,7 @@ def soon() -> float:
 def test_what_changes_nothing_goes() -> None:
     """Fails as soon as c2 has registered and a second has passed."""
 
-    def fails(run: Run) -> int | None:
+    def fails(run: Run) -> Run | None:
         since = None
         for number, action in enumerate(run.actions, start=1):
             if isinstance(action, Register) and since is None:
@@ -63,7 +64,7 @@ def test_what_changes_nothing_goes() -> None:
             if isinstance(action, Advance) and since is not None:
                 since += action.ms
             if since is not None and since >= 1_000:
-                return number
+                return replace(run, actions=run.actions[:number])
         return None
 
     small = smallest(Run(NODES, tuple(LONG)), fails, soon())
@@ -77,7 +78,7 @@ def test_a_lost_change_that_verify_does_not_see_takes_five_steps_on_the_model() 
     small = smallest(Run(NODES, tuple(LONG)), on_model, soon())
     assert small.nodes == ("a", "b")
     assert len(small.actions) <= 6, small.actions
-    assert on_model(small) == len(small.actions)
+    assert on_model(small) == small
 
 
 def test_what_a_held_link_does_in_five_actions_one_lost_change_does_too() -> None:
@@ -94,13 +95,34 @@ def test_what_a_held_link_does_in_five_actions_one_lost_change_does_too() -> Non
         Release("a", "b"),
     )
     on_model = OnModel("strict", "B02")
-    assert on_model(Run(NODES[:2], tuple(held))) == len(held)
+    assert on_model(Run(NODES[:2], tuple(held))) == Run(NODES[:2], tuple(held))
     small = smallest(Run(NODES[:2], tuple(held)), on_model, soon())
     assert [type(action) for action in small.actions if not isinstance(action, Advance)] == [Connect, Swallow, Register]
 
 
-def test_what_makes_no_sense_does_not_fail() -> None:
-    assert OnModel("strict", "B02")(Run(NODES, (Register("c1", "web", "10.0.0.1:80"),))) is None
+def test_what_has_to_come_at_its_time_keeps_the_waits_before_it() -> None:
+    """Fails where c2 registers after 1.3 s: parts of the run are taken out, and their time is not."""
+    wanted, tried = Register("c2", "web", "10.0.0.2:80 version=2"), []
+
+    def fails(run: Run) -> Run | None:
+        tried.append(run)
+        if wanted not in run.actions:
+            return None
+        number = run.actions.index(wanted)
+        waited_ms = sum(each.ms for each in run.actions[:number] if isinstance(each, Advance))
+        return replace(run, actions=run.actions[: number + 1]) if waited_ms == 1_300 else None
+
+    small = smallest(Run(NODES, tuple(LONG)), fails, soon())
+    assert small.actions == (Advance(1_300), wanted)
+    assert len(tried) < 50
+
+
+def test_what_makes_no_sense_is_left_out() -> None:
+    stray = Register("c9", "web", "10.0.0.9:80")
+    assert OnModel("strict", "B02")(Run(NODES, (stray,))) is None
+    failed = OnModel("strict", "B02")(Run(NODES, (stray, *LONG)))
+    assert failed is not None
+    assert stray not in failed.actions
 
 
 def test_a_mutant_that_the_model_does_not_have_is_left_to_the_nodes() -> None:
@@ -115,6 +137,15 @@ def test_what_the_model_made_small_fails_on_the_nodes_too() -> None:
     assert small is not None
     assert len(small.actions) <= 6, small.actions
     assert "VERIFY" in str(on_nodes.error)
+
+
+@pytest.mark.wire
+def test_what_fails_over_grpc_is_made_small_in_memory() -> None:
+    on_nodes = OnNodes("strict", "B02", OVER_GRPC)
+    small = shrink(Run(NODES, tuple(LONG)), on_nodes, seconds=20)
+    assert small is not None
+    assert len(small.actions) <= 6, small.actions
+    assert on_nodes.wire is IN_MEMORY
 
 
 @pytest.mark.wire

@@ -391,7 +391,7 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         nodes=run.nodes,
         profile=options.profile,
         mutant=options.mutant,
-        wire=tally.wire,
+        wire=on_nodes.wire,
         comment=comment,
         played=run.nodes[1:] if options.among_played else (),
     )

@@ -1,9 +1,10 @@
 """Making a failing run small, on the action language itself: fewer steps, fewer nodes, one wait instead of four.
 
 Whoever draws a run draws numbers, and knows nothing of what an action means; here it is known. A candidate is the run
-with something taken out, merged or shortened, and it is kept when it still fails. A mutant that the model has too is
-tried there first, where a run costs milliseconds; what comes out is tried on the nodes before it counts, and is then
-made smaller on them for as long as there is time.
+with something taken out, merged or shortened, and it is kept when it still fails; what makes no sense any more in it,
+as the request of a client that does not connect, is left out as well. A mutant that the model has too is tried there
+first, where a run costs milliseconds; what comes out is tried on the nodes before it counts, and is then made smaller
+on them for as long as there is time, in memory where it fails there too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.stage import Among, Lockstep
-from distro_conformance.wire.transports import Wire
+from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
 from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
 from distro_model.clock import observe, prologue, start
 from distro_model.mutants import UnknownMutantError, with_mutant
@@ -35,8 +36,8 @@ class Run:
     actions: tuple[Action, ...]
 
 
-Fails = Callable[[Run], int | None]
-"""After how many actions the run fails; None when it does not, or holds an action that makes no sense there."""
+Fails = Callable[[Run], Run | None]
+"""The run as far as it went, without actions that made no sense there; None when it does not fail."""
 
 
 @dataclass
@@ -53,19 +54,18 @@ class OnNodes:
     """Whether the model with the mutant, beside the one without, does what such a run does."""
     error: DivergedError | None = None
 
-    def __call__(self, run: Run) -> int | None:
-        done = 0
+    def __call__(self, run: Run) -> Run | None:
+        done: list[Action] = []
         self.on_run(run)
         try:
             with self.stage(run.nodes, self.profile, self.mutant, wire=self.wire) as stage:
                 for action in run.actions:
-                    if stage.forbidden(action):
-                        return None
-                    done += 1
-                    stage.perform(action)
+                    if not stage.forbidden(action):
+                        done.append(action)
+                        stage.perform(action)
         except DivergedError as error:
             self.error = error
-            return done
+            return replace(run, actions=tuple(done))
         except LostError:
             return None
         return None
@@ -79,16 +79,18 @@ class OnModel:
         self._changed = with_mutant(self._profile, mutant)
         self._begun: dict[tuple[str, ...], tuple[PossibleStates, PossibleStates]] = {}
 
-    def __call__(self, run: Run) -> int | None:
+    def __call__(self, run: Run) -> Run | None:
         plain, changed = self._beginning(run.nodes)
-        for number, action in enumerate(run.actions, start=1):
+        done: list[Action] = []
+        for action in run.actions:
             if plain.guard(action) or changed.guard(action):
-                return None
+                continue
+            done.append(action)
             plain, changed = plain.after(action), changed.after(action)
             seen = changed.outcomes[0]
             allowed = plain.matching(observe(seen.state), seen.traffic)
             if isinstance(allowed, Rejection):
-                return number
+                return replace(run, actions=tuple(done))
             plain, changed = allowed, PossibleStates((seen,), action)
         return None
 
@@ -107,15 +109,23 @@ class OnModel:
 def shrink(run: Run, on_nodes: OnNodes, *, seconds: float) -> Run | None:
     """The smallest failing run that was reached, `on_nodes.error` says how it fails; None when it fails no more."""
     until_s = time.monotonic() + seconds
-    done = on_nodes(run)
-    if done is None:
+    best = _in_memory(run, on_nodes) or on_nodes(run)
+    if best is None:
         return None
-    best = replace(run, actions=run.actions[:done])
     small = _smaller_on_model(best, on_nodes, until_s)
-    if small is not None:
-        done = on_nodes(small)
-        best = best if done is None else replace(small, actions=small.actions[:done])
-    return smallest(best, on_nodes, until_s)
+    return smallest((small and on_nodes(small)) or best, on_nodes, until_s)
+
+
+def _in_memory(run: Run, on_nodes: OnNodes) -> Run | None:
+    """What fails there too is made small there, where a run takes a tenth of the time."""
+    given = on_nodes.wire
+    if given.carrier is Carrier.MEMORY:
+        return None
+    on_nodes.wire = IN_MEMORY
+    failed = on_nodes(run)
+    if failed is None:
+        on_nodes.wire = given
+    return failed
 
 
 def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None:
@@ -125,52 +135,60 @@ def _smaller_on_model(run: Run, on_nodes: OnNodes, until_s: float) -> Run | None
         on_model = OnModel(on_nodes.profile, on_nodes.mutant)
     except UnknownMutantError:
         return None
-    done = on_model(run)
-    return None if done is None else smallest(replace(run, actions=run.actions[:done]), on_model, until_s)
+    failed = on_model(run)
+    return failed and smallest(failed, on_model, until_s)
 
 
 def smallest(run: Run, fails: Fails, until_s: float) -> Run:
-    """Candidates of the smallest run so far, until none fails or the time is over."""
-    found = True
-    while found:
-        found = False
-        for candidate in candidates(run):
-            if time.monotonic() > until_s:
-                return run
-            done = fails(candidate)
-            if done is not None:
-                run, found = replace(candidate, actions=candidate.actions[:done]), True
-                break
+    """One pass after the other, until none takes anything away or the time is over."""
+
+    def tried(candidate: Run) -> Run | None:
+        return None if time.monotonic() > until_s else fails(candidate)
+
+    before = None
+    while run != before:
+        before = run
+        run = _without_nodes(run, tried)
+        run = _without_parts(tried(_merged(run)) or run, tried)
+        for shorter in (_unheld, _sooner):
+            while (found := next(filter(None, map(tried, shorter(run))), None)) is not None:
+                run = found
     return run
 
 
-def candidates(run: Run) -> Iterator[Run]:
-    """Smaller runs, those first that would take most away."""
-    merged = _merged(run.actions)
-    if merged != run.actions:
-        yield replace(run, actions=merged)
-    for node in reversed(run.nodes) if len(run.nodes) > NODES_MIN else ():
-        left = tuple(action for action in run.actions if node not in _named(action))
-        yield Run(tuple(name for name in run.nodes if name != node), left)
-    length = len(run.actions)
-    size = length // 2
+def _without_nodes(run: Run, tried: Fails) -> Run:
+    for node in reversed(run.nodes):
+        if len(run.nodes) > NODES_MIN:
+            left = tuple(action for action in run.actions if node not in _named(action))
+            run = tried(Run(tuple(name for name in run.nodes if name != node), left)) or run
+    return run
+
+
+def _without_parts(run: Run, tried: Fails) -> Run:
+    """Ever smaller parts are taken out, each with its waits or without: what comes later may have to come then."""
+    size = len(run.actions) // 2
     while size:
-        for begin in range(0, length, size):
-            yield replace(run, actions=run.actions[:begin] + run.actions[begin + size :])
+        begin = 0
+        while begin < len(run.actions):
+            head, part, tail = run.actions[:begin], run.actions[begin : begin + size], run.actions[begin + size :]
+            waits = tuple(action for action in part if isinstance(action, Advance))
+            smaller = tried(replace(run, actions=head + tail))
+            if smaller is None and 0 < len(waits) < len(part):
+                smaller = tried(replace(run, actions=head + waits + tail))
+            run, begin = (run, begin + size) if smaller is None else (smaller, begin)
         size //= 2
-    yield from _unheld(run)
-    yield from _sooner(run)
+    return run
 
 
-def _merged(actions: Sequence[Action]) -> tuple[Action, ...]:
+def _merged(run: Run) -> Run:
     """Waits that follow each other as one."""
     merged: list[Action] = []
-    for action in actions:
+    for action in run.actions:
         if isinstance(action, Advance) and merged and isinstance(before := merged[-1], Advance):
             merged[-1] = Advance(before.ms + action.ms)
         else:
             merged.append(action)
-    return tuple(merged)
+    return replace(run, actions=tuple(merged))
 
 
 def _unheld(run: Run) -> Iterator[Run]:
