@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from distro_conformance.walks.shrink import OnModel, OnNodes, Run, shrink, smallest
-from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC
+from distro_conformance.wire.transports import IN_MEMORY, OVER_GRPC, Wire
 from distro_model.actions import (
     Action,
     Advance,
@@ -131,20 +131,13 @@ def test_a_mutant_that_the_model_does_not_have_is_left_to_the_nodes() -> None:
 
 
 @pytest.mark.wire
-def test_what_the_model_made_small_fails_on_the_nodes_too() -> None:
-    on_nodes = OnNodes("strict", "B02", IN_MEMORY)
+@pytest.mark.parametrize("wire", [IN_MEMORY, OVER_GRPC])
+def test_what_the_model_made_small_fails_on_the_nodes_too_and_in_memory_where_it_can(wire: Wire) -> None:
+    on_nodes = OnNodes("strict", "B02", wire)
     small = shrink(Run(NODES, tuple(LONG)), on_nodes, seconds=20)
     assert small is not None
     assert len(small.actions) <= 6, small.actions
     assert "VERIFY" in str(on_nodes.error)
-
-
-@pytest.mark.wire
-def test_what_fails_over_grpc_is_made_small_in_memory() -> None:
-    on_nodes = OnNodes("strict", "B02", OVER_GRPC)
-    small = shrink(Run(NODES, tuple(LONG)), on_nodes, seconds=20)
-    assert small is not None
-    assert len(small.actions) <= 6, small.actions
     assert on_nodes.wire is IN_MEMORY
 
 

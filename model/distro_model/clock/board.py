@@ -8,9 +8,10 @@ the link is held or the target stands still; else it arrives in the same instant
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from distro_model.actions import Drop, Duplicate, Fault, Garble, LoseReply, Mistype, Swallow
@@ -292,6 +293,10 @@ class Board(Named):
 
     def life(self, client: str) -> Life | None:
         return self.lives.get(client)
+
+    def calls_from(self, source: int) -> Iterator[Call]:
+        """On whichever link."""
+        return chain.from_iterable(link.calls for link in self.links[source * self.size : (source + 1) * self.size])
 
     def is_same(self, other: Board) -> bool:
         """But for traffic. Compared one by one: boards are few and share most nodes, which nobody then has to hash."""

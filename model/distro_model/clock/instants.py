@@ -218,8 +218,8 @@ def _looked_at(board: Board, position: int, names: frozenset[str]) -> frozenset[
         return frozenset()
     owned = {each.name for each in node.clients if is_responsible(node, each, profile)}
     owned |= {name for name in names if is_ip_client(name) and owner_of(node, name, profile) == node.name}
-    calls = (call for link in board.links[position * board.size : (position + 1) * board.size] for call in link.calls)
-    waiting = {task.client for task in node.tasks} | {subject_of(call.request) or "" for call in calls}
+    waiting = {task.client for task in node.tasks}
+    waiting |= {subject_of(call.request) or "" for call in board.calls_from(position)}
     return frozenset(owned | waiting | {*node.unannounced} | nodes.ended(node, board.now_ms, profile))
 
 
@@ -253,11 +253,9 @@ def _parties(size: int) -> tuple[frozenset[int], list[frozenset[int]]]:
 
 def _load_goes_on(board: Board, position: int) -> bool:
     """Who waited for a snapshot in vain asks the next member in this instant."""
-    links = board.links[position * board.size : (position + 1) * board.size]
     return any(
         call.deadline_ms == board.now_ms and call.request.operation is Operation.SNAPSHOT
-        for link in links
-        for call in link.calls
+        for call in board.calls_from(position)
     )
 
 

@@ -168,8 +168,7 @@ def missed_timers(board: Board, position: int, since_ms: int) -> frozenset[Timer
         for at, each in _node_timers(board, position, node, since_ms, calm=False)
         if at <= board.now_ms
     }
-    links = board.links[position * board.size : (position + 1) * board.size]
-    late = any(call.deadline_ms <= board.now_ms and call.deadline_ms for link in links for call in link.calls)
+    late = any(call.deadline_ms <= board.now_ms and call.deadline_ms for call in board.calls_from(position))
     return frozenset(every | ({(position, LATE.kind)} if late else set()))
 
 

@@ -119,14 +119,17 @@ def expired(before: NodeState | None, node: NodeState, life: Life) -> Finding | 
 
 
 def next_lease_check(node: NodeState, after_ms: int, profile: Profile) -> int | None:
+    end_ms = min((end_ms for _, end_ms in _leases_end(node, profile)), default=None)
+    return None if end_ms is None else lease_timer(node, max(end_ms, after_ms), profile)
+
+
+def _leases_end(node: NodeState, profile: Profile) -> list[tuple[str, int]]:
     """Every lease that a check may end starts to run when it was renewed: copies, tombstones, and natives too where
     they have one."""
     natives_too = not profile.has(is_expired)
-    ends = [each.renewed_ms + _lease_ms(each, profile) for each in node.clients if natives_too or not each.native]
-    ends += [since_ms + profile.lease_ms for _, since_ms in node.gone]
-    if not ends:
-        return None
-    return lease_timer(node, max(min(ends), after_ms), profile)
+    held = [each for each in node.clients if natives_too or not each.native]
+    ends = [(each.name, each.renewed_ms + _lease_ms(each, profile)) for each in held]
+    return ends + [(client, since_ms + profile.lease_ms) for client, since_ms in node.gone]
 
 
 def _lease_ms(client: Client, profile: Profile) -> int:
@@ -135,8 +138,7 @@ def _lease_ms(client: Client, profile: Profile) -> int:
 
 def ended(node: NodeState, now: int, profile: Profile) -> set[str]:
     """Clients and tombstones whose time is up."""
-    over = {each.name for each in node.clients if now - each.renewed_ms >= _lease_ms(each, profile)}
-    return over | {client for client, since_ms in node.gone if now - since_ms >= profile.lease_ms}
+    return {client for client, end_ms in _leases_end(node, profile) if end_ms <= now}
 
 
 def lease_timer(node: NodeState, after_ms: int, profile: Profile) -> int:
