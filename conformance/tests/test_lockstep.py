@@ -39,6 +39,7 @@ from distro_model.actions import (
     Heal,
     Hold,
     ListMembers,
+    Refuse,
     Register,
     Release,
     Restart,
@@ -61,6 +62,7 @@ async def test_a_run_that_left_the_model_is_repaired_before_its_recording_ends()
     try:
         for action in (
             Cut("b", "c"),
+            Refuse("b", "a"),
             ListMembers("b", ("b", "c")),
             Connect("c1", "b"),
             Register("c1", "web", "10.0.0.1:80"),

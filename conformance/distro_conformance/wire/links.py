@@ -151,10 +151,10 @@ class Link(PeerLink):
         self._severed.clear()
 
     def mend(self) -> None:
-        """Whatever is wrong with it: what is held travels on, and the target can be reached."""
+        """Whatever is wrong with it: what is held travels on, and the target can be reached and refuses nothing."""
         if self.is_held:
             self.release()
-        if self.is_cut or self.is_blackhole:
+        if self.is_cut or self.is_blackhole or self.is_refusing:
             self.heal()
 
     def refuse(self) -> None:
