@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
-from distro_conformance.drivers.lockstep import DivergedError, LockstepCluster
+from distro_conformance.drivers.lockstep import REST_MS, DivergedError, LockstepCluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
@@ -52,6 +53,8 @@ from distro_traces.ndjson import read_ndjson
 
 FOUND_WITHIN_S = 600
 """It takes seconds, and ends when it is found; a machine that is busy with something else must not decide."""
+
+IN_MEMORY_ON_2_2_4 = HuntOptions(profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, runs_max=10, transport=Carrier.MEMORY)
 
 
 @pytest.mark.wire
@@ -110,10 +113,29 @@ def test_what_goes_and_comes_back_within_the_time_of_a_push_is_not_told_yet() ->
 def test_a_run_ends_where_the_model_cannot_follow_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took minutes, and looked like a search that hangs."""
     monkeypatch.setattr(instants, "OUTCOMES_MAX", 1)
-    result = hunt(HuntOptions(profile="nacos-2.2.4", seconds=FOUND_WITHIN_S, runs_max=10, transport=Carrier.MEMORY))
+    result = hunt(IN_MEMORY_ON_2_2_4)
     assert (result.failure, result.verdict) == (None, Verdict.CONFORMS)
     assert 0 < result.runs_lost <= result.runs
     assert lost_runs(result) == f"; in {result.runs_lost} runs the end had too many outcomes to be followed"
+
+
+@pytest.mark.wire
+def test_a_run_that_is_lost_on_its_way_to_rest_rests_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whenever that was, the nodes have their time before they are compared."""
+    monkeypatch.setattr(instants, "OUTCOMES_MAX", 1)
+    result = hunt(replace(IN_MEMORY_ON_2_2_4, http=True, record_into=tmp_path))
+    rested = [run for run in tmp_path.iterdir() if time_at_rest_ms(run) >= REST_MS]
+    assert 0 < result.runs_lost == len(rested)
+
+
+def time_at_rest_ms(run: Path) -> int:
+    """Between the last that was done to the nodes and the first checkpoint."""
+    events = read_ndjson(run).events
+    compared_ms = min(event.at_ms for event in events if event.kind is Kind.CHECKPOINT)
+    done = (Kind.LINK_FAULT, Kind.MEMBERS_CHANGED, Kind.NODE_STARTED, Kind.NODE_STOPPED)
+    return compared_ms - max(event.at_ms for event in events if event.kind in done and event.at_ms < compared_ms)
 
 
 @pytest.mark.wire

@@ -239,7 +239,6 @@ class LockstepMachine(ClientRules):
                 break
         if self.orphans and not stage.is_at_rest:  # about clients that nobody owns any more, until their leases end
             self.perform(Advance(LEASES_MS[-1]))
-        stage.checkpoint()
 
     def repair(self) -> None:
         """Whatever is broken."""

@@ -94,6 +94,8 @@ class Walk(RuleBasedStateMachine):
         try:
             if self.failure is None:
                 self.come_to_rest(self.stage)
+            if self.failure is None:  # else it was lost on the way there, and has its rest when it is closed
+                self.stage.checkpoint()
         except DivergedError as error:
             self.failure = error
             raise
