@@ -214,10 +214,14 @@ def replication_lags(watched: Sequence[Sequence[Sequence[object]]]) -> list[int]
 async def measure_nacos(version: str, seconds: float) -> Figures:
     """Three real servers."""
     from distro_conformance.targets.nacos import nacos_servers  # noqa: PLC0415 - only here
+    from distro_conformance.targets.nacos_home import ALL_COMPILERS  # noqa: PLC0415 - only here
     from distro_conformance.targets.ports import free_base_ports  # noqa: PLC0415
     from distro_conformance.targets.server_process import running  # noqa: PLC0415
 
-    servers = await nacos_servers(version, sorted(free_base_ports(NODES)), lambda text: print(text, file=sys.stderr))
+    def on_progress(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    servers = await nacos_servers(version, sorted(free_base_ports(NODES)), on_progress, [ALL_COMPILERS])
     began_s = time.perf_counter()
     async with running(servers):
         ready_s = time.perf_counter() - began_s

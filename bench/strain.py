@@ -28,6 +28,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos import NacosServer
+from distro_conformance.targets.nacos_home import ALL_COMPILERS
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.server_process import HOST
@@ -78,7 +79,10 @@ async def real_servers(release: str, ports: Sequence[int], own: Sequence[int]) -
     found = nacos_release(release)
     jars = await jars_of(found, lambda text: print(text, file=sys.stderr))
     addresses = [f"{HOST}:{port}" for port in ports]
-    return [NacosServer(found, jars, port=port, members=addresses, jvm_properties={}) for port in own]
+    options = [ALL_COMPILERS]
+    return [
+        NacosServer(found, jars, port=port, members=addresses, jvm_properties={}, jvm_options=options) for port in own
+    ]
 
 
 async def scraped(port: int) -> Samples:

@@ -11,7 +11,7 @@ import pytest
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.nacos import release_and_jars
-from distro_conformance.targets.nacos_home import server_command, write_home
+from distro_conformance.targets.nacos_home import ALL_COMPILERS, server_command, write_home
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import UsageError
@@ -109,6 +109,18 @@ def test_the_callers_properties_win(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "-Dnacos.core.auth.enabled=true" in command
     assert "-Dnacos.core.auth.enabled=false" not in command
     assert f"-Djava.io.tmpdir={tmp_path}" in command, "a server that is killed leaves what it put there"
+
+
+def test_the_callers_options_win(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of two options of one name Java takes the later one."""
+    monkeypatch.setenv("PATH", str(_a_java(tmp_path)))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+    command = server_command(tmp_path, RELEASES["2.2.4"], tmp_path, 8848, {}, [ALL_COMPILERS])
+
+    tiers = [option for option in command if option.startswith("-XX:TieredStopAtLevel")]
+    assert len(tiers) > 1
+    assert tiers[-1] == ALL_COMPILERS
 
 
 def _a_java(directory: Path) -> Path:

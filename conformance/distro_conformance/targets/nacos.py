@@ -34,14 +34,22 @@ def _silent(_: str) -> None: ...
 
 
 async def nacos_servers(
-    release: str, ports: Sequence[int], on_progress: OnProgress = _silent
+    release: str, ports: Sequence[int], on_progress: OnProgress = _silent, jvm_options: Sequence[str] = ()
 ) -> tuple[NacosServer, ...]:
     """At these base ports, each other's members, not started yet."""
     members = [f"{HOST}:{port}" for port in ports]
     found = nacos_release(release)
     jars = await jars_of(found, on_progress)
     return tuple(
-        NacosServer(found, jars, port=port, members=members, jvm_properties={}, on_progress=on_progress)
+        NacosServer(
+            found,
+            jars,
+            port=port,
+            members=members,
+            jvm_properties={},
+            jvm_options=jvm_options,
+            on_progress=on_progress,
+        )
         for port in ports
     )
 

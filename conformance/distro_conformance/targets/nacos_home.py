@@ -21,6 +21,11 @@ LEASE_KEY = "nacos.naming.client.expired.time"
 LOAD_RETRY_MS = 1000
 """Shortened from 30 s (2.0.x: 60 s): the first load of a cold start usually fails and is repeated after this."""
 
+_STARTS_SOON = "-XX:TieredStopAtLevel=1"
+"""Without its optimising compiler a server is up after half the processor time (4.4 s instead of 8.7 s for 2.2.4)."""
+ALL_COMPILERS = "-XX:TieredStopAtLevel=4"
+"""For a server that is measured."""
+
 _MAIN, _WHOLE_MAIN = "com.alibaba.nacos.naming.NamingApp", "com.alibaba.nacos.Nacos"
 _NO_SECURITY = (
     "org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration,"
@@ -46,11 +51,11 @@ def server_command(
     jvm_properties: Mapping[str, str],
     jvm_options: Sequence[str] = (),
 ) -> list[str]:
-    """The caller's own properties win. Raises TargetError when there is no Java."""
+    """The caller's own properties and options win. Raises TargetError when there is no Java."""
     properties = {**_properties(home, release, port), **release.jvm_properties, **jvm_properties}
     defines = [f"-D{key}={value}" for key, value in properties.items()]
     main, heap = (_WHOLE_MAIN, "-Xmx384m") if release.is_whole else (_MAIN, "-Xmx256m")
-    return [find_java(), "-Xms64m", heap, *jvm_options, *defines, "-cp", class_path(jars), main]
+    return [find_java(), "-Xms64m", heap, _STARTS_SOON, *jvm_options, *defines, "-cp", class_path(jars), main]
 
 
 def find_java() -> str:
