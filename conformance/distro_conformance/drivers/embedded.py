@@ -149,6 +149,7 @@ class EmbeddedCluster(WiredCluster):
         super().__init__(recorder)
         self._mutant, self._serves_http, self._lease_ms = mutant, serves_http, lease_ms
         self._profile: Profile | None = None
+        """As it was asked for: what a mutant cannot do any more is its fault."""
         self.virtual = VirtualClock(settle_timeout_s=SETTLE_TIMEOUT_S)
         self._is_virtual = not real_time
         self._nodes_clock = SystemClock() if real_time else self.virtual
@@ -205,16 +206,18 @@ class EmbeddedCluster(WiredCluster):
 
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
-        chosen = with_mutant(profile_named(profile), self._mutant)
+        self._profile = profile_named(profile)
+        chosen = with_mutant(
+            self._suited(self._profile), self._mutant
+        )  # last: nothing repairs what is broken on purpose
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
-        self._profile = chosen
         self._name(names, spare, profile)
         ports = dict(zip(self.names, self._wire.main_ports(len(self.names)), strict=True))
         self.links = {ends: Link(*ends, self.traffic, self._nodes_clock) for ends in permutations(self.names, 2)}
         if self._recorder is not None:
             self._records(TraceJournal(self._recorder, self.clock.now_ms, infer_state=not self._is_virtual), profile)
         for name, port in ports.items():
-            self.servers[name] = self._reference(name, port, self._listed(name, ports), self._suited(chosen))
+            self.servers[name] = self._reference(name, port, self._listed(name, ports), chosen)
 
     def _suited(self, profile: Profile) -> Profile:
         if not self._is_virtual:

@@ -414,7 +414,7 @@ class PeersCluster(WiredCluster):
         if self._target is not None:
             begin = partial(self._target.start, members[1:], self._on_progress)
             return LentServer(self._target.address, self._target.stop, begin)
-        chosen = replace(with_mutant(profile_named(profile), self._mutant), **UNKNOWN_TO_MODEL).acquainted()
+        chosen = with_mutant(replace(profile_named(profile), **UNKNOWN_TO_MODEL).acquainted(), self._mutant)
         config = NodeConfig(port=ports[0], members=members, profile=chosen, serves_http=False)
         observer = node_events_into(self) if self.journal is not None else None
         links = partial(self.link_to, self.under_test)
