@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import pytest
 from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, STRICT, Lab
@@ -97,7 +98,11 @@ async def test_the_end_of_a_connection_removes_its_client(lab: Lab) -> None:
     assert await (await lab.naming(run.cluster.nodes[0])).ports("web") == []
 
 
-@pytest.mark.parametrize(("profile", "owned"), [(NACOS_2_2_4, False), (STRICT, True)], ids=["nacos-2.2.4", "strict"])
+@pytest.mark.parametrize(
+    ("profile", "owned"),
+    [(NACOS_2_2_4, False), (replace(STRICT, connection_replaces_copy=False), False), (STRICT, True)],
+    ids=["nacos-2.2.4", "strict but for that", "strict"],
+)
 async def test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_strict(
     lab: Lab, profile: Profile, owned: bool
 ) -> None:
