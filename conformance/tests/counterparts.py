@@ -2,11 +2,20 @@
 
 The two read one protocol and name things apart, so nothing but these tables says which switch is which. What has no
 counterpart on the other side has the reason here; tests hold all of it against the profiles of both.
+
+What has one is also seen: a scenario of that name in `seen/`, on which nodes and model agree, and part when that one
+switch of the nodes is as in a release. Where they cannot part there is the reason here, and what sees it instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distro_impl import PROFILES
+from distro_impl.profiles import ReportTransport
 
 SWITCHES: Mapping[str, str] = {
     "announce-an-upgrade": "owner_hands_over",
@@ -106,3 +115,49 @@ NODE_ALONE: Mapping[str, str] = {
     **dict.fromkeys(("http_v1_distro", "http_v3_api"), _ENTRY),
 }
 """Field in which the node's `strict` differs from a release -> why the model has none."""
+
+SEEN_IN_LOCKSTEP: Mapping[str, Path] = {
+    path.stem: path for path in sorted((Path(__file__).parent / "seen").glob("*.scenario"))
+}
+"""Switch of the node -> the scenario in which nodes with a release's value of it leave the model. Its comment says what
+they do and, after `Seen:`, what is told of those that do not."""
+
+PARTS_OF_ADDRESSES = (8848, 885, 8858)
+"""Ports of three nodes, of which the second's address is the beginning of the third's. No scenario can say that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """`by` is a requirement, or a test of the node, which has that very switch among its parameters."""
+
+    by: str
+    why: str
+
+
+SEEN_ELSEWHERE: Mapping[str, Elsewhere] = {
+    "missing_client": Elsewhere(
+        "DISTRO-REGISTER-005",
+        "in a scenario every connection is one for naming, and has its client for as long as it lives",
+    ),
+    "pause_is_forgiven": Elsewhere(
+        "DISTRO-LEASE-008",
+        "the nodes of a scenario share one process and one clock: none of them can be stopped by itself",
+    ),
+    "connection_replaces_copy": Elsewhere(
+        "impl/tests/test_connection.py::test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_strict",
+        "a server names a connection before it is set up, and in a scenario nobody hears the name that early",
+    ),
+    "load_outlives_exception": Elsewhere(
+        "impl/tests/test_load.py::test_an_exception_in_the_load_ends_it_for_good_but_not_in_strict",
+        "no answer of a member raises what the loader does not expect, and a node that breaks ends the run in any case",
+    ),
+}
+"""Switch of the node -> what sees it where lockstep cannot, and why it cannot."""
+
+
+def of_a_release(switch: str) -> Any:
+    """What the latest release has that is not like `strict`. Of two ways to report over gRPC members that all do so
+    show no difference; the model's counterpart is about HTTP."""
+    strict = getattr(PROFILES["strict"], switch)
+    values = [getattr(release, switch) for release in PROFILES.values()]
+    return ReportTransport.HTTP if switch == "report_transport" else [each for each in values if each != strict][-1]

@@ -1,16 +1,42 @@
-"""`strict` of the model and `strict` of the node repair the same, or it is said why not."""
+"""`strict` of the model and of the node repair the same, or it is said why not; and each repair has been seen."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import ast
+import asyncio
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
-from counterparts import NODE_ALONE, PARAMETERS, PARAMETERS_WITHOUT, SWITCHES, WITHOUT
+from counterparts import (
+    NODE_ALONE,
+    PARAMETERS,
+    PARAMETERS_WITHOUT,
+    PARTS_OF_ADDRESSES,
+    SEEN_ELSEWHERE,
+    SEEN_IN_LOCKSTEP,
+    SWITCHES,
+    WITHOUT,
+    of_a_release,
+)
 
+from distro_conformance.findings import Judgement
+from distro_conformance.language.expectations import ExpectModel
+from distro_conformance.language.replay import replay
+from distro_conformance.language.text import read
+from distro_conformance.node.run import run_requirements
+from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.verdict import Verdict
+from distro_conformance.wire.transports import Wire
+from distro_impl import MUTANTS
 from distro_impl import PROFILES as NODE_PROFILES
+from distro_impl.mutants import Mutant
 from distro_model.profiles import PROFILES, RELEASES, STRICT, beside_nodes
 
 REPAIRED = sorted({name for release in RELEASES for name, _ in PROFILES[release.name].rules})
+REQUIREMENTS = [switch for switch, seen in SEEN_ELSEWHERE.items() if "::" not in seen.by]
+NODE_TESTS = sorted(SEEN_ELSEWHERE.keys() - REQUIREMENTS)
+ROOT = Path(__file__).parents[2]
 BOTH = [each.name for each in RELEASES if each.name in NODE_PROFILES]
 
 
@@ -58,3 +84,44 @@ def test_where_the_model_differs_from_strict_the_node_does_too(release):
     strict, node = NODE_PROFILES["strict"], NODE_PROFILES[release]
     replaced = PROFILES[release].replaced.keys() & SWITCHES.keys()
     assert [rule for rule in sorted(replaced) if getattr(node, SWITCHES[rule]) == getattr(strict, SWITCHES[rule])] == []
+
+
+def test_every_counterpart_is_seen_in_lockstep_or_elsewhere_for_a_reason():
+    assert sorted([*SEEN_IN_LOCKSTEP, *SEEN_ELSEWHERE]) == sorted({*SWITCHES.values(), *PARAMETERS.values()})
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+@pytest.mark.parametrize("switch", SEEN_IN_LOCKSTEP)
+def test_nodes_with_one_switch_of_a_release_leave_the_model_and_others_do_not(switch, monkeypatch):
+    scenario = read(SEEN_IN_LOCKSTEP[switch])
+    assert isinstance(scenario.steps[-1], ExpectModel)
+    if switch == "member_found_by_substring":
+        monkeypatch.setattr(Wire, "main_ports", lambda *_: list(PARTS_OF_ADDRESSES))
+    assert replay(scenario, target="embedded").verdict is Verdict.CONFORMS
+
+    only = Mutant(f"only-{switch}", "It is as in a release.", {switch: of_a_release(switch)})
+    monkeypatch.setitem(MUTANTS, only.id, only)
+    last = replay(scenario, target="embedded", mutant=only.id).steps[-1]
+    (told,) = (row.removeprefix("Seen: ") for row in scenario.comment.splitlines() if row.startswith("Seen: "))
+    assert last.verdict is Verdict.VIOLATES
+    assert last.outcome.startswith("differs from the model: ")
+    assert told in last.outcome
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+@pytest.mark.parametrize("switch", REQUIREMENTS)
+def test_a_requirement_notices_the_switch_that_lockstep_cannot(switch):
+    strict = NODE_PROFILES["strict"]
+    nodes = (strict, replace(strict, **{switch: of_a_release(switch)}))
+    found = [asyncio.run(run_requirements(EmbeddedTarget(each), [SEEN_ELSEWHERE[switch].by])) for each in nodes]
+    assert [each.judgement for (each,) in found] == [Judgement.CONFORMS, Judgement.VIOLATES]
+
+
+@pytest.mark.parametrize("switch", NODE_TESTS)
+def test_a_test_of_the_node_is_about_the_switch_that_lockstep_cannot_see(switch):
+    file, _, name = SEEN_ELSEWHERE[switch].by.partition("::")
+    tests = {each.name: each for each in ast.parse((ROOT / file).read_text("utf-8")).body if hasattr(each, "name")}
+    parameters = ast.unparse(tests[name].decorator_list[0])
+    assert f"(replace(STRICT, {switch}={of_a_release(switch)}), False), (STRICT, True)" in parameters
