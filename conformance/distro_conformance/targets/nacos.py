@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
+
 from distro_conformance.targets.distribution import RUNNABLE, jars_in
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.nacos_home import server_command, write_home
@@ -23,6 +25,7 @@ from distro_conformance.targets.releases import NacosRelease, nacos_release, rel
 from distro_conformance.targets.server_process import HOST, ServerProcess
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.wire.connection import Connection
 
 READY_WITHIN_S = 300.0
 """A start takes 5 s alone on the machine, and minutes on one that is busy with other things."""
@@ -87,7 +90,7 @@ class NacosServer(ServerProcess):
         started = time.monotonic()
         command = server_command(self.home, self.release, self._jars, self.port, self._own_properties, self._options)
         self._loads_before = self._loads()
-        conditions = (self._is_up, *((self._is_loaded,) if until_loaded else ()))
+        conditions = (self._is_up, *((self._is_loaded,) if until_loaded else ()), self._is_started)
         await self._run(command, self.home, READY_WITHIN_S, *conditions)
         self._on_progress(
             f"Nacos {self.release.version} at {self.address} is ready ({time.monotonic() - started:.1f} s)"
@@ -122,6 +125,16 @@ class NacosServer(ServerProcess):
         if len(self._members) < 2:
             return True
         return self._loads() > self._loads_before
+
+    async def _is_started(self) -> bool:
+        """It may be up, and have loaded, and refuse every request all the same."""
+        connection = Connection.bare(self.sdk_address)
+        try:
+            return (await connection.ask("ServerCheckRequest", {"headers": {}})).type == "ServerCheckResponse"
+        except grpc.aio.AioRpcError:  # nobody listens there yet
+            return False
+        finally:
+            await connection.close()
 
     def _loads(self) -> int:
         """How often it has loaded, in all its lives: a home keeps its logs over a restart."""
