@@ -32,10 +32,9 @@ def test_every_requirement_has_been_seen_to_fail() -> None:
     assert {each.id for each in all_requirements()} == NOTICED.keys()
 
 
-ONLY_IN_LOCKSTEP = {"B36", "m-former-owner-sends-what-waits", "m-load-waits-for-down"}
-"""They show when somebody comes into a list whom nobody answers for, when an owner changes within the second in which a
-task waits, and where two of three nodes start without the third, which no requirement has: killed by lockstep
-(docs/matrix-node.md)."""
+ONLY_IN_LOCKSTEP = {"B36", "m-load-waits-for-down"}
+"""They show when somebody comes into a list whom nobody answers for, and where two of three nodes start without the
+third, which no requirement has: killed by lockstep (docs/matrix-node.md)."""
 
 
 def test_every_other_mutant_is_noticed_by_a_requirement() -> None:

@@ -304,9 +304,9 @@ class Kit:
         self._own.add(client)
         return client
 
-    def answer(self, operation: str, answer: Answer, *, client: str) -> None:
-        """From now on, and until the check ends, `peer` answers so about that client."""
-        peer = self.peer
+    def answer(self, operation: str, answer: Answer, *, client: str, at: PlayedPeer | None = None) -> None:
+        """From now on, and until the check ends, that member (default: `peer`) answers so about that client."""
+        peer = at or self.peer
         self._rules.append((peer, peer.answer(operation, answer, client=client)))
         is_silent = isinstance(answer, Reply) and answer.after_ms >= FOR_EVER_MS
         how = (

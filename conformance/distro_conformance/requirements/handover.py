@@ -13,6 +13,7 @@ from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.kit import services as services_of
 from distro_conformance.node.peer import Arrival, PlayedPeer
+from distro_conformance.node.replies import FAILURE
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import known
 from distro_traces.content import Replica
@@ -95,6 +96,29 @@ async def conclusions_are_not_handed_over(kit: Kit) -> None:
     told = kit.arrival("CHANGE", client.id, at=leaver)
     what = f"{leaver.address} knows better than the node whether {client.id} is alive"
     await kit.never(told, for_ms=2 * kit.timings.sync_ms, what=what)
+
+
+@requirement("DISTRO-OWNER-006", SHOULD, "#owner-handover", bug="B22", since="2.2.1", own_node=True)
+async def what_waits_is_dropped(kit: Kit) -> None:
+    """What waits to be sent of a client of the HTTP API is not sent any more once another member owns that client."""
+    await kit.start_node()
+    moved = client, service, _, stayer = await _accepted(kit)
+    more = kit.service()
+    kit.answer("CHANGE", FAILURE, client=client.id, at=stayer)
+    await client.register(more)
+    failed = kit.arrival("CHANGE", client.id, at=stayer, carrying=lambda copy: more in (services_of(copy) or ()))
+    await kit.arrange(failed, within_ms=2 * kit.timings.sync_ms, what=f"a CHANGE of {client.id} with {more}")
+    await _comes_back(kit, moved)
+    await kit.sleep(_UNDER_WAY_MS)
+
+    def changes() -> list[Arrival]:
+        return [each for each in kit.arrivals(client.id, stayer) if each.is_about("CHANGE")]
+
+    before = len(changes())
+    await kit.sleep(2 * kit.timings.retry_ms)
+    sent = [services_of(each.call.replica) for each in changes()[before:] if each.call]
+    observed = {"sent": len(sent), "both": all(each == sorted((service, more)) for each in sent)}
+    kit.require(not sent, f"no CHANGE of {client.id}, which {moved.leaver.address} owns", sent, observed=observed)
 
 
 def _moving(kit: Kit) -> _Moved:
