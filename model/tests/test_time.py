@@ -32,12 +32,14 @@ from distro_model.actions import (
 from distro_model.clock import Ended, Outcome, Traffic, instants, prologue
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
-from distro_model.profiles import NACOS_2_0_4, NACOS_2_2_4, STRICT
+from distro_model.profiles import NACOS_2_0_4, NACOS_2_2_4, STRICT, Profile
 
 WEB_1 = "10.0.0.1:80 v=1"
 WEB_2 = "10.0.0.1:80 v=2"
 WEBS = ("10.0.1.1:80", "10.0.1.2:80")
 """Each node owns one."""
+TELLING = (96, 122)
+"""Seeds of walks in which a report makes an owner in the instant of a check, and a task waits for who is another's."""
 
 
 def running(profile=STRICT, nodes="ab") -> PossibleStates:
@@ -120,7 +122,18 @@ class TestNodesThatStartedTogether:
         try_every_order(monkeypatch)
         assert after(begun, Advance(7000)).states == grouped.states
 
-    @pytest.mark.parametrize("seed", range(24))
+    @pytest.mark.parametrize("profile", [STRICT, NACOS_2_2_4], ids=lambda profile: profile.name)
+    def test_nor_would_it_where_a_client_comes_to_its_owner_who_verifies_just_then(self, monkeypatch, profile: Profile):
+        """b owns the client by its hash, and hears of it when a repeats its CHANGE, in the instant of a round of b."""
+        possible = after(PossibleStates.of(start("ab", profile)), *map(Restart, "ab"), Advance(20_000))
+        possible = after(possible, Cut("a", "b"), Cut("b", "a"), Advance(18_000), HttpRegister("web", WEBS[0], "a"))
+        possible = after(possible, Drop("a", "b", "CHANGE"), Heal("a", "b"), Heal("b", "a"))
+        grouped = after(possible, Advance(7000))
+        try_every_order(monkeypatch)
+        assert after(possible, Advance(7000)).states == grouped.states
+        assert len(grouped.states) > 1
+
+    @pytest.mark.parametrize("seed", [*range(24), *TELLING])
     def test_nor_would_it_with_clients_of_the_http_api_whose_owners_die(self, monkeypatch, seed: int):
         random, profile = Random(seed), (STRICT, NACOS_2_2_4, NACOS_2_0_4)[seed % 3]
         possible, waits = after(PossibleStates.of(start("ab", profile)), *map(Restart, "ab"), Advance(31_000)), 0
