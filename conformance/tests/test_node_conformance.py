@@ -14,10 +14,10 @@ from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.node import run as conformance_run
 from distro_conformance.node.beside import members_beside
 from distro_conformance.node.peer import PlayedPeer
-from distro_conformance.node.run import run_node_conformance
+from distro_conformance.node.run import TOO_BUSY_MS, run_node_conformance
 from distro_conformance.release import Span
 from distro_conformance.requirements import all_requirements
-from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_conformance.targets.embedded import EmbeddedClock, EmbeddedTarget
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
 
@@ -66,6 +66,19 @@ def test_a_finding_says_what_node_and_members_have_of_its_client(
     assert found.link == upstream_of(mutant)
     assert all(each.content.startswith(text) for each, text in zip(found.held, told, strict=True)), found.held
     assert [each.owned for each in found.held].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("slack_ms", "judgement"), [(TOO_BUSY_MS, Judgement.VIOLATES), (TOO_BUSY_MS + 1, Judgement.NOT_JUDGED)]
+)
+def test_a_machine_that_is_too_busy_leaves_the_question_open(
+    monkeypatch: pytest.MonkeyPatch, slack_ms: int, judgement: Judgement
+) -> None:
+    """The server gives up members that answer late, and what is missing at them then is no fault of it."""
+    monkeypatch.setattr(EmbeddedClock, "slack_ms", slack_ms)
+    (found,) = run_node_conformance("embedded", None, ["DISTRO-SYNC-001"], mutant="m-no-change").findings
+    assert found.judgement is judgement
+    assert "a CHANGE of " in found.message
 
 
 def test_what_a_release_did_not_promise_is_not_applicable() -> None:
