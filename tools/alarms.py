@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from ledger import Line, digest_of, lines_of
+from ledger import Line, digest_of, gone_on, lines_of
 from pyspark.sql import SparkSession
 
 import distro_model
@@ -106,25 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
-    source, began = digest_of(distro_model, distro_spark), time.monotonic()
+    source = digest_of(distro_model, distro_spark)
     known = {(line["profile"], line["seed"]): line for line in lines_of(options.ledger, "source", source)}
-    lines, left = [], 0
-    options.ledger.parent.mkdir(parents=True, exist_ok=True)
     session = local_session("local[2]")
     try:
         context = multiprocessing.get_context("spawn")
-        with options.ledger.open("a", encoding="utf-8") as ledger, ProcessPoolExecutor(2, context) as pool:
-            for profile, seed in batches(options.runs, options.profile or list(PROFILES), options.first_seed):
-                line = known.get((profile, seed))
-                if line is None:
-                    if options.seconds is not None and time.monotonic() - began > options.seconds:
-                        left += 1
-                        continue
-                    line = line_of(session, pool, source, profile, seed)
-                    ledger.write(json.dumps(line) + "\n")
-                    ledger.flush()
-                    print(said(line), file=sys.stderr)
-                lines.append(line)
+        with ProcessPoolExecutor(2, context) as pool:
+            wanted = batches(options.runs, options.profile or list(PROFILES), options.first_seed)
+            work = ((batch, partial(line_of, session, pool, source, *batch)) for batch in wanted)
+            lines, left = gone_on(options.ledger, known, work, options.seconds, said)
     finally:
         session.stop()
     return told(lines, left, as_json=options.json)

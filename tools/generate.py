@@ -60,9 +60,8 @@ def pictures() -> Generated:
 
 def results() -> Generated:
     """docs: the tables of long jobs, from what docs/results has of them."""
-    nightly, matrix = map(importlib.import_module, ("nightly", "matrix"))
-    of_runs = [(f"{name}.md", importlib.import_module(name).page()) for name in ("repeats", "hours")]
-    for name, text in (("nightly.md", nightly.page(nightly.kept())), *of_runs, *matrix.pages()):
+    jobs = [(f"{name}.md", importlib.import_module(name).page()) for name in ("nightly", "repeats", "hours")]
+    for name, text in (*jobs, *importlib.import_module("matrix").pages()):
         yield ROOT / "docs" / name, text
 
 

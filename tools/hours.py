@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -21,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import results
+from pages.markdown import table
+from results import Row
 
 TABLE, COVERAGE = "hours", "coverage"
-Row = Mapping[str, Any]
 Search = tuple[str, str]
 """What is searched, and on which target."""
 
@@ -56,18 +56,13 @@ def once(search: Search) -> dict[str, Any]:
     """One part, as somebody runs it."""
     kind, target = search
     out = KEPT_BELOW / f"{kind}-{target.replace(':', '-')}"
-    command = [str(Path(sys.executable).with_name("distrocheck")), *WORDS[kind], "--target", target, "--json"]
-    ran = subprocess.run([*command, "--out", str(out)], cwd=results.ROOT, check=False, capture_output=True, text=True)
-    try:
-        document = json.loads(ran.stdout)
-    except ValueError:
-        document = {"error": (ran.stderr.strip().splitlines() or ["nothing was said"])[-1]}
+    code, document = results.asked(*WORDS[kind], "--target", target, "--out", str(out))
     failure = document.get("failure") or {}
     return {
         "kind": kind,
         "target": target,
         "seed": document.get("seed"),
-        "code": ran.returncode,
+        "code": code,
         "seconds": document.get("seconds", 0),
         "steps": document.get("steps", 0),
         "runs": document.get("runs", 0),
@@ -118,14 +113,13 @@ def key_of(row: Row) -> str:
 def page() -> str:
     """The table, and every part that did not conform with what it turned out to be."""
     rows = list(results.kept(TABLE).values())
-    lines = list(_HEAD)
+    told = []
     for kind, target in sorted({(row["kind"], row["target"]) for row in rows}):
         these = [row for row in rows if (row["kind"], row["target"]) == (kind, target)]
         minutes, found = searched_s(these, (kind, target)) / 60, sum(bool(row["code"]) for row in these)
         totals = [str(sum(row[name] for row in these)) for name in ("runs", "steps")]
-        dates = [row["date"] for row in these]
-        cells = (kind, target, f"{minutes:.0f}", str(len(these)), *totals, str(found), f"{min(dates)} to {max(dates)}")
-        lines.append(f"| {' | '.join(cells)} |")
+        told.append((kind, target, f"{minutes:.0f}", str(len(these)), *totals, str(found), results.dates(these)))
+    lines = [_HEAD, table("search | target | minutes | parts | runs | steps | not conforming | when", told)]
     for row in sorted((row for row in rows if row["code"]), key=lambda row: (row["date"], key_of(row))):
         decided = row["decided"] or "**not decided yet**"
         lines += ["", f"* {key_of(row)}, {row['commit']}: {_one_line(row['found'])}", "", f"    {decided}"]
@@ -144,16 +138,13 @@ def _one_line(text: str) -> str:
     return f"`{whole}`"
 
 
-_HEAD = (
-    "# Hours of search",
-    "",
-    "Random searches on real servers, each part with a fresh seed (`python tools/hours.py`): one node among played",
-    "members beside the model (`machine`), and three servers under drawn faults, which must agree in the end",
-    "(`walks`). Each part that found something is told of below the table, with what it turned out to be.",
-    "",
-    "| search | target | minutes | parts | runs | steps | not conforming | when |",
-    "|---|---|---|---|---|---|---|---|",
-)
+_HEAD = """\
+# Hours of search
+
+Random searches on real servers, each part with a fresh seed (`python tools/hours.py`): one node among played
+members beside the model (`machine`), and three servers under drawn faults, which must agree in the end
+(`walks`). Each part that found something is told of below the table, with what it turned out to be.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 Line = dict[str, Any]
+Name = TypeVar("Name")
 
 
 def digest_of(*packages: ModuleType) -> str:
@@ -33,3 +36,29 @@ def lines_of(ledger: Path, key: str, digest: str) -> Iterator[Line]:
             continue
         if line[key] == digest:
             yield line
+
+
+def gone_on(
+    ledger: Path,
+    known: Mapping[Name, Line],
+    work: Iterable[tuple[Name, Callable[[], Line]]],
+    seconds: float | None,
+    said: Callable[[Line], str],
+) -> tuple[list[Line], int]:
+    """The line of each piece of work, known or found now and written at once; and how many are left: none is begun
+    after `seconds`."""
+    began, lines, left = time.monotonic(), list[Line](), 0
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    with ledger.open("a", encoding="utf-8") as file:
+        for name, find in work:
+            line = known.get(name)
+            if line is None:
+                if seconds is not None and time.monotonic() - began > seconds:
+                    left += 1
+                    continue
+                line = find()
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                print(said(line), file=sys.stderr)
+            lines.append(line)
+    return lines, left

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 
 import results
+from pages.markdown import table
+from results import Row
 
 from distro_conformance.mutation.matrix import mutants_of
 
@@ -34,60 +33,27 @@ _HOW = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What `distrocheck mutants run` said of one mutant."""
-
-    id: str
-    killed: bool
-    killed_by: Sequence[str]
-    seconds: float
-    steps: int | None
-    fired: int | None
-    reason: str
-    date: str
-    commit: str
-
-
 def judge(level: str, target: str, mutant: str, commit: str) -> Row:
-    """Raises RuntimeError when there is no answer."""
-    words = [
-        "mutants",
-        "run",
-        "--level",
-        level,
-        "--mutant",
-        mutant,
-        "--json",
-        *(("--target", target) if target else ()),
-    ]
-    command = [str(Path(sys.executable).with_name("distrocheck")), *words]
-    ran = subprocess.run(command, cwd=results.ROOT, check=False, capture_output=True, text=True)
-    try:
-        (found,) = json.loads(ran.stdout)["mutants"]
-    except (ValueError, KeyError):
-        raise RuntimeError(f"{mutant}: {(ran.stdout or ran.stderr).strip()[-300:]}") from None
+    """What `distrocheck mutants run` says of one mutant. Raises RuntimeError when there is no answer."""
+    of_target = ("--target", target) if target else ()
+    _, document = results.asked("mutants", "run", "--level", level, "--mutant", mutant, *of_target)
+    if "error" in document:
+        raise RuntimeError(f"{mutant}: {document['error']}")
+    (found,) = document["mutants"]
     names = ("killed", "killed_by", "seconds", "steps", "fired", "reason")
-    return Row(mutant, date=results.today(), commit=commit, **{name: found[name] for name in names})
+    return {**{name: found[name] for name in names}, "date": results.today(), "commit": commit}
 
 
-def table(level: str, target: str) -> str:
+def table_of(level: str, target: str) -> str:
     """The name of its results."""
     return f"matrix-{level}{'-' if target else ''}{target.removeprefix('nacos:')}"
-
-
-def kept(level: str, target: str) -> dict[str, Row]:
-    return {name: Row(name, **row) for name, row in results.kept(table(level, target)).items()}
-
-
-def keep(level: str, target: str, row: Row) -> None:
-    results.keep(table(level, target), row.id, {name: value for name, value in asdict(row).items() if name != "id"})
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """Name and text, from what is kept."""
     for level, targets in RELEASES.items():
-        yield f"matrix-{level}.md", page(level, {each: kept(level, each) for each in targets}, mutants_of(level))
+        tables = {each: results.kept(table_of(level, each)) for each in targets}
+        yield f"matrix-{level}.md", page(level, tables, mutants_of(level))
 
 
 def page(level: str, tables: Mapping[str, Mapping[str, Row]], mutants: Sequence[str]) -> str:
@@ -98,15 +64,15 @@ def page(level: str, tables: Mapping[str, Mapping[str, Row]], mutants: Sequence[
         judged = [rows[name] for name in mutants if name in rows]
         lines += ["", f"## {target}"] if target else []
         lines += ["", headline(judged, len(mutants)), ""]
-        lines += ["| mutant | killed by | seconds | rules fired | date | commit |", "|---|---|---|---|---|---|"]
-        lines += [f"| {' | '.join(_cells(name, rows.get(name)))} |" for name in mutants]
+        cells = (_cells(name, rows.get(name)) for name in mutants)
+        lines += [table("mutant | killed by | seconds | rules fired | date | commit", cells)]
     return "\n".join(lines) + "\n"
 
 
 def headline(judged: Sequence[Row], of: int) -> str:
     if not judged:
         return f"Not run; {of} mutants."
-    seconds, killed = [row.seconds for row in judged], sum(row.killed for row in judged)
+    seconds, killed = [row["seconds"] for row in judged], sum(row["killed"] for row in judged)
     times = f"median {median(seconds):.1f} s, longest {max(seconds):.1f} s"
     return f"{len(judged)} of {of} judged, {killed} killed; {times}, beside whatever else the machine did."
 
@@ -114,10 +80,10 @@ def headline(judged: Sequence[Row], of: int) -> str:
 def _cells(name: str, row: Row | None) -> tuple[str, ...]:
     if row is None:
         return name, "not run", "", "", "", ""
-    by = ", ".join(row.killed_by) if row.killed else f"**{row.reason}**".replace("|", "/")
-    steps = f" in {row.steps} steps" if row.steps is not None else ""
-    fired = "" if row.fired is None else str(row.fired)
-    return name, by + steps, f"{row.seconds:.1f}", fired, row.date, row.commit
+    by = ", ".join(row["killed_by"]) if row["killed"] else f"**{row['reason']}**".replace("|", "/")
+    steps = f" in {row['steps']} steps" if row["steps"] is not None else ""
+    fired = "" if row["fired"] is None else str(row["fired"])
+    return name, by + steps, f"{row['seconds']:.1f}", fired, row["date"], row["commit"]
 
 
 def main() -> int:
@@ -131,26 +97,26 @@ def main() -> int:
     level, target = options.level, options.target or RELEASES[options.level][0]
     if target not in RELEASES[level]:
         parser.error(f"--target is one of {', '.join(RELEASES[level])}")
-    commit = results.commit()
-    rows, failures = kept(level, target), 0
+    commit, kept_in = results.commit(), table_of(level, target)
+    rows, failures = results.kept(kept_in), 0
     chosen = [name for name in mutants_of(level) if name in (options.mutant or mutants_of(level))]
-    due = [name for name in chosen if name not in rows or not (options.kept or rows[name].commit == commit)]
+    due = [name for name in chosen if name not in rows or not (options.kept or rows[name]["commit"] == commit)]
     with ThreadPoolExecutor(options.jobs) as pool:
-        for ended in [pool.submit(judge, level, target, name, commit) for name in due]:
+        for name, ended in [(name, pool.submit(judge, level, target, name, commit)) for name in due]:
             try:
                 row = ended.result()
             except RuntimeError as error:
                 failures += 1
                 print(error, file=sys.stderr, flush=True)
                 continue
-            keep(level, target, row)
-            print(f"{row.id}: {', '.join(row.killed_by) or row.reason}", file=sys.stderr, flush=True)
+            results.keep(kept_in, name, row)
+            print(f"{name}: {', '.join(row['killed_by']) or row['reason']}", file=sys.stderr, flush=True)
     for file, text in pages():
         (results.ROOT / "docs" / file).write_text(text, encoding="utf-8")
-    rows = kept(level, target)
-    judged = [rows[name] for name in chosen if name in rows]
-    killed = sum(row.killed for row in judged)
-    print(json.dumps({"score": killed / len(chosen), "mutants": [asdict(row) for row in judged]}))
+    rows = results.kept(kept_in)
+    judged = [{"id": name, **rows[name]} for name in chosen if name in rows]
+    killed = sum(row["killed"] for row in judged)
+    print(json.dumps({"score": killed / len(chosen), "mutants": judged}))
     return int(killed < len(chosen) or failures > 0)
 
 

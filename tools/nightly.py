@@ -13,15 +13,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import results
+from pages.markdown import table
+from results import Row
 
 TABLE = "nightly"
 PAGE = results.ROOT / "docs" / "nightly.md"
-_VERDICTS = {0: "conforms", 1: "violates", 3: "inconclusive", 4: "not reached"}
 _OVER = -1
+_VERDICTS = {0: "conforms", 1: "violates", 3: "inconclusive", 4: "not reached", _OVER: "over its budget"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Job:
     def command(self) -> list[str]:
         if self.words[0].endswith(".py"):
             return [sys.executable, *self.words]
-        return [str(Path(sys.executable).with_name("distrocheck")), *self.words, "--json"]
+        return [results.DISTROCHECK, *self.words, "--json"]
 
 
 def _gate(target: str, budget: str, minutes: float) -> Job:
@@ -105,21 +106,11 @@ JOBS: tuple[Job, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    name: str
-    commit: str
-    date: str
-    code: int
-    seconds: float
-    headline: str
-
-    @property
-    def verdict(self) -> str:
-        return "over its budget" if self.code == _OVER else _VERDICTS.get(self.code, f"exit code {self.code}")
+def verdict(found: Row) -> str:
+    return _VERDICTS.get(found["code"], f"exit code {found['code']}")
 
 
-def run(job: Job, commit: str) -> Result:
+def run(job: Job, commit: str) -> Row:
     began = time.monotonic()
     try:
         ran = subprocess.run(
@@ -128,7 +119,8 @@ def run(job: Job, commit: str) -> Result:
         code, text = ran.returncode, headline_of(ran.stdout) or (ran.stderr.strip().splitlines() or ["nothing"])[-1]
     except subprocess.TimeoutExpired:
         code, text = _OVER, f"not done after {job.minutes:.0f} min"
-    return Result(job.name, commit, results.today(), code, round(time.monotonic() - began, 1), text)
+    seconds = round(time.monotonic() - began, 1)
+    return {"commit": commit, "date": results.today(), "code": code, "seconds": seconds, "headline": text}
 
 
 def headline_of(output: str) -> str:
@@ -148,42 +140,37 @@ def headline_of(output: str) -> str:
     return str(document.get("headline") or document.get("error") or f"{document.get('steps')} steps")
 
 
-def page(found: Mapping[str, Result]) -> str:
+def page() -> str:
     """The last table: a row for each job, those that never ran too."""
-    rows = [_row(job, found.get(job.name)) for job in JOBS]
-    return "\n".join([*_HEAD, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+    found = results.kept(TABLE)
+    rows = (_cells(job, found.get(job.name)) for job in JOBS)
+    return _HEAD + table("job | what | verdict | it says | time | date | commit", rows) + "\n"
 
 
-def _row(job: Job, found: Result | None) -> tuple[str, ...]:
+def _cells(job: Job, found: Row | None) -> tuple[str, ...]:
     if found is None:
         return job.name, job.text, "not run", "", "", "", ""
-    told = found.headline.replace("|", "/")
-    return job.name, job.text, found.verdict, told, f"{found.seconds:.0f} s", found.date, found.commit
+    told = found["headline"].replace("|", "/")
+    return job.name, job.text, verdict(found), told, f"{found['seconds']:.0f} s", found["date"], found["commit"]
 
 
-_HEAD = (
-    "# Nightly",
-    "",
-    "What is longer than CI allows. `make nightly` runs it, goes on where it was interrupted, and writes this table:",
-    "each row with the date and the commit of its last run.",
-    "",
-    "| job | what | verdict | it says | time | date | commit |",
-    "|---|---|---|---|---|---|---|",
-)
+_HEAD = """\
+# Nightly
+
+What is longer than CI allows. `make nightly` runs it, goes on where it was interrupted, and writes this table:
+each row with the date and the commit of its last run.
+
+"""
 
 
-def kept() -> dict[str, Result]:
-    return {name: Result(name, **row) for name, row in results.kept(TABLE).items()}
+def keep(job: str, found: Row) -> None:
+    results.keep(TABLE, job, found)
+    PAGE.write_text(page(), encoding="utf-8")
 
 
-def keep(result: Result) -> None:
-    results.keep(TABLE, result.name, {name: value for name, value in asdict(result).items() if name != "name"})
-    PAGE.write_text(page(kept()), encoding="utf-8")
-
-
-def due(jobs: Sequence[Job], found: Mapping[str, Result], commit: str, again: Sequence[str]) -> list[Job]:
+def due(jobs: Sequence[Job], found: Mapping[str, Row], commit: str, again: Sequence[str]) -> list[Job]:
     """Those that have not ended on this commit, and those that are wanted again."""
-    return [job for job in jobs if job.name in again or job.name not in found or found[job.name].commit != commit]
+    return [job for job in jobs if job.name in again or found.get(job.name, {}).get("commit") != commit]
 
 
 def main() -> int:
@@ -193,14 +180,14 @@ def main() -> int:
     )
     parser.add_argument("--again", action="append", default=[], choices=[job.name for job in JOBS])
     options = parser.parse_args()
-    commit, found = results.commit(), kept()
+    commit, found = results.commit(), results.kept(TABLE)
     jobs = [job for job in JOBS if options.only is None or job.name in options.only]
     for job in due(jobs, found, commit, options.again):
         print(f"{job.name}: {job.text}, at most {job.minutes:.0f} min", flush=True)
-        found[job.name] = run(job, commit)
-        keep(found[job.name])
-        print(f"  {found[job.name].verdict}: {found[job.name].headline}", flush=True)
-    return int(any(found[job.name].code for job in jobs if job.name in found))
+        ended = found[job.name] = dict(run(job, commit))
+        keep(job.name, ended)
+        print(f"  {verdict(ended)}: {ended['headline']}", flush=True)
+    return int(any(found[job.name]["code"] for job in jobs if job.name in found))
 
 
 if __name__ == "__main__":

@@ -17,16 +17,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import results
 from busy import others
+from pages.markdown import table
+from results import Row
 
 from distro_conformance.doctor import usable_cores
 
 TABLE = "repeats"
-Row = Mapping[str, Any]
 WANTED: Mapping[str, int] = {
     "nacos:2.2.4": 20,
     **dict.fromkeys(("nacos:2.0.4", "nacos:2.1.1", "nacos:2.2.3", "nacos:2.3.2"), 6),
@@ -60,8 +60,7 @@ def once(target: str, budget: str) -> dict[str, Any]:
     began = time.monotonic()
     measured = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="repeats-") as out:
-        words = ("gate", "--target", target, "--budget", budget, "--out", out, "--json")
-        command = [str(Path(sys.executable).with_name("distrocheck")), *words]
+        command = [results.DISTROCHECK, "gate", "--target", target, "--budget", budget, "--out", out, "--json"]
         gate = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         printed = None
         while printed is None:
@@ -108,31 +107,28 @@ def run(todo: Sequence[tuple[str, bool]], budget: str, seconds: float | None) ->
 def page() -> str:
     """The table: of each target how many runs conform at leisure and on a busy machine, and every run that does not."""
     rows = list(results.kept(TABLE).values())
-    lines = list(_HEAD)
+    told = []
     for target in sorted({row["target"] for row in rows}):
         cells = [target]
         for busy in (False, True):
             these = [row for row in rows if row["target"] == target and is_busy(row) == busy]
             conform, stay_open = (sum(row["code"] == code for row in these) for code in (CONFORMS, OPEN))
             cells.append(f"{conform} of {len(these)}" + (f", {stay_open} open" if stay_open else ""))
-        dates = [row["date"] for row in rows if row["target"] == target]
-        lines.append(f"| {' | '.join([*cells, f'{min(dates)} to {max(dates)}'])} |")
+        told.append([*cells, results.dates(row for row in rows if row["target"] == target)])
+    lines = [_HEAD, table("target | at leisure | busy | when", told)]
     for row in sorted((row for row in rows if row["code"]), key=lambda row: (row["date"], row["target"])):
         why = "; ".join(row["why"]) or row["headline"]
         lines += ["", f"* {row['target']}, seed {row['seed']}, load {row['load_per_core']}, {row['commit']}: {why}"]
     return "\n".join(lines) + "\n"
 
 
-_HEAD = (
-    "# Again and again",
-    "",
-    "The gate on real servers, each time with a fresh seed (`python tools/repeats.py`): a server that conforms has to",
-    "conform every time. Busy is a machine on which at least two programs want each core while the gate runs. What a",
-    "run found that did not conform is written below the table.",
-    "",
-    "| target | at leisure | busy | when |",
-    "|---|---|---|---|",
-)
+_HEAD = """\
+# Again and again
+
+The gate on real servers, each time with a fresh seed (`python tools/repeats.py`): a server that conforms has to
+conform every time. Busy is a machine on which at least two programs want each core while the gate runs. What a
+run found that did not conform is written below the table.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

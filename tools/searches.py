@@ -13,9 +13,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from ledger import Line, digest_of, lines_of
+from ledger import Line, digest_of, gone_on, lines_of
 
 import distro_model
 from distro_model import Bounds, explore
@@ -76,26 +77,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     options = parser.parse_args(arguments)
-    model, began = digest_of(distro_model), time.monotonic()
+    model, max_memory_bytes = digest_of(distro_model), int(options.max_memory_gib * GIB)
     searched = lines_of(options.ledger, "model", model)
     known = {(line["name"], line["bounds"], line.get("max_states")): line for line in searched}
-    lines, left = [], 0
-    options.ledger.parent.mkdir(parents=True, exist_ok=True)
-    with options.ledger.open("a", encoding="utf-8") as ledger:
-        for job in jobs(options.pair_states):
-            if options.only not in job.name:
-                continue
-            limit = None if job.bounds is None else job.bounds.max_states
-            line = known.get((job.name, str(job.bounds), limit))
-            if line is None:
-                if options.seconds is not None and time.monotonic() - began > options.seconds:
-                    left += 1
-                    continue
-                line = line_of(job, model, int(options.max_memory_gib * GIB))
-                ledger.write(json.dumps(line) + "\n")
-                ledger.flush()
-                print(said(line), file=sys.stderr)
-            lines.append(line)
+    work = (
+        (
+            (job.name, str(job.bounds), job.bounds and job.bounds.max_states),
+            partial(line_of, job, model, max_memory_bytes),
+        )
+        for job in jobs(options.pair_states)
+        if options.only in job.name
+    )
+    lines, left = gone_on(options.ledger, known, work, options.seconds, said)
     return told(lines, left, as_json=options.json)
 
 

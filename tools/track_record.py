@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import results
@@ -22,7 +20,6 @@ from pages.track_record import NOT_SEEN, SEEN, TABLE, bug_scenarios, has_bug, in
 from distro_conformance.findings.known import KNOWN_FAILURES
 from distro_conformance.targets.releases import RELEASES
 
-DISTROCHECK = str(Path(sys.executable).with_name("distrocheck"))
 OF_REQUIREMENT = {
     "known": SEEN,
     "conforms": NOT_SEEN,
@@ -51,11 +48,7 @@ def by_scenarios(release: str) -> Iterator[tuple[str, str]]:
 
 def asked(*words: str) -> dict[str, Any]:
     """Raises RuntimeError when there is no answer."""
-    ran = subprocess.run([DISTROCHECK, *words, "--json"], cwd=results.ROOT, check=False, capture_output=True, text=True)
-    try:
-        document: dict[str, Any] = json.loads(ran.stdout)
-    except ValueError:
-        raise RuntimeError(ran.stderr.strip()[-300:]) from None
+    _, document = results.asked(*words)
     if "error" in document:
         raise RuntimeError(document["error"])
     return document

@@ -24,13 +24,21 @@ import repeats
 import results
 import soak
 import track_record
-from ledger import lines_of
+from ledger import gone_on, lines_of
 
 from distro_conformance.cli.verbs import COMMAND
 from distro_model.actions import Connect
 from distro_spark.result import CheckResult, EventReference, Rejected, Replay
 
-DONE = nightly.Result("sdks", "abc1234", "2026-01-02", 1, 61.2, "embedded: 7 met | 1 violated")
+DATED = {"date": "2026-01-02", "commit": "abc1234"}
+DONE = {**DATED, "code": 1, "seconds": 61.2, "headline": "embedded: 7 met | 1 violated"}
+
+
+@pytest.fixture(autouse=True)
+def _kept_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What these tests keep, and its page."""
+    monkeypatch.setattr(results, "PLACE", tmp_path / "results")
+    monkeypatch.setattr(nightly, "PAGE", tmp_path / "nightly.md")
 
 
 def test_a_job_that_has_ended_on_this_commit_is_not_run_again() -> None:
@@ -41,7 +49,9 @@ def test_a_job_that_has_ended_on_this_commit_is_not_run_again() -> None:
 
 
 def test_the_table_has_a_row_for_every_job_with_its_date_or_that_it_never_ran() -> None:
-    page = nightly.page({"sdks": DONE})
+    nightly.keep("sdks", DONE)
+    page = nightly.PAGE.read_text("utf-8")
+    assert page == nightly.page()
     row = "| violates | embedded: 7 met / 1 violated | 61 s | 2026-01-02 | abc1234 |"
     assert f"| sdks | the official SDKs on reference nodes {row}" in page
     assert page.count("| not run |") == len(nightly.JOBS) - 1
@@ -64,7 +74,7 @@ def test_a_job_that_is_over_its_budget_is_ended_and_told(tmp_path: Path, monkeyp
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     monkeypatch.setattr(results, "ROOT", tmp_path)
     found = nightly.run(nightly.Job("slow", "", ("slow.py",), 0.01), "abc1234")
-    assert (found.verdict, found.headline) == ("over its budget", "not done after 0 min")
+    assert (nightly.verdict(found), found["headline"]) == ("over its budget", "not done after 0 min")
 
 
 def test_a_job_that_prints_no_document_is_told_by_its_last_words(
@@ -73,7 +83,7 @@ def test_a_job_that_prints_no_document_is_told_by_its_last_words(
     (tmp_path / "breaks.py").write_text("raise SystemExit('no such thing')")
     monkeypatch.setattr(results, "ROOT", tmp_path)
     found = nightly.run(nightly.Job("breaks", "", ("breaks.py",), 1), "abc1234")
-    assert (found.verdict, found.headline) == ("violates", "no such thing")
+    assert (nightly.verdict(found), found["headline"]) == ("violates", "no such thing")
 
 
 @pytest.mark.parametrize(
@@ -146,9 +156,17 @@ def test_a_soak_notices_what_each_round_leaves_behind(
 
 
 def test_a_kill_matrix_has_a_row_for_every_mutant_and_says_who_lives_and_who_was_not_asked() -> None:
-    dead = matrix.Row("B02", True, ("DISTRO-HOLDER-001",), 61.25, None, 30, "", "2026-01-02", "abc1234")
-    alive = matrix.Row("B07", False, (), 90.0, None, 0, "its rules never fired", "2026-01-02", "abc1234")
-    page = matrix.page("real", {"nacos:2.2.4": {"B02": dead, "B07": alive}, "nacos:2.3.2": {}}, ("B02", "B07", "B31"))
+    dead = {
+        "killed": True,
+        "killed_by": ["DISTRO-HOLDER-001"],
+        "seconds": 61.25,
+        "steps": None,
+        "fired": 30,
+        "reason": "",
+    }
+    alive = {**dead, "killed": False, "killed_by": [], "seconds": 90.0, "fired": 0, "reason": "its rules never fired"}
+    rows = {"B02": {**dead, **DATED}, "B07": {**alive, **DATED}}
+    page = matrix.page("real", {"nacos:2.2.4": rows, "nacos:2.3.2": {}}, ("B02", "B07", "B31"))
     assert "2 of 3 judged, 1 killed; median 75.6 s, longest 90.0 s" in page
     assert "| B02 | DISTRO-HOLDER-001 | 61.2 | 30 | 2026-01-02 | abc1234 |" in page
     assert "| B07 | **its rules never fired** | 90.0 | 0 | 2026-01-02 | abc1234 |" in page
@@ -156,16 +174,11 @@ def test_a_kill_matrix_has_a_row_for_every_mutant_and_says_who_lives_and_who_was
     assert "Not run; 3 mutants." in page
 
 
-def test_what_was_found_is_kept_and_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "PLACE", tmp_path)
-    monkeypatch.setattr(nightly, "PAGE", tmp_path / "nightly.md")
-    row = matrix.Row("B02", True, ["DISTRO-HOLDER-001"], 61.25, None, 30, "", "2026-01-02", "abc1234")
-    matrix.keep("real", "nacos:2.2.4", row)
-    nightly.keep(DONE)
-    assert matrix.kept("real", "nacos:2.2.4") == {"B02": row}
-    assert matrix.kept("real", "nacos:2.3.2") == {}
-    assert nightly.kept() == {"sdks": DONE}
-    assert "| violates | embedded: 7 met / 1 violated |" in (tmp_path / "nightly.md").read_text("utf-8")
+def test_what_was_found_is_kept_and_taken_up_again() -> None:
+    results.keep(matrix.table_of("real", "nacos:2.2.4"), "B07", DONE)
+    results.keep(matrix.table_of("real", "nacos:2.2.4"), "B02", DATED)
+    assert results.kept(matrix.table_of("real", "nacos:2.2.4")) == {"B02": DATED, "B07": DONE}
+    assert results.kept(matrix.table_of("real", "nacos:2.3.2")) == {}
 
 
 def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_its_line_is_whole(
@@ -177,6 +190,15 @@ def test_a_batch_of_runs_counts_for_the_sources_that_it_was_made_with_and_when_i
     assert [(line["profile"], line["seed"]) for line in lines_of(ledger, "source", "new")] == [("strict", 50)]
     second = 7 + alarms.BATCH_RUNS
     assert list(alarms.batches(200, ["strict", "nacos-2.2.4"], 7))[1:3] == [("nacos-2.2.4", 7), ("strict", second)]
+
+
+def test_what_is_in_the_ledger_is_not_found_again_and_nothing_is_begun_when_the_time_is_over(tmp_path: Path) -> None:
+    ledger = tmp_path / "kept" / "ledger.ndjson"
+    work = [(name, lambda name=name: {"source": "new", "name": name}) for name in "ab"]
+    one, other = ({"source": "new", "name": name} for name in "ab")
+    assert gone_on(ledger, {"a": one}, work, -1, str) == ([one], 1)
+    assert gone_on(ledger, {"a": one}, work, None, str) == ([one, other], 0)
+    assert list(lines_of(ledger, "source", "new")) == [other]
 
 
 @pytest.mark.parametrize(
@@ -215,10 +237,7 @@ def test_a_recording_that_is_there_is_not_made_again_and_a_release_is_not_done_b
     assert left == [("2.0.4", 1), ("2.0.4", 2), ("2.2.4", 2)]
 
 
-def test_what_another_machine_has_judged_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(results, "PLACE", tmp_path)
+def test_what_another_machine_has_judged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results.keep("recordings", "nacos-2.2.4-000", {"news": [], "known": {"INV-REV B10": 2}})
     there, once = tmp_path / "there", ["--release", "2.2.4", "--runs", "1", "--place", str(tmp_path / "there")]
     assert recordings.main([*once, "--keep"]) == 0
@@ -279,10 +298,7 @@ def test_half_of_the_repeated_runs_are_on_a_busy_machine_and_each_target_gets_it
     ]
 
 
-def test_the_table_of_repeated_runs_tells_of_each_that_does_not_conform(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(results, "PLACE", tmp_path)
+def test_the_table_of_repeated_runs_tells_of_each_that_does_not_conform() -> None:
     for row in (a_run("nacos:2.2.4", 1, 0.4), a_run("nacos:2.2.4", 2, 2.5, code=1), a_run("nacos:2.2.4", 3, 0.1)):
         results.keep(repeats.TABLE, f"{row['target']} {row['seed']}", row)
     page = repeats.page()
@@ -316,8 +332,7 @@ def test_what_was_searched_for_the_shortest_time_is_searched_next_and_nothing_tw
     assert hours.due([*rows, a_part("machine", 3, 3_450)], (walks, machine), [walks]) is None
 
 
-def test_the_hours_add_up_and_each_finding_says_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "PLACE", tmp_path)
+def test_the_hours_add_up_and_each_finding_says_what_it_was() -> None:
     for row in (a_part("machine", 1, 150), a_part("machine", 2, 90, code=1), a_part("walks", 2, 300)):
         results.keep(hours.TABLE, hours.key_of(row), row)
     page = hours.page()
@@ -345,10 +360,7 @@ def test_a_part_that_cannot_be_searched_says_why(monkeypatch: pytest.MonkeyPatch
     assert "no-such-option" in row["found"]
 
 
-def test_what_the_parts_of_a_search_met_adds_up_and_what_none_met_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(results, "PLACE", tmp_path)
+def test_what_the_parts_of_a_search_met_adds_up_and_what_none_met_is_named() -> None:
     hours.keep_coverage("walks", {"actions": {"cut": 2, "pause": 0, "gone": 1}})
     hours.keep_coverage("walks", {"actions": {"cut": 1, "pause": 0, "move": 1}})
     assert results.kept(hours.COVERAGE) == {"walks: actions": {"cut": 3, "pause": 0, "move": 1}}
@@ -356,9 +368,8 @@ def test_what_the_parts_of_a_search_met_adds_up_and_what_none_met_is_named(
 
 
 def test_a_search_that_cannot_begin_is_tried_again_but_not_for_ever_and_kept_in_no_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(results, "PLACE", tmp_path)
     monkeypatch.setattr(hours, "once", lambda search: {**a_part(search[0], 7, 0, code=4), "coverage": {}})
     assert len(list(hours.run([], [("machine", "nacos:2.2.4")], 1, None))) == hours.REFUSED_MAX
-    assert list(tmp_path.iterdir()) == []
+    assert not results.PLACE.exists()
