@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import io
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from distro_conformance.audit.member import Credentials, Member, Reading
 from distro_conformance.cli import auditing
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.verdict import TargetError, UsageError, Verdict
-from distro_conformance.waiting import RealClock, eventually
+from distro_conformance.waiting import RealClock, eventually, known
 from distro_conformance.wire.transports import OVER_GRPC
 from distro_model.actions import Advance, Connect, Crash, Cut, Disconnect, Heal, Register
 
@@ -48,11 +48,11 @@ class Audited3:
 
 
 @contextlib.asynccontextmanager
-async def audited_cluster(profile: str) -> AsyncIterator[Audited3]:
+async def audited_cluster() -> AsyncIterator[Audited3]:
     cluster = EmbeddedCluster(serves_http=True, wire=OVER_GRPC)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            await cluster.start(["a", "b", "c"], profile)
+            await cluster.start(["a", "b", "c"], "nacos-2.2.4")
             members = [await stack.enter_async_context(Member(server.address)) for server in cluster.servers.values()]
             lab = Audited3(cluster, Audit(members, cluster.clock, lambda: THEN))
             await lab.do(Connect("c1", "a"), Register("c1", "web", "10.0.0.1:80"), Advance(VERIFIED_MS))
@@ -62,27 +62,17 @@ async def audited_cluster(profile: str) -> AsyncIterator[Audited3]:
             await cluster.stop()
 
 
-def plays(scene: Callable[[Audited3], Awaitable[None]], profile: str = "nacos-2.2.4") -> None:
-    async def played() -> None:
-        async with audited_cluster(profile) as lab:
-            await scene(lab)
-
-    asyncio.run(played())
-
-
-def test_members_that_agree_conform() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_members_that_agree_conform() -> None:
+    async with audited_cluster() as lab:
         audited = await lab.twice()
         assert (audited.verdict, audited.clients, audited.diverged) == (Verdict.CONFORMS, 1, ())
         assert [reading.source for reading in audited.readings] == ["snapshot"] * 3
         assert {reading.release for reading in audited.readings} == {"2.2.4"}
         assert set(audited.readings[0].peers.values()) == {"UP"}
 
-    plays(scene)
 
-
-def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and_since_when() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and_since_when() -> None:
+    async with audited_cluster() as lab:
         await lab.do(Cut("a", "b"), Register("c1", "web", "10.0.0.2:80"), Advance(5_000))
         audited = await lab.twice()
         assert audited.verdict is Verdict.VIOLATES
@@ -102,46 +92,38 @@ def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and_since
         await lab.do(Heal("a", "b"), Advance(20_000))
         assert (await lab.audit.look()).verdict is Verdict.CONFORMS
 
-    plays(scene)
 
-
-def test_a_client_that_one_member_never_heard_to_end_is_named() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_a_client_that_one_member_never_heard_to_end_is_named() -> None:
+    async with audited_cluster() as lab:
         await lab.do(Cut("a", "b"), Disconnect("c1"), Advance(5_000))
         (client,) = (await lab.twice()).diverged
         assert [held.member for held in client.members if held.holding] == [lab.address("b")]
 
-    plays(scene)
 
-
-def test_a_client_that_changes_all_the_time_is_busy_and_not_diverged() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_a_client_that_changes_all_the_time_is_busy_and_not_diverged() -> None:
+    async with audited_cluster() as lab:
         await lab.audit.look()
         for port in range(81, 91):
             await lab.do(Advance(1_700), Register("c1", "web", f"10.0.0.1:{port}"))
             assert (await lab.audit.look()).diverged == ()
 
-    plays(scene)
 
-
-def test_a_change_just_before_the_reading_is_on_its_way() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_a_change_just_before_the_reading_is_on_its_way() -> None:
+    async with audited_cluster() as lab:
         await lab.audit.look()
         await lab.do(Advance(VERIFIED_MS), Connect("c2", "b"), Register("c2", "web", "10.0.0.9:80"))
         assert (await lab.audit.look()).verdict is Verdict.CONFORMS
         await lab.do(Advance(VERIFIED_MS))
         assert (await lab.audit.look()).verdict is Verdict.CONFORMS
 
-    plays(scene)
 
-
-def test_where_a_snapshot_is_refused_the_client_list_shows_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_a_snapshot_is_refused_the_client_list_shows_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused(*_: object, **__: object) -> None:
         raise TargetError("no snapshot for you")
 
     monkeypatch.setattr(member_module, "read_state", refused)
 
-    async def scene(lab: Audited3) -> None:
+    async with audited_cluster() as lab:
         assert (await lab.twice()).verdict is Verdict.CONFORMS
         await lab.do(Cut("a", "b"), Register("c1", "web", "10.0.0.2:80"), Advance(5_000))
         audited = await lab.twice()
@@ -149,11 +131,9 @@ def test_where_a_snapshot_is_refused_the_client_list_shows_the_addresses(monkeyp
         assert [reading.source for reading in audited.readings] == ["http"] * 3
         assert [held.holding.revision for held in client.members if held.holding] == [None] * 3
 
-    plays(scene)
 
-
-def test_a_member_that_does_not_answer_leaves_the_verdict_open_and_two_end_it() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_a_member_that_does_not_answer_leaves_the_verdict_open_and_two_end_it() -> None:
+    async with audited_cluster() as lab:
         await lab.do(Crash("c"))
         audited = await lab.twice()
         assert audited.verdict is Verdict.INCONCLUSIVE
@@ -163,16 +143,12 @@ def test_a_member_that_does_not_answer_leaves_the_verdict_open_and_two_end_it() 
         with pytest.raises(TargetError, match="fewer than two members can be read"):
             await lab.audit.look()
 
-    plays(scene)
 
-
-def test_asking_changes_nothing() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_asking_changes_nothing() -> None:
+    async with audited_cluster() as lab:
         before = await lab.cluster.observe()
         await lab.twice(apart_ms=0)
         assert await lab.cluster.observe() == before
-
-    plays(scene)
 
 
 def test_an_address_without_a_port_is_refused() -> None:
@@ -180,18 +156,12 @@ def test_an_address_without_a_port_is_refused() -> None:
         Member("localhost", Credentials())
 
 
-def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_following_ends_with_what_was_seen_last_when_it_is_interrupted() -> None:
+    async with audited_cluster() as lab:
         following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
-
-        async def has_looked() -> bool | None:
-            return lab.audit.rounds >= 3 or None
-
-        assert await eventually(has_looked, RealClock(), within_ms=5_000)
+        assert await eventually(known(lambda: lab.audit.rounds >= 3), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 3
-
-    plays(scene)
 
 
 def test_the_live_table_fits_its_screen_with_what_differs_longest_first() -> None:
@@ -210,8 +180,8 @@ def test_the_live_table_fits_its_screen_with_what_differs_longest_first() -> Non
     assert any(line.strip().startswith("… ") and "more" in line for line in lines)
 
 
-def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(lab: Audited3) -> None:
+async def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with audited_cluster() as lab:
         looked = lab.audit.look
         calls = 0
 
@@ -231,13 +201,7 @@ def test_a_reading_that_fails_does_not_end_the_following(monkeypatch: pytest.Mon
         monkeypatch.setattr(lab.audit, "look", look)
         monkeypatch.setattr(auditing, "_table", table)
         following = asyncio.create_task(auditing._follow(lab.audit, interval_s=0.01))
-
-        async def has_looked() -> bool | None:
-            return calls >= 4 or None
-
-        assert await eventually(has_looked, RealClock(), within_ms=5_000)
+        assert await eventually(known(lambda: calls >= 4), RealClock(), within_ms=5_000)
         following.cancel()
         assert (await following).rounds >= 2
         assert "fewer than two members can be read" in told
-
-    plays(scene)

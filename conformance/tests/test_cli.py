@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -379,24 +379,39 @@ def free_port() -> int:
     return ports[0]
 
 
+@contextlib.contextmanager
+def served(*options: str, nodes: int = 1) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """`distrocheck serve`, when it has said where its nodes are, with their addresses; it is gone afterwards."""
+    command = [*COMMAND, "serve", "--nodes", str(nodes), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server, [json.loads(server.stdout.readline())["address"] for _ in range(nodes)]
+        finally:
+            server.kill()
+
+
+def ended(server: subprocess.Popen[str], by: signal.Signals) -> str:
+    """What it has said on stderr when it ended."""
+    server.send_signal(by)
+    _, errors = server.communicate(timeout=120)
+    return errors
+
+
 @pytest.mark.wire
 @pytest.mark.slow
 def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(document: Document, tmp_path: Path) -> None:
-    (port,) = free_main_ports(1)
-    served = (*COMMAND, "serve", "--nodes", "2", "--port", str(port), "--log-dir", str(tmp_path / "logs"))
-    with subprocess.Popen(served, stdout=subprocess.PIPE) as server:
-        try:
-            assert server.stdout is not None
-            addresses = [json.loads(server.stdout.readline())["address"] for _ in range(2)]
-            register = f"http://{addresses[0]}/nacos/v1/ns/instance?serviceName=web&ip=10.0.0.9&port=80"
-            with urllib.request.urlopen(urllib.request.Request(register, method="POST")) as answer:
-                assert answer.read() == b"ok"
-            wait_for_text("[Client-Add] Received distro client sync data 10.0.0.9:80#true", tmp_path / "logs")
-            members = [word for address in addresses for word in ("--member", address)]
-            assert document("audit", *members)[1]["clients"] == 1
-        finally:
-            server.send_signal(signal.SIGINT)
-    code, found = document("import", "nacos-logs", str(tmp_path / "logs"), "--out", str(tmp_path / "out"))
+    logs = tmp_path / "logs"
+    with served("--port", str(free_port()), "--log-dir", str(logs), nodes=2) as (server, addresses):
+        register = f"http://{addresses[0]}/nacos/v1/ns/instance?serviceName=web&ip=10.0.0.9&port=80"
+        with urllib.request.urlopen(urllib.request.Request(register, method="POST")) as answer:
+            assert answer.read() == b"ok"
+        arrived = "[Client-Add] Received distro client sync data 10.0.0.9:80#true"
+        assert within(30, lambda: any(arrived in path.read_text() for path in logs.rglob("*.log")))
+        members = [word for address in addresses for word in ("--member", address)]
+        assert document("audit", *members)[1]["clients"] == 1
+        ended(server, signal.SIGINT)
+    code, found = document("import", "nacos-logs", str(logs), "--out", str(tmp_path / "out"))
     assert (code, sorted(found["nodes"].values())) == (0, sorted(addresses))
     imported = str(tmp_path / "out")
     assert document("compact", imported, "--out", str(tmp_path / "parquet"))[1]["events"] == found["events"]
@@ -405,45 +420,25 @@ def test_what_reads_the_logs_of_a_real_server_reads_those_of_ours(document: Docu
     assert holders == set(addresses)
 
 
-def wait_for_text(text: str, directory: Path) -> None:
-    """Until a log says so."""
-    deadline = time.monotonic() + 30
-    while not any(text in path.read_text() for path in directory.rglob("*.log")):
-        assert time.monotonic() < deadline, f"no log below {directory} says {text!r}"
-        time.sleep(0.1)
-
-
 @pytest.mark.wire
 def test_serve_says_where_its_nodes_are_and_ends_when_interrupted() -> None:
     port = free_port()
-    with subprocess.Popen([*COMMAND, "serve", "--nodes", "3", "--port", str(port)], stdout=subprocess.PIPE) as server:
-        try:
-            assert server.stdout is not None
-            lines = [json.loads(server.stdout.readline()) for _ in range(3)]
-            assert [line["address"] for line in lines] == [f"127.0.0.1:{port + 10 * index}" for index in range(3)]
-            busy = run("serve", "--port", str(port))
-            assert busy.returncode == 2
-            assert f"port {port + 1000}" in busy.stderr
-            server.send_signal(signal.SIGINT)
-            assert server.wait(120) == 0
-        finally:
-            server.kill()
+    with served("--port", str(port), nodes=3) as (server, addresses):
+        assert addresses == [f"127.0.0.1:{port + 10 * index}" for index in range(3)]
+        busy = run("serve", "--port", str(port))
+        assert busy.returncode == 2
+        assert f"port {port + 1000}" in busy.stderr
+        ended(server, signal.SIGINT)
+        assert server.returncode == 0
 
 
 def test_serve_takes_the_file_of_a_real_server_and_ends_cleanly_on_sigterm(tmp_path: Path) -> None:
     port, file = free_port(), tmp_path / "application.properties"
     file.write_text(f"server.port=${{NO_SUCH_VARIABLE:{port}}}\ndb.num=1\ndistrocheck.stop.drain=true\n")
-    command = [*COMMAND, "serve", "--config", str(file), "--log-format", "json", "--log-level", "INFO"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            assert json.loads(server.stdout.readline())["address"] == f"127.0.0.1:{port}"
-            server.send_signal(signal.SIGTERM)
-            _, errors = server.communicate(timeout=120)
-        finally:
-            server.kill()
+    with served("--config", str(file), "--log-format", "json", "--log-level", "INFO") as (server, addresses):
+        assert addresses == [f"127.0.0.1:{port}"]
+        notice, *logged = ended(server, signal.SIGTERM).splitlines()
     assert server.returncode == 0
-    notice, *logged = errors.splitlines()
     assert notice == "distrocheck: 'db.num' has no effect: the node keeps everything in memory"
     assert all(json.loads(line)["level"] == "INFO" for line in logged)
 
@@ -453,22 +448,14 @@ def test_serve_takes_the_file_of_a_real_server_and_ends_cleanly_on_sigterm(tmp_p
 def test_a_node_alone_has_no_cluster_to_wait_for(options: tuple[str, ...]) -> None:
     port = free_port()
     keys = ("nacos.naming.data.warmup=true", "nacos.core.protocol.distro.data.verify.intervalMs=50")
-    command = [*COMMAND, "serve", "--port", str(port), *options, *(word for key in keys for word in ("--set", key))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            server.stdout.readline()
-            console = f"http://127.0.0.1:{port}/nacos/v1/console"
-            with urllib.request.urlopen(f"{console}/health/readiness") as ready:
-                assert ready.status == 200
-            with urllib.request.urlopen(f"{console}/server/state") as state:
-                assert json.load(state)["standalone_mode"] == "standalone"
-            time.sleep(0.2)  # some verify rounds, if there were any
-            server.send_signal(signal.SIGTERM)
-            _, errors = server.communicate(timeout=120)
-        finally:
-            server.kill()
-    assert errors == ""
+    with served("--port", str(port), *options, *(word for key in keys for word in ("--set", key))) as (server, _):
+        console = f"http://127.0.0.1:{port}/nacos/v1/console"
+        with urllib.request.urlopen(f"{console}/health/readiness") as ready:
+            assert ready.status == 200
+        with urllib.request.urlopen(f"{console}/server/state") as state:
+            assert json.load(state)["standalone_mode"] == "standalone"
+        time.sleep(0.2)  # some verify rounds, if there were any
+        assert ended(server, signal.SIGTERM) == ""
 
 
 @pytest.mark.parametrize("verb", [("gate",), ("check", "."), ("mutants", "run", "--level", "trace")])

@@ -17,12 +17,12 @@ from distro_conformance.drivers import reader
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.registry import Resolved, Wishes, resolve_cluster
-from distro_conformance.event_loop import event_loop, new_event_loop
+from distro_conformance.event_loop import new_event_loop
 from distro_conformance.findings import Judgement
 from distro_conformance.language import replay as runner
 from distro_conformance.language.recording import record
-from distro_conformance.language.replay import Replay, replay
-from distro_conformance.language.text import ScenarioError, parse, read
+from distro_conformance.language.replay import assert_scenario, replay
+from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.verdict import TargetError, UsageError, Verdict
@@ -31,7 +31,6 @@ from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.remote.errors import SERVER_ERROR, NacosError
 from distro_impl.remote.handlers import Reply, Request
 from distro_model.actions import Connect, Crash, Cut, Register, Restart
-from distro_model.possible import Observation
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import Recorder, read_ndjson
 
@@ -87,8 +86,7 @@ def test_what_lasts_must_last_and_says_what_came_instead(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["model", "embedded"])
 def test_the_life_of_a_mixed_cluster_is_that_of_any_other(target: str) -> None:
-    played = replay(read(MIXED_LIFE), target=target)
-    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+    assert_scenario(MIXED_LIFE.read_text(), target=target)
 
 
 REFUSING = """
@@ -113,46 +111,37 @@ def test_a_node_that_refuses_to_list_a_service_does_not_show_it_as_empty(monkeyp
             lockstep.perform(Register("c1", "web", "10.0.0.1:80"))
 
 
-def test_who_reads_a_node_connects_anew_when_the_node_has_ended_the_connection(
+async def test_who_reads_a_node_connects_anew_when_the_node_has_ended_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def read_twice() -> tuple[Observation, Observation]:
-        cluster = EmbeddedCluster()
-        try:
-            await cluster.start(NODES[:2], "strict")
-            await cluster.perform(Connect("c1", "a"))
-            await cluster.perform(Register("c1", "web", "10.0.0.1:80"))
-            first = await cluster.held_by(["a"])
-            node = cluster.servers["a"].node
-            assert node is not None
-            for connection in node.parts.remote.connections:
-                if not connection.meta.is_sdk:
-                    node.parts.remote.connections.unregister(connection.id)
-            again = await cluster.held_by(["a"])
-            monkeypatch.setattr(reader, "is_unregistered", lambda _: True)
-            with pytest.raises(TargetError, match="does not know the connection"):
-                await cluster.query("a", "web")
-        finally:
-            await cluster.stop()
-        return first, again
-
-    first, again = event_loop().run_until_complete(read_twice())
+    cluster = EmbeddedCluster()
+    try:
+        await cluster.start(NODES[:2], "strict")
+        await cluster.perform(Connect("c1", "a"))
+        await cluster.perform(Register("c1", "web", "10.0.0.1:80"))
+        first = await cluster.held_by(["a"])
+        node = cluster.servers["a"].node
+        assert node is not None
+        for connection in node.parts.remote.connections:
+            if not connection.meta.is_sdk:
+                node.parts.remote.connections.unregister(connection.id)
+        again = await cluster.held_by(["a"])
+        monkeypatch.setattr(reader, "is_unregistered", lambda _: True)
+        with pytest.raises(TargetError, match="does not know the connection"):
+            await cluster.query("a", "web")
+    finally:
+        await cluster.stop()
     assert first == again
     assert first["a"]
 
 
-def test_a_run_that_needs_what_a_driver_cannot_do_is_inconclusive_and_says_why() -> None:
-    played = event_loop().run_until_complete(_run("pause a"))
-    assert (played.verdict, played.steps[0].outcome) == (
+async def test_a_run_that_needs_what_a_driver_cannot_do_is_inconclusive_and_says_why() -> None:
+    embedded = Resolved(EmbeddedCluster(), "strict")
+    (step,) = await runner._run(parse("pause a"), embedded, lambda _: None, to_the_end=False)
+    assert (step.verdict, step.outcome) == (
         Verdict.INCONCLUSIVE,
         "cannot be done: embedded nodes share one process and one clock: none of them can be stopped by itself",
     )
-
-
-async def _run(line: str) -> Replay:
-    scenario = parse(line)
-    steps = await runner._run(scenario, Resolved(EmbeddedCluster(), "strict"), lambda _: None, to_the_end=False)
-    return Replay("embedded", "strict", None, tuple(steps))
 
 
 @pytest.mark.usefixtures("in_real_time")
@@ -170,21 +159,17 @@ def test_a_life_in_real_time_is_recorded_with_its_checkpoints(tmp_path: Path) ->
     assert {event.client for event in events if event.client} == {"c1", "c2", "c3"}, "clients have their names"
 
 
-def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: Path) -> None:
+async def test_a_node_that_has_not_loaded_yet_is_part_of_a_checkpoint(tmp_path: Path) -> None:
     """In `strict` it refuses to give a snapshot until then."""
     recorder = Recorder(tmp_path, "run", profile="strict", target="real", clock="wall", nodes=("a", "b"))
     cluster = EmbeddedCluster(recorder=recorder, real_time=True)
-
-    async def live() -> None:
-        try:
-            await cluster.start(("a", "b"), "strict")
-            for action in (Connect("c1", "a"), Cut("b", "a"), Crash("b"), Restart("b"), Connect("c2", "b")):
-                await cluster.perform(action)
-            await cluster.checkpoint()
-        finally:
-            await cluster.stop()
-
-    event_loop().run_until_complete(live())
+    try:
+        await cluster.start(("a", "b"), "strict")
+        for action in (Connect("c1", "a"), Cut("b", "a"), Crash("b"), Restart("b"), Connect("c2", "b")):
+            await cluster.perform(action)
+        await cluster.checkpoint()
+    finally:
+        await cluster.stop()
     seen = [(event.node, event.client) for event in _events(tmp_path) if event.kind is Kind.OBSERVED]
     assert ("b", "c2") in seen
     assert ("a", "c1") in seen
@@ -435,8 +420,7 @@ def test_where_a_message_takes_no_time_a_slow_link_is_refused_with_what_says_the
     "text", [ONE_REQUEST, OTHER_CLIENTS, SLOW_LINKS], ids=["one request", "other clients", "slow links"]
 )
 def test_what_the_words_say_happens_on_nodes(text: str) -> None:
-    played = replay(parse(text), target="embedded")
-    assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
+    assert_scenario(text, target="embedded")
 
 
 def test_a_request_that_is_not_there_cannot_be_decided() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 
@@ -128,39 +127,30 @@ class DeafTarget(EmbeddedTarget):
         await super().start([], on_progress)
 
 
-def test_a_check_that_cannot_be_carried_out_is_inconclusive() -> None:
-    results = asyncio.run(conformance_run.run_requirements(DeafTarget("strict")))
+async def test_a_check_that_cannot_be_carried_out_is_inconclusive() -> None:
+    results = await conformance_run.run_requirements(DeafTarget("strict"))
 
     assert {finding.judgement for finding in results} == {Judgement.NOT_JUDGED}
     assert all("the node's cluster connection" in finding.message for finding in results)
 
 
-def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
+async def test_a_node_that_dies_under_a_check_is_no_violation() -> None:
     target = EmbeddedTarget("strict")
-
-    async def run() -> list[Finding]:
-        async with members_beside(target, lambda _: None) as peers:
-            await target.stop()
-            return await conformance_run.check_requirements(target, peers, all_requirements(), lambda _: None)
-
-    results = asyncio.run(run())
-
+    async with members_beside(target, lambda _: None) as peers:
+        await target.stop()
+        results = await conformance_run.check_requirements(target, peers, all_requirements(), lambda _: None)
     assert {finding.judgement for finding in results} == {Judgement.NOT_JUDGED}
 
 
-def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:
+async def test_a_target_that_cannot_start_leaves_nothing_behind() -> None:
     target = EmbeddedTarget("strict")
-
-    async def run() -> None:
-        squatter = PlayedPeer(int(target.address.rpartition(":")[2]), lambda: 0)
-        await squatter.start()
-        try:
+    squatter = PlayedPeer(int(target.address.rpartition(":")[2]), lambda: 0)
+    await squatter.start()
+    try:
+        with pytest.raises(TargetError, match="in use"):
             await conformance_run.run_requirements(target)
-        finally:
-            await squatter.stop()
-
-    with pytest.raises(TargetError, match="in use"):
-        asyncio.run(run())
+    finally:
+        await squatter.stop()
 
 
 @pytest.mark.parametrize(("profile", "judgement"), [("nacos-3.0.3", Judgement.KNOWN), ("strict", Judgement.CONFORMS)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -136,7 +135,7 @@ def test_a_restarted_node_holds_nothing(real: Recording) -> None:
     assert real.states == before, "that it holds nothing is no news"
 
 
-def test_a_reading_that_a_change_overtook_is_made_again(real: Recording) -> None:
+async def test_a_reading_that_a_change_overtook_is_made_again(real: Recording) -> None:
     readings = [FIRST, SECOND]
 
     async def overtaken() -> tuple[Replica, ...]:
@@ -145,28 +144,22 @@ def test_a_reading_that_a_change_overtook_is_made_again(real: Recording) -> None
             real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
         return (reading,)
 
-    asyncio.run(real.journal.probe("b", overtaken))
+    await real.journal.probe("b", overtaken)
     assert [digest for *_, digest in real.states] == [SECOND.digest, SECOND.digest]
 
 
-def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(real: Recording) -> None:
+async def test_a_node_that_cannot_be_read_is_no_reading_and_no_silence(real: Recording) -> None:
     async def always_overtaken() -> tuple[Replica, ...]:
         real.journal.replica_applied("b", CLIENT, None, SECOND.digest)
         return (FIRST,)
 
     with pytest.raises(TargetError, match=f"b cannot be read: what it holds changed during each of {READINGS_MAX}"):
-        asyncio.run(real.journal.probe("b", always_overtaken))
+        await real.journal.probe("b", always_overtaken)
     assert FIRST.digest not in [digest for *_, digest in real.states]
 
 
 @pytest.mark.wire
-def test_a_node_that_does_not_answer_holds_what_nobody_knows_and_not_nothing() -> None:
-    async def read() -> None:
-        connection = Connection.bare(f"127.0.0.1:{free_base_ports()[0]}")
-        try:
+async def test_a_node_that_does_not_answer_holds_what_nobody_knows_and_not_nothing() -> None:
+    async with Connection.bare(f"127.0.0.1:{free_base_ports()[0]}") as connection:
+        with pytest.raises(TargetError, match=r"127\.0\.0\.1:\d+ cannot be read: .*; is the node up\?"):
             await read_state(connection)
-        finally:
-            await connection.close()
-
-    with pytest.raises(TargetError, match=r"127\.0\.0\.1:\d+ cannot be read: .*; is the node up\?"):
-        asyncio.run(read())
