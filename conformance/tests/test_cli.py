@@ -16,11 +16,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
-from promises import promised
+from promises import Call, Document, Ran, promised
 
 from distro_conformance.cli import console
 from distro_conformance.cli.output import Told, progress, summary, time_left
@@ -39,13 +38,7 @@ B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
 
 
-Call = Callable[..., subprocess.CompletedProcess[str]]
-Document = Callable[..., tuple[int, dict[str, Any]]]
-
-
-def run(
-    *arguments: str, env: dict[str, str] | None = None, stdin: str | None = None
-) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = None) -> Ran:
     return subprocess.run(
         [*COMMAND, *arguments],
         capture_output=True,

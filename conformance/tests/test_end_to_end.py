@@ -11,9 +11,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from promises import Document
 
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
@@ -36,8 +36,6 @@ advance 12s
 checkpoint
 """
 )
-
-Document = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.mark.wire

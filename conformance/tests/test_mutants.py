@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from promises import Call
 
 from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
@@ -29,8 +28,6 @@ from distro_conformance.verdict import Verdict
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS
 from distro_spark.result import EventReference, Violation
-
-Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def violation(invariant: str, run: str) -> Violation:

@@ -25,6 +25,7 @@ import results
 import soak
 import track_record
 from ledger import gone_on, lines_of
+from promises import Call
 
 from distro_conformance.cli.verbs import COMMAND
 from distro_model.actions import Connect
@@ -58,7 +59,7 @@ def test_the_table_has_a_row_for_every_job_with_its_date_or_that_it_never_ran() 
 
 
 @pytest.mark.parametrize("job", {job.words[:2]: job for job in nightly.JOBS}.values(), ids=lambda job: job.name)
-def test_a_job_can_be_run_as_it_stands(job: nightly.Job, call: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_job_can_be_run_as_it_stands(job: nightly.Job, call: Call) -> None:
     """`--help` comes last: what is wrong before it is told first."""
     program, *arguments = job.command
     if Path(program).name == COMMAND:

@@ -15,7 +15,7 @@ import sys
 import tomllib
 import urllib.request
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import pytest
 from blocks import block
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from promises import Call, Ran
 
 from distro_conformance.cli.verbs import VERBS
 from distro_conformance.extras import EXTRAS
@@ -37,7 +38,6 @@ DONE_WITHOUT = {
     "llvmlite",  # comes with numba, after which alone it is imported
 }
 BROUGHT_BY_VENV = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Call:
     """`distrocheck` in a directory in which there are a scenario and the logs of a server, and nothing else."""
     directory = tmp_path_factory.mktemp("elsewhere")
     shutil.copytree(ROOT / "traces" / "tests" / "data" / "nacos-2.2.4", directory / "logs")
     (directory / "life.scenario").write_text("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\n")
 
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(*arguments: str) -> Ran:
         return subprocess.run(
             [installed / "bin" / "distrocheck", *arguments],
             cwd=directory,
@@ -159,12 +159,12 @@ def test_the_version_is_the_same_everywhere() -> None:
 @pytest.mark.xdist_group("package")
 class TestInstalled:
     @pytest.mark.parametrize("verb", WORKS, ids=" ".join)
-    def test_a_verb_of_the_base_install_works(self, run: Run, verb: tuple[str, ...]) -> None:
+    def test_a_verb_of_the_base_install_works(self, run: Call, verb: tuple[str, ...]) -> None:
         done = run(*verb)
         assert done.returncode == 0, done.stderr
 
     @pytest.mark.parametrize("verb", NEEDS, ids=" ".join)
-    def test_another_verb_says_which_extra_it_needs(self, run: Run, verb: tuple[str, ...]) -> None:
+    def test_another_verb_says_which_extra_it_needs(self, run: Call, verb: tuple[str, ...]) -> None:
         done = run(*verb)
         assert done.returncode == 2, done.stderr
         assert "Traceback" not in done.stderr
@@ -182,7 +182,7 @@ class TestInstalled:
             finally:
                 explorer.terminate()
 
-    def test_nodes_are_served_and_audited(self, installed: Path, run: Run) -> None:
+    def test_nodes_are_served_and_audited(self, installed: Path, run: Call) -> None:
         (port,) = free_base_ports()
         program = [installed / "bin" / "distrocheck", "serve", "--nodes", "2", "--port", str(port)]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as nodes:
@@ -201,7 +201,7 @@ class TestInstalled:
         missing = [name for name in tracked.stdout.split() if not (programs / name).is_file()]
         assert missing == []
 
-    def test_an_sdk_that_is_not_there_is_missing_and_no_fault_of_a_node(self, run: Run) -> None:
+    def test_an_sdk_that_is_not_there_is_missing_and_no_fault_of_a_node(self, run: Call) -> None:
         done = run("test", "sdks", "--sdk", "python", "--scenario", "register")
         assert done.returncode == 3, done.stdout
         assert "pip install 'nacos-sdk-python" in done.stdout.replace("\n", " ")

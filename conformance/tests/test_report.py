@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
+from promises import Call, Document
 from pydantic import BaseModel, ValidationError
 from sarif_pydantic import Sarif
 
@@ -37,7 +36,6 @@ from distro_traces.windows import Windows
 
 RECORDED = Path(__file__).parent / "data" / "real-cluster-2.2.4"
 PAGE_BYTES_MAX = 2_000_000
-Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def diverged() -> Finding:
@@ -356,9 +354,7 @@ def test_what_the_model_met_is_merged_over_the_reports_of_a_folder(tmp_path: Pat
     assert merged.missing == ("crash",)
 
 
-def test_walks_on_nodes_are_merged_with_those_of_played_members(
-    document: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path
-) -> None:
+def test_walks_on_nodes_are_merged_with_those_of_played_members(document: Document, tmp_path: Path) -> None:
     """A walk of three nodes answers no malformed request; the machine of played members makes some."""
     short, html = ("--examples", "2", "--steps", "40", "--seed", "1", "--transport", "memory"), str(tmp_path / "w.html")
     _, nodes = document("test", "cluster", *short, "--html", html, "--out", str(tmp_path))

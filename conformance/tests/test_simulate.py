@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from promises import Call
 
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
@@ -35,7 +35,6 @@ from distro_traces.parquet import read_parquet
 from distro_traces.reading import read_run
 
 NAMES = ("a", "b", "c")
-Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def made(out: Path, **options: Any) -> Simulated:

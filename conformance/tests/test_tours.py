@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from promises import Call
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
@@ -20,7 +19,6 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_model.actions import Action, Connect, Register
 from distro_model.bounded.bounds import Bounds
 
-Call = Callable[..., subprocess.CompletedProcess[str]]
 CALM = {"calm": Bounds(changes=1, drops=0, swallows=0, in_flight=1)}
 
 OVERTAKEN = """

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from promises import Call, Document
 
 from distro_conformance.language.text import parse
 
 LOGS = Path(__file__).parents[2] / "traces" / "tests" / "data" / "nacos-2.2.4"
-Call = Callable[..., subprocess.CompletedProcess[str]]
-Document = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
