@@ -17,6 +17,7 @@ from distro_conformance.walks.walk import SYNC_MS, Walk, pick
 from distro_model.actions import (
     MALFORMED,
     RESULTS,
+    Action,
     Advance,
     Answers,
     Connect,
@@ -74,9 +75,7 @@ class AmongMachine(Walk):
     @precondition(lambda self: len(self.changes) < CLIENTS_MAX)
     @rule()
     def connect(self) -> None:
-        client = f"c{len(self.changes) + 1}"
-        self.connected[client], self.changes[client] = set(), 0
-        self.perform(Connect(client, NODE))
+        self.perform(Connect(f"c{len(self.changes) + 1}", NODE))
 
     @precondition(lambda self: self.connected)
     @rule(client=_client, service=st.sampled_from(SERVICES), version=_version)
@@ -87,7 +86,6 @@ class AmongMachine(Walk):
     @rule(client=_client, service=st.sampled_from(SERVICES), version=_version)
     def register_batch(self, client: int, service: str, version: int) -> None:
         name = pick(self.connected, client)
-        self._changed(name, service)
         instances = (f"10.0.0.{name[1:]}:{90 + version}", f"10.0.0.{name[1:]}:{91 + version}")
         self.perform(RegisterBatch(name, service, instances))
 
@@ -95,14 +93,12 @@ class AmongMachine(Walk):
     @rule(index=st.integers(0, CLIENTS_MAX * len(SERVICES) - 1))
     def deregister(self, index: int) -> None:
         client, service = pick({(name, each) for name, services in self.connected.items() for each in services}, index)
-        self.connected[client].discard(service)
-        self.changes[client] += 1
         self.perform(Deregister(client, service))
 
     @precondition(lambda self: self.connected)
     @rule(client=_client)
     def disconnect(self, client: int) -> None:
-        self.disconnect_one(pick(self.connected, client))
+        self.perform(Disconnect(pick(self.connected, client)))
 
     # What members say
 
@@ -212,7 +208,7 @@ class AmongMachine(Walk):
         name = pick(self.connected, client)
         fails = Drop(NODE, peer, "DELETE", name) if result == "nothing" else Answers(peer, "DELETE", result, name)
         self.perform(fails)
-        self.disconnect_one(name)
+        self.perform(Disconnect(name))
         self.perform(Advance(SYNC_MS))
 
     @precondition(lambda self: self.changes)
@@ -234,30 +230,15 @@ class AmongMachine(Walk):
 
     @rule(peer=_peer)
     def hold_or_release(self, peer: str) -> None:
-        if peer in self.held:
-            self.held.remove(peer)
-            self.perform(Release(NODE, peer))
-        else:
-            self.held.append(peer)
-            self.perform(Hold(NODE, peer))
+        self.perform(Release(NODE, peer) if peer in self.held else Hold(NODE, peer))
 
     @rule(peer=_peer)
     def cut_or_heal(self, peer: str) -> None:
-        if peer in self.cut:
-            self.cut.remove(peer)
-            self.perform(Heal(NODE, peer))
-        else:
-            self.cut.append(peer)
-            self.perform(Cut(NODE, peer))
+        self.perform(Heal(NODE, peer) if peer in self.cut else Cut(NODE, peer))
 
     @rule(peer=_peer)
     def die_or_return(self, peer: str) -> None:
-        if peer in self.up:
-            self.up.remove(peer)
-            self.perform(Crash(peer))
-        else:
-            self.up = sorted([*self.up, peer])
-            self.perform(Restart(peer))
+        self.perform(Crash(peer) if peer in self.up else Restart(peer))
 
     # Time
 
@@ -269,9 +250,9 @@ class AmongMachine(Walk):
             self.perform(Advance(ms))
 
     def come_to_rest(self, stage: Stage) -> None:  # noqa: ARG002 - others want to know
-        for peer in self.held:
+        for peer in tuple(self.held):
             self.perform(Release(NODE, peer))
-        for peer in self.cut:
+        for peer in tuple(self.cut):
             self.perform(Heal(NODE, peer))
         for peer in sorted(set(PEERS) - set(self.up)):
             self.perform(Restart(peer))
@@ -280,16 +261,32 @@ class AmongMachine(Walk):
             self.perform(Advance(LEASES_MS[-1]))
 
     def _register(self, client: str, service: str, version: int) -> None:
-        self._changed(client, service)
         self.perform(Register(client, service, f"10.0.0.{client[1:]}:{80 + version}"))
 
-    def _changed(self, client: str, service: str) -> None:
-        self.connected[client].add(service)
-        self.changes[client] += 1
-
-    def disconnect_one(self, client: str) -> None:
-        del self.connected[client]
-        self.perform(Disconnect(client))
+    def note(self, action: Action) -> None:
+        match action:
+            case Connect(client):
+                self.connected[client], self.changes[client] = set(), 0
+            case Register(client, service) | RegisterBatch(client, service):
+                self.connected[client].add(service)
+                self.changes[client] += 1
+            case Deregister(client, service):
+                self.connected[client].discard(service)
+                self.changes[client] += 1
+            case Disconnect(client):
+                del self.connected[client]
+            case Hold(_, peer):
+                self.held.append(peer)
+            case Release(_, peer):
+                self.held.remove(peer)
+            case Cut(_, peer):
+                self.cut.append(peer)
+            case Heal(_, peer):
+                self.cut.remove(peer)
+            case Crash(peer):
+                self.up.remove(peer)
+            case Restart(peer):
+                self.up = sorted([*self.up, peer])
 
 
 def _content(client: str, number: int) -> tuple[tuple[str, str], ...]:

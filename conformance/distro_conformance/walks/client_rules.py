@@ -11,9 +11,11 @@ from hypothesis.stateful import precondition, rule
 
 from distro_conformance.walks.walk import Walk, pick
 from distro_model.actions import (
+    Action,
     Advance,
     AnswerAgain,
     Connect,
+    Crash,
     Deregister,
     Disconnect,
     FallSilent,
@@ -64,7 +66,6 @@ class ClientRules(Walk):
         name = pick(self.clients, client)
         if self.must_agree and (name, service) in self.single_ever:
             return
-        self.published.add((name, service))
         instances = tuple(f"10.0.0.{name[1:]}:{90 + number}" for number in range(size))
         self.perform(RegisterBatch(name, service, instances))
 
@@ -80,15 +81,12 @@ class ClientRules(Walk):
     @precondition(lambda self: self.clients)
     @rule(client=_CLIENT)
     def disconnect(self, client: int) -> None:
-        self.disconnect_one(pick(self.clients, client))
+        self.perform(Disconnect(pick(self.clients, client)))
 
     @precondition(lambda self: self.clients and self.can_fall_silent)
     @rule(client=_CLIENT)
     def fall_silent(self, client: int) -> None:
-        name = pick(self.clients, client)
-        self.silent[name] = self.clients[name]
-        self.gone({name})
-        self.perform(FallSilent(name))
+        self.perform(FallSilent(pick(self.clients, client)))
 
     @precondition(lambda self: self.silent)
     @rule(client=_CLIENT, ms=st.sampled_from(SILENCES_MS))
@@ -97,29 +95,21 @@ class ClientRules(Walk):
         name = pick(self.silent, client)
         if ms:
             self.perform(Advance(ms))
-        node = self.silent.pop(name)
         action = AnswerAgain(name)
         if self.stage and not self.stage.forbidden(action):
-            self.clients[name] = node
             self.perform(action)
+        else:
+            del self.silent[name]
 
     def connect_one(self, node: str) -> str:
         client = f"c{self.connected_ever + 1}"
-        action = Connect(client, node)
-        self.note_client(action)
-        self.perform(action)
+        self.perform(Connect(client, node))
         return client
 
     def register_one(self, client: str, service: str, version: int) -> None:
         """From version 1 to 2 only the port changes, from 2 to 3 only the metadata."""
-        self.published.add((client, service))
-        self.single_ever.add((client, service))
         instance = f"10.0.0.{client[1:]}:{80 + version // 2} version={(version + 1) // 2}"
         self.perform(Register(client, service, instance))
-
-    def disconnect_one(self, client: str) -> None:
-        self.gone({client})
-        self.perform(Disconnect(client))
 
     def link_from_home(self, client: str, peer: int) -> tuple[str, str]:
         """Only its owner ever speaks for a client; on any other link a fault would wait for nothing."""
@@ -132,7 +122,7 @@ class ClientRules(Walk):
 
     # What is known of them
 
-    def note_client(self, action: Connect | Register | Deregister | Disconnect) -> None:
+    def note(self, action: Action) -> None:
         match action:
             case Connect(client, node):
                 self.connected_ever += 1
@@ -140,14 +130,20 @@ class ClientRules(Walk):
             case Register(client, service, _):
                 self.published.add((client, service))
                 self.single_ever.add((client, service))
+            case RegisterBatch(client, service):
+                self.published.add((client, service))
             case Deregister(client, service):
                 self.published.discard((client, service))
             case Disconnect(client):
                 self.gone({client})
-
-    def gone_with(self, node: str) -> None:
-        self.gone({client for client, at in self.clients.items() if at == node})
-        self.silent = {client: at for client, at in self.silent.items() if at != node}
+            case FallSilent(client):
+                self.silent[client] = self.clients[client]
+                self.gone({client})
+            case AnswerAgain(client):
+                self.clients[client] = self.silent.pop(client)
+            case Crash(node):
+                self.gone({client for client, at in self.clients.items() if at == node})
+                self.silent = {client: at for client, at in self.silent.items() if at != node}
 
     def gone(self, clients: set[str]) -> None:
         """They do nothing any more."""

@@ -74,7 +74,6 @@ class HttpMachine(LockstepMachine):
         peer=st.integers(0, 1),
     )
     def fault_of_http_client(self, kind: type[Drop | Swallow], operation: str, address: str, peer: int) -> None:
-        self.orphans |= (kind, operation) == (Swallow, "DELETE")
         owner = _owner(address)
         about = f"{address}#true"
         self.perform(kind(owner, [node for node in NODES if node != owner][peer], operation, about))

@@ -16,17 +16,13 @@ from distro_conformance.walks.walk import SHORT_PAUSES_MS, SYNC_MS, pick
 from distro_model.actions import (
     Action,
     Advance,
-    Connect,
     Crash,
     Cut,
-    Deregister,
-    Disconnect,
     Drop,
     Heal,
     Hold,
     ListMembers,
     Refuse,
-    Register,
     Release,
     Restart,
     Swallow,
@@ -80,20 +76,29 @@ class LockstepMachine(ClientRules):
         for action in self.beginnings[chosen] if self.beginnings and chosen >= 0 else ():
             if self.stage is None or self.stage.forbidden(action):
                 return
-            self._note(action)
             self.perform(action)
 
-    def _note(self, action: Action) -> None:
-        """What the rules know of a run."""
+    def note(self, action: Action) -> None:
+        super().note(action)
         match action:
-            case Connect() | Register() | Deregister() | Disconnect():
-                self.note_client(action)
-            case Swallow(operation="DELETE"):
+            case Swallow(operation="DELETE"):  # nobody repeats it: only the lease ends that copy
                 self.orphans = True
+            case Cut(source, target):
+                self.cut.append((source, target))
+            case Refuse(source, target):
+                self.refusing.append((source, target))
+            case Heal(source, target):
+                self.cut = [each for each in self.cut if each != (source, target)]
+                self.refusing = [each for each in self.refusing if each != (source, target)]
             case Hold(source, target):
                 self.held.append((source, target))
             case Release(source, target):
                 self.held.remove((source, target))
+            case Crash(node):
+                self.up.remove(node)
+                self.orphans = True
+            case Restart(node):
+                self.up = sorted([*self.up, node])
 
     @precondition(lambda self: self.orphans and not self.outlasted_lease)
     @rule(patience=st.integers(0, 4), ms=st.sampled_from(LEASES_MS))
@@ -136,7 +141,6 @@ class LockstepMachine(ClientRules):
         peer=st.integers(0, 1),
     )
     def swallow(self, operation: str, client: int, peer: int) -> None:
-        self.orphans |= operation == "DELETE"  # nobody repeats it: only the lease ends that copy
         about = self.client_ever(client)
         self.perform(Swallow(*self.link_from_home(about, peer), operation, about))
 
@@ -144,47 +148,32 @@ class LockstepMachine(ClientRules):
     @rule(link=st.integers(0, len(LINKS) - 1))
     def cut_link(self, link: int) -> None:
         opened = [candidate for candidate in LINKS if candidate not in self.cut]
-        chosen = opened[link % len(opened)]
-        self.cut.append(chosen)
-        self.perform(Cut(*chosen))
+        self.perform(Cut(*opened[link % len(opened)]))
 
     @precondition(lambda self: self.cut)
     @rule(link=st.integers(0, len(LINKS) - 1))
     def heal_link(self, link: int) -> None:
-        self._heal(self.cut[link % len(self.cut)])
+        self.perform(Heal(*self.cut[link % len(self.cut)]))
 
     @rule(link=st.sampled_from(LINKS))
     def refuse_or_heal(self, link: tuple[str, str]) -> None:
         """Whoever refuses a DELETE, too, is told of it again and again."""
-        if link in self.refusing:
-            self._heal(link)
-        else:
-            self.refusing.append(link)
-            self.perform(Refuse(*link))
-
-    def _heal(self, link: tuple[str, str]) -> None:
-        """Whatever is wrong with it."""
-        self.cut = [each for each in self.cut if each != link]
-        self.refusing = [each for each in self.refusing if each != link]
-        self.perform(Heal(*link))
+        self.perform(Heal(*link) if link in self.refusing else Refuse(*link))
 
     @precondition(lambda self: self.held)
     @rule(link=st.integers(0, len(LINKS) - 1))
     def release_link(self, link: int) -> None:
-        self.perform(Release(*self.held.pop(link % len(self.held))))
+        self.perform(Release(*self.held[link % len(self.held)]))
 
     @precondition(lambda self: len(self.up) > 1)
     @rule(node=st.integers(0, 2))
     def crash(self, node: int) -> None:
-        name = self.up.pop(node % len(self.up))
-        self.orphans = True
-        self.gone_with(name)
-        self.perform(Crash(name))
+        self.perform(Crash(self.up[node % len(self.up)]))
 
     @precondition(lambda self: len(self.up) < len(NODES))
     @rule()
     def restart(self) -> None:
-        self._restart(min(set(NODES) - set(self.up)))
+        self.perform(Restart(min(set(NODES) - set(self.up))))
 
     @precondition(lambda self: len(self.up) < len(NODES) and self.connected_ever < CLIENTS_MAX)
     @rule(version=st.integers(1, 3), is_stale=st.booleans())
@@ -194,11 +183,10 @@ class LockstepMachine(ClientRules):
         outgoing = [link for link in LINKS if link[0] == name]
         for link in outgoing:
             if link not in self.cut:
-                self.cut.append(link)
                 self.perform(Cut(*link))
-        self._restart(name)
+        self.perform(Restart(name))
         for link in outgoing:
-            self._heal(link)
+            self.perform(Heal(*link))
         client = self.connect_one(name)
         self.register_one(client, SERVICES[0], version)
         if is_stale:
@@ -227,10 +215,6 @@ class LockstepMachine(ClientRules):
         left_out = {name for reader, name in self.left_out if reader == node} | (set() if names_reader else {node})
         self.perform(ListMembers(node, tuple(name for name in NODES if name not in left_out)))
 
-    def _restart(self, node: str) -> None:
-        self.up = sorted([*self.up, node])
-        self.perform(Restart(node))
-
     def come_to_rest(self, stage: Stage) -> None:
         self.repair()
         for calms in range(1, LOADS_CALMS_MAX + 1):
@@ -243,12 +227,12 @@ class LockstepMachine(ClientRules):
     def repair(self) -> None:
         """Whatever is broken."""
         while self.held:
-            self.perform(Release(*self.held.pop()))
+            self.perform(Release(*self.held[-1]))
         for link in LINKS:
             if link in (*self.cut, *self.refusing):
-                self._heal(link)
+                self.perform(Heal(*link))
         for name in sorted(set(NODES) - set(self.up)):
-            self._restart(name)
+            self.perform(Restart(name))
         readers = sorted({node for node, _ in self.left_out})
         self.left_out.clear()
         for name in readers:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.stage import Stage
-from distro_model.actions import Action, Advance
+from distro_model.actions import Action, Advance, Disconnect
 
 T = TypeVar("T", bound=Any)
 
@@ -47,7 +47,11 @@ class Walk(RuleBasedStateMachine):
             type(self).on_end(self.done, error)
             raise
 
+    def note(self, action: Action) -> None:
+        """What the rules know of a run: the action is about to be done."""
+
     def perform(self, action: Action) -> None:
+        self.note(action)
         suited = self.stage.suited(action) if self.stage is not None else None
         if self.stage is None or suited is None or self.failure is not None:
             return
@@ -64,16 +68,13 @@ class Walk(RuleBasedStateMachine):
         """Whether such actions can be done here at all."""
         return self.stage is not None and self.stage.suited(action) is not None
 
-    def disconnect_one(self, client: str) -> None:
-        raise NotImplementedError
-
     def leave_after_sync(self, client: str, after_ms: int | None) -> None:
         """A change of the client has been sent; where `after_ms` says so, the client leaves so much later."""
         self.perform(Advance(SYNC_MS))
         if after_ms:
             self.perform(Advance(after_ms))
         if after_ms is not None:
-            self.disconnect_one(client)
+            self.perform(Disconnect(client))
 
     @rule(ms=st.sampled_from(SHORT_PAUSES_MS))
     def advance(self, ms: int) -> None:
