@@ -57,6 +57,14 @@ def named(what: str, known: Mapping[str, T], name: str) -> T:
     return known[name]
 
 
+def pair(text: str, option: str) -> tuple[str, str]:
+    """Of KEY=VALUE. Raises UsageError."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{option} takes KEY=VALUE, not '{text}'")
+    return key, value
+
+
 def all_named(what: str, known: Mapping[str, T], names: Sequence[str] | None) -> tuple[T, ...]:
     """The same for several; every entry where none is named."""
     return tuple(named(what, known, name) for name in names or known)

@@ -17,7 +17,7 @@ from distro_conformance.cli.options import HtmlOption, JsonOption, only
 from distro_conformance.cli.output import Progress, Told, print_json, progress, say, summary
 from distro_conformance.cli.paths import readable, writable_directory, writable_file
 from distro_conformance.plain import plain
-from distro_conformance.verdict import UsageError, Verdict
+from distro_conformance.verdict import UsageError, Verdict, pair
 from distro_spark.java import require_java
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def check(
     if is_here:
         readable(Path(path), "trace")
     writable_file(html, "--html")
-    settings = _settings(conf or [])
+    settings = dict(pair(text, "--conf") for text in conf or ())
     if follow and (out is None or not is_here or not Path(path).is_dir()):
         raise UsageError("--follow needs a directory of this machine to watch, and --out for what it keeps")
     if idle_s is not None and not follow:
@@ -170,13 +170,6 @@ def _sinks(jdbc: str | None, out: Path | None) -> list[Sink]:
 
     database: list[Sink] = [JdbcSink(jdbc)] if jdbc else []
     return [*database, *([ParquetSink(str(out.absolute() / VIOLATIONS))] if out else [])]
-
-
-def _settings(pairs: Sequence[str]) -> dict[str, str]:
-    found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-    if len(found) < len(set(pairs)):
-        raise UsageError("--conf takes KEY=VALUE, spark.jars.packages=org.postgresql:postgresql:42.7.7 for instance")
-    return found
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from distro_conformance.cli.options import (
     chosen_jobs,
     chosen_seed,
 )
-from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, schema, stage_ended, summary
+from distro_conformance.cli.output import Told, print_json, progress, row, say, say_aside, schema, summary
 from distro_conformance.cli.paths import require_extras, writable_places
 from distro_conformance.findings import Finding
 from distro_conformance.gate.options import BUDGETS, GateOptions
@@ -72,7 +72,7 @@ def gate(
         on_progress.expect(sum(left.values()))
 
         def ended(stage: Stage) -> None:
-            stage_ended(stage.verdict, stage_line(stage))
+            row(stage.verdict, stage_line(stage), to_stderr=True)
             left.pop(stage.name, None)
             on_progress.expect(sum(left.values()))
 

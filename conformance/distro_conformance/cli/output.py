@@ -59,7 +59,7 @@ def say(text: str = "") -> None:
 
 
 def row(verdict: str, text: str, *, to_stderr: bool = False) -> None:
-    """A line that starts with a coloured verdict."""
+    """A line that starts with a coloured verdict; on stderr of a part of a long run that is over."""
     from rich.text import Text
 
     line = Text.assemble((f"{verdict:<{WIDTH}}", _COLOURS.get(verdict, "default")), " ", text)
@@ -110,11 +110,6 @@ def _tell(result: Told) -> None:
 def say_aside(text: str) -> None:
     """A line for a person, on stderr."""
     _console(True).print(text, markup=False)
-
-
-def stage_ended(verdict: str, text: str) -> None:
-    """A part of a long run is over: told at once, whoever reads."""
-    row(verdict, text, to_stderr=True)
 
 
 class Progress:

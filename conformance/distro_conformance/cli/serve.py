@@ -17,7 +17,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import ProfileOption
 from distro_conformance.event_loop import new_event_loop
-from distro_conformance.verdict import UsageError
+from distro_conformance.verdict import UsageError, pair
 from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
 from distro_impl.logs import LogFormat, log_to, log_to_directory
@@ -80,7 +80,7 @@ def serve(
     """
     log_to(form=log_format, level=log_level)
     pairs = {} if config is None else read_properties(config, os.environ)
-    chosen = configured(profile_named(profile), {**pairs, **dict(_pair(text) for text in setting or ())})
+    chosen = configured(profile_named(profile), {**pairs, **dict(pair(text, "--set") for text in setting or ())})
     for notice in chosen.notices:
         sys.stderr.write(f"distrocheck: {notice}\n")
     first = port or chosen.port or DEFAULT_PORT
@@ -131,13 +131,6 @@ def _further_members(options: Sequence[str], chosen: Configured, port: int) -> t
         return parse_member_list(",".join(chosen.members), port, "the setting nacos.member.list")
     name = next((name for name in MEMBER_LIST_VARIABLES if os.environ.get(name, "").strip()), None)
     return parse_member_list(os.environ[name], port, f"the environment variable {name}") if name else ()
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--set takes KEY=VALUE, not '{text}'")
-    return key, value
 
 
 def _member(text: str) -> str:

@@ -50,7 +50,7 @@ class AttachCluster(RealTimeCluster):
         super().__init__()
         self.kind = f"attach:{addresses}"
         self.addresses = addresses_in(addresses)
-        self.clients.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
+        self.clients.namespace = self.reader.namespace = NAMESPACE if allow_disruption else OWN_NAMESPACE
         self.only_own = True
 
     def cannot(self, action: Action) -> str | None:

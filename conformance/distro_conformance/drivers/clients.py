@@ -79,6 +79,7 @@ class ConnectedClients:
         connection = await Connection.open(
             self._address_of(node), labels=SDK_LABELS, on_id=remember, on_push=note, transport=self.transport
         )
+        connection.namespace = self.namespace
         self.now[name] = ConnectedClient(name, node, connection, pushed)
 
     async def act(self, action: Register | RegisterBatch | Deregister) -> None:
@@ -93,17 +94,17 @@ class ConnectedClients:
             case Register(_, service, instance):
                 kind = "registerInstance"
             case RegisterBatch(_, service, instances):
-                return "BatchInstanceRequest", batch_request(service, map(read_instance, instances), self.namespace)
+                return "BatchInstanceRequest", batch_request(service, map(read_instance, instances))
             case Deregister(_, service):
                 kind, instance = "deregisterInstance", ANY_INSTANCE
-        return "InstanceRequest", instance_request(kind, service, *read_instance(instance), self.namespace)
+        return "InstanceRequest", instance_request(kind, service, *read_instance(instance))
 
     async def subscribe(self, name: str, service: str) -> None:
         """Once. The answer is a list as well, and counts as the first that was sent. Raises RefusedError."""
         self.services[service] = None
         pushed = self.now[name].pushed
         if service not in pushed:
-            body = {**service_request(service, self.namespace), "subscribe": True, "clusters": ""}
+            body = {**service_request(service), "subscribe": True, "clusters": ""}
             reply = await self._accepted(name, "SubscribeServiceRequest", body)
             pushed.setdefault(service, read_list(reply))
 

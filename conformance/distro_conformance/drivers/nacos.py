@@ -91,7 +91,7 @@ class RealTimeCluster(WiredCluster):
     async def _all_serve(self) -> bool:
         try:
             for name in self.up:
-                await self.reader.listed(name, "nobody-publishes-here", self.clients.namespace)
+                await self.reader.listed(name, "nobody-publishes-here")
         except RefusedError:
             return False
         return True

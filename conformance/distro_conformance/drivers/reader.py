@@ -14,7 +14,7 @@ import grpc.aio
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import read_list
-from distro_conformance.node.player import RefusedError, query_request
+from distro_conformance.node.player import NAMESPACE, RefusedError, query_request
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
@@ -48,6 +48,7 @@ class Reader:
         self.transport: Transport = TRANSPORT
         self.headers: Mapping[str, str] = NO_HEADERS
         """What whoever asks as a member puts into its requests."""
+        self.namespace = NAMESPACE
         self._connections: dict[str, Connection] = {}
         self._snapshots: dict[str, tuple[bytes, Views]] = {}  # the last ones, as read
 
@@ -68,15 +69,16 @@ class Reader:
         """The same, unnamed."""
         return await self._read(node, decode(await self._snapshot(node)))
 
-    async def listed(self, node: str, service: str, namespace: str) -> tuple[str, ...]:
+    async def listed(self, node: str, service: str) -> tuple[str, ...]:
         """The list that the node shows. Raises RefusedError, TargetError."""
-        reply = decode(await self._ask(node, "ServiceQueryRequest", query_request(service, namespace)))
+        asked = {**query_request(service), "namespace": self.namespace}
+        reply = decode(await self._ask(node, "ServiceQueryRequest", asked))
         if not reply.succeeded:
             raise RefusedError(f"{node} answers a query of {service} with {reply}")
         return read_list(reply)
 
-    async def lists(self, node: str, services: Iterable[str], namespace: str) -> Lists:
-        return {service: await self.listed(node, service, namespace) for service in services}
+    async def lists(self, node: str, services: Iterable[str]) -> Lists:
+        return {service: await self.listed(node, service) for service in services}
 
     async def leave(self, node: str) -> None:
         """It is gone, or about to be."""

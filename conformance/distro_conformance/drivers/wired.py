@@ -146,7 +146,7 @@ class WiredCluster:
         return [await self.held_by(self.names)]
 
     async def query(self, node: str, service: str) -> Sequence[tuple[str, ...]]:
-        return [await self.reader.listed(node, service, self.clients.namespace)]
+        return [await self.reader.listed(node, service)]
 
     async def subscribe(self, client: str, service: str) -> None:
         await self.clients.subscribe(client, service)
@@ -218,8 +218,7 @@ class WiredCluster:
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""
         up = [name for name in nodes if name in self.up]
-        services, namespace = self.clients.services, self.clients.namespace
-        lists = await asyncio.gather(*(self.reader.lists(name, services, namespace) for name in up))
+        lists = await asyncio.gather(*(self.reader.lists(name, self.clients.services) for name in up))
         return dict(zip(up, lists, strict=True))
 
     def name_of(self, address: str) -> str:

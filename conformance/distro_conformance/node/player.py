@@ -110,19 +110,15 @@ class PlayedClient:
         return reply
 
 
-def instance_request(
-    kind: str, service: str, ip: str, port: int, metadata: Mapping[str, str], namespace: str = NAMESPACE
-) -> Json:
+def instance_request(kind: str, service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
     """The body of an InstanceRequest; `kind` is registerInstance or deregisterInstance."""
-    return {**service_request(service, namespace), "type": kind, "instance": instance_of(service, ip, port, metadata)}
+    return {**service_request(service), "type": kind, "instance": instance_of(service, ip, port, metadata)}
 
 
-def batch_request(
-    service: str, instances: Iterable[tuple[str, int, Mapping[str, str]]], namespace: str = NAMESPACE
-) -> Json:
+def batch_request(service: str, instances: Iterable[tuple[str, int, Mapping[str, str]]]) -> Json:
     """The body of a BatchInstanceRequest; an instance is ip, port and metadata."""
     bodies = [instance_of(service, *instance) for instance in instances]
-    return {**service_request(service, namespace), "type": "batchRegisterInstance", "instances": bodies}
+    return {**service_request(service), "type": "batchRegisterInstance", "instances": bodies}
 
 
 def instance_of(service: str, ip: str, port: int, metadata: Mapping[str, str]) -> Json:
@@ -161,11 +157,11 @@ def read_host(host: Mapping[str, Any]) -> Host:
     )
 
 
-def query_request(name: str, namespace: str = NAMESPACE) -> Json:
+def query_request(name: str) -> Json:
     """The body of a ServiceQueryRequest, for instances of all clusters, healthy or not."""
-    return {**service_request(name, namespace), "cluster": "", "healthyOnly": False, "udpPort": 0}
+    return {**service_request(name), "cluster": "", "healthyOnly": False, "udpPort": 0}
 
 
-def service_request(name: str, namespace: str = NAMESPACE) -> Json:
+def service_request(name: str) -> Json:
     """The part that every request about a service begins with."""
-    return {"headers": {}, "namespace": namespace, "serviceName": name, "groupName": GROUP, "module": "naming"}
+    return {"headers": {}, "namespace": NAMESPACE, "serviceName": name, "groupName": GROUP, "module": "naming"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from distro_conformance.diagrams.transitions import sequence_of_actions
 from distro_conformance.findings import Finding, Judged, headline
@@ -12,13 +13,15 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.release import STRICT
 from distro_conformance.report.document import Failure, Report, Stage
 from distro_conformance.verdict import KitError
-from distro_conformance.walks.finding import Walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt
 from distro_model.actions import Action
 from distro_traces import ndjson
 
+if TYPE_CHECKING:
+    from distro_conformance.walks.tours import TourReport
 
-def failure_of(about: str, walks: Walks, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
+
+def failure_of(about: str, walks: Hunt | TourReport, found: FoundFailure, scenario: Path, pytest: Path) -> Failure:
     """With a picture: of the run once more, recorded beside the scenario; on a cluster in its own time, of the
     recording that was made then; where there is none, of what was done."""
     is_recorded = isinstance(walks, Hunt) and not walks.options.is_elsewhere

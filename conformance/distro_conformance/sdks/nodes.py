@@ -25,7 +25,7 @@ from distro_conformance.targets.process import Description, ProcessServer
 from distro_conformance.targets.releases import nacos_release
 from distro_conformance.targets.server_process import HOST, ServerProcess, running
 from distro_conformance.targets.target import OnProgress
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.verdict import TargetError, UsageError, pair
 from distro_conformance.waiting import RealClock, eventually
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_impl import profile_named
@@ -68,11 +68,8 @@ def require_usable(target: str, profile: str | None, settings: Sequence[str]) ->
             raise UsageError(f"the target {target} behaves as nacos-{version}; it takes no other profile, no settings")
     elif target != EMBEDDED:
         raise UsageError(f"'test sdks' starts its nodes itself: --target embedded or nacos:VERSION, not {target!r}")
-    elif wrong := [setting for setting in settings if "=" not in setting]:
-        raise UsageError(f"--set takes KEY=VALUE, not '{wrong[0]}'")
     else:
-        pairs = (setting.partition("=") for setting in settings)
-        configured(profile_named(profile or STRICT), {key: value for key, _, value in pairs})
+        configured(profile_named(profile or STRICT), dict(pair(setting, "--set") for setting in settings))
 
 
 @contextlib.asynccontextmanager

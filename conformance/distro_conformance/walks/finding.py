@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.upstream import upstream_of
@@ -13,23 +13,13 @@ from distro_model.outside import Unexplained
 from distro_model.possible import Rejection
 from distro_model.rules.rule import RULES
 
+if TYPE_CHECKING:
+    from distro_conformance.walks.tours import TourReport
+
 LOCKSTEP, MACHINE = "LOCKSTEP", "MACHINE"
 _LOCKSTEP_TEXT = "After every action the nodes hold and send what the model allows."
 _AGREE_TEXT = "At the end of each run, when its faults are healed, all nodes come to hold the same."
 _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and holds what the model allows."
-
-
-class Walks(Protocol):
-    """A hunt, or tours."""
-
-    @property
-    def failure(self) -> FoundFailure | None: ...
-    @property
-    def verdict(self) -> Verdict: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
 
 
 def finding_of_hunt(hunt: Hunt) -> Finding:
@@ -39,7 +29,9 @@ def finding_of_hunt(hunt: Hunt) -> Finding:
     return finding_of_walks(hunt, again, mutant=options.mutant)
 
 
-def finding_of_walks(walks: Walks, again: str, about: str = LOCKSTEP, *, mutant: str | None = None) -> Finding:
+def finding_of_walks(
+    walks: Hunt | TourReport, again: str, about: str = LOCKSTEP, *, mutant: str | None = None
+) -> Finding:
     is_elsewhere = isinstance(walks, Hunt) and walks.options.is_elsewhere
     finding = Finding(
         about=about,
