@@ -1,16 +1,10 @@
-"""What a verb promises to print, for who lets nothing else pass; and what `conftest.py` gives for calling one."""
+"""What a verb promises to print, for who lets nothing else pass."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from typing import Any
 
 from distro_conformance.cli.schemas import Schema, schema_of
-
-Ran = subprocess.CompletedProcess[str]
-Call = Callable[..., Ran]
-Document = Callable[..., tuple[int, dict[str, Any]]]
 
 
 def promised(name: str) -> Schema:

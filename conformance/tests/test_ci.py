@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from blocks import block
+from programs import ROOT, Ran, executed
 
-ROOT = Path(__file__).parents[2]
 
-
-def ci_run(directory: Path, *, maven: int = 0, gate: int = 0, **budgets: str) -> subprocess.CompletedProcess[str]:
+def ci_run(directory: Path, *, maven: int = 0, gate: int = 0, **budgets: str) -> Ran:
     """The script where `make` succeeds, the jars are asked for with the exit code `maven`, and the gate ends with
     `gate`. Budgets as it says, but for a stage in `budgets`."""
     (directory / ".ci").mkdir()
@@ -35,9 +33,7 @@ def ci_run(directory: Path, *, maven: int = 0, gate: int = 0, **budgets: str) ->
         (directory / name).write_text(f'#!/bin/sh\necho "$0 $*" >> {directory}/called\n{wait}exit {code}\n')
         (directory / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
-    return subprocess.run(
-        ["bash", str(directory / ".ci" / "run")], env=environment, capture_output=True, text=True, check=False
-    )
+    return executed("bash", directory / ".ci" / "run", env=environment)
 
 
 def test_only_that_maven_cannot_resolve_the_jars_excuses_the_real_server(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from promises import Call, Document, Ran, promised
+from programs import COMMAND, ROOT, Call, Document, Ran, executed
+from promises import promised
 
 from distro_conformance.cli import console
 from distro_conformance.cli.output import Told, progress, summary, time_left
@@ -33,21 +34,11 @@ from distro_spark import session
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
 
-ROOT = Path(__file__).parents[2]
 B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
-COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
 
 
 def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = None) -> Ran:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,  # for what hangs; a busy machine may take its time
-        env={**os.environ, **(env or {})},
-        input=stdin,
-    )
+    return executed(*COMMAND, *arguments, env={**os.environ, **(env or {})}, input=stdin)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +154,7 @@ def test_help_and_version_load_none_of_the_verbs() -> None:
     heavy = "import sys; from distro_conformance.cli import app; " + (
         "app(['--help'], standalone_mode=False); assert not {'numpy', 'grpc', 'pyspark', 'rich'} & {*sys.modules}"
     )
-    ran = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=False)
+    ran = executed(sys.executable, "-c", heavy)
     assert ran.returncode == 0, ran.stderr
     assert "simulate" in ran.stdout
 
@@ -184,7 +175,7 @@ def test_a_defect_is_no_verdict(tmp_path: Path) -> None:
         "import sys; sys.argv = ['distrocheck', 'list', 'targets', '--json']; import distro_conformance.cli as cli; "
     )
     broken += "from distro_conformance.cli import listing; listing.show = lambda *_: 1 / 0; cli.main()"
-    ran = subprocess.run([sys.executable, "-c", broken], capture_output=True, text=True, check=False)
+    ran = executed(sys.executable, "-c", broken)
     assert ran.returncode == 70
     assert "ZeroDivisionError" in ran.stderr
     assert "please report" in json.loads(ran.stdout)["error"]

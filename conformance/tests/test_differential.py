@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import COMMAND, executed
 
 from distro_conformance.differential import judge, listed
 from distro_conformance.differential import run as differential_run
@@ -34,7 +33,6 @@ from distro_conformance.wire.messages import pack
 
 RELEASE = "2.2.4"
 PROFILE = f"nacos-{RELEASE}"
-COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()", "test", "differential")
 
 
 def words(answer: Any, **names: str) -> Any:
@@ -252,9 +250,7 @@ def test_a_real_server_and_a_reference_node_differ_in_what_is_listed_only() -> N
             asyncio.run(jars_of(release, print))
     except TargetError as error:
         pytest.skip(f"INCONCLUSIVE: Nacos {RELEASE} cannot be fetched: {error}")
-    ran = subprocess.run(
-        [*COMMAND, "--target", f"nacos:{RELEASE}", "--json"], check=False, capture_output=True, text=True, timeout=900
-    )
+    ran = executed(*COMMAND, "test", "differential", "--target", f"nacos:{RELEASE}", "--json")
     assert ran.stdout, ran.stderr
     found = json.loads(ran.stdout)
     assert (found["differences"], found["unused"]) == ([], [])

@@ -7,13 +7,12 @@ release.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from promises import Document
+from programs import Document, executed
 
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
@@ -49,9 +48,7 @@ def test_a_real_cluster_that_diverges_ends_as_a_test_that_fails(
     _check_names_node_client_and_message(trace, change)
     _validate_names_the_guard(trace, document)
     test = _reproduced(trace, ("model", TARGET, "embedded"), document)
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", str(test)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    ran = executed(sys.executable, "-m", "pytest", "-q", test, cwd=tmp_path)
     assert ran.returncode == 1, ran.stdout
     assert "'expect within 15s: all agree'" in ran.stdout
 

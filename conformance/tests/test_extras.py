@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from importlib.metadata import requires
 
 import pytest
+from programs import Ran, executed
 
 from distro_conformance.extras import EXTRAS
 
@@ -26,10 +26,10 @@ main()
 """
 
 
-def run_without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_without_extras(*arguments: str) -> Ran:
     """The command line where none of the extras is installed."""
     program = BLOCKED.format(blocked=set(EXTRAS), arguments=list(arguments))
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    return executed(sys.executable, "-c", program)
 
 
 def test_the_table_says_what_the_package_metadata_says() -> None:

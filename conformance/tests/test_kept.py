@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from programs import ROOT
 
 from distro_conformance.cli.options import chosen_seed
 from distro_conformance.language.text import read
@@ -12,7 +13,6 @@ from distro_conformance.verdict import Verdict
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_conformance.walks.kept import keep
 
-ROOT = Path(__file__).parents[2]
 B02 = ROOT / "scenarios" / "b02-lost-change-2.0.4.scenario"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import ROOT, executed
 
 from distro_conformance.drivers.embedded import EmbeddedCluster
 from distro_conformance.drivers.lockstep import REST_MS, DivergedError, LockstepCluster
@@ -188,14 +188,7 @@ def test_a_broken_node_is_found_and_the_failure_fails_on_its_own(
     assert found.scenario.mutant == mutant
     assert replay(found.scenario, target="embedded").reproduced
     assert not replay(found.scenario, target="model").reproduced, "the model itself has no such bug"
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        cwd=tmp_path,
-    )
+    ran = executed(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test, cwd=tmp_path)
     assert ran.returncode == 1, ran.stdout
     assert "differs from the model" in ran.stdout
     assert scenario.read_text() == found.scenario.render()
@@ -246,14 +239,7 @@ def test_the_model_is_never_the_one_that_is_broken() -> None:
 @pytest.mark.wire
 @pytest.mark.slow  # it measures; what it drives is tested here
 def test_the_benchmark_prints_what_it_promises() -> None:
-    root = Path(__file__).parents[2]
-    ran = subprocess.run(
-        [sys.executable, str(root / "bench" / "lockstep.py"), "--json", "--quick", "--runs", "1"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    ran = executed(sys.executable, ROOT / "bench" / "lockstep.py", "--json", "--quick", "--runs", "1", check=True)
     document = json.loads(ran.stdout)
     assert document["bench"] == "lockstep"
     assert document["figures"]["steps_per_s"] > 0

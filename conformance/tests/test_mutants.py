@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from promises import Call
+from programs import Call
 
 from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of

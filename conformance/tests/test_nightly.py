@@ -25,7 +25,7 @@ import results
 import soak
 import track_record
 from ledger import gone_on, lines_of
-from promises import Call
+from programs import Call, executed
 
 from distro_conformance.cli.verbs import COMMAND
 from distro_model.actions import Connect
@@ -65,9 +65,7 @@ def test_a_job_can_be_run_as_it_stands(job: nightly.Job, call: Call) -> None:
     if Path(program).name == COMMAND:
         ran = call(*arguments, "--help")
     else:
-        ran = subprocess.run(
-            [program, *arguments, "--help"], cwd=results.ROOT, capture_output=True, text=True, check=False
-        )
+        ran = executed(program, *arguments, "--help", cwd=results.ROOT)
     assert ran.returncode == 0, ran.stderr
 
 

@@ -23,13 +23,12 @@ import pytest
 from blocks import block
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from promises import Call, Ran
+from programs import ROOT, Call, Ran, executed
 
 from distro_conformance.cli.verbs import VERBS
 from distro_conformance.extras import EXTRAS
 from distro_conformance.targets.ports import free_base_ports
 
-ROOT = Path(__file__).resolve().parents[2]
 BASE_MB_MAX = 80
 DONE_WITHOUT = {
     "uvloop",  # a faster loop where it is
@@ -44,8 +43,7 @@ BROUGHT_BY_VENV = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory with wheel and source distribution; the wheel is made from the latter."""
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    executed(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, check=True)
     return out
 
 
@@ -55,7 +53,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("environment")
     venv.create(place, with_pip=True)
     (wheel,) = built.glob("*.whl")
-    subprocess.run([place / "bin" / "pip", "install", "-q", str(wheel)], check=True, capture_output=True, timeout=600)
+    executed(place / "bin" / "pip", "install", "-q", wheel, check=True)
     return place
 
 
@@ -67,14 +65,7 @@ def run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Call:
     (directory / "life.scenario").write_text("nodes a b\nconnect c1 a\nregister c1 web 10.0.0.1:80\nadvance 2s\n")
 
     def command(*arguments: str) -> Ran:
-        return subprocess.run(
-            [installed / "bin" / "distrocheck", *arguments],
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        return executed(installed / "bin" / "distrocheck", *arguments, cwd=directory)
 
     return command
 
@@ -197,7 +188,7 @@ class TestInstalled:
     def test_the_programs_of_the_sdks_are_there(self, installed: Path) -> None:
         (programs,) = installed.rglob("distro_conformance/sdks/programs")
         here = ROOT / "conformance" / "distro_conformance" / "sdks" / "programs"
-        tracked = subprocess.run(["git", "ls-files", "."], cwd=here, capture_output=True, text=True, check=True)
+        tracked = executed("git", "ls-files", ".", cwd=here, check=True)
         missing = [name for name in tracked.stdout.split() if not (programs / name).is_file()]
         assert missing == []
 
@@ -215,9 +206,9 @@ class TestInstalled:
             "--pyproject",
             ROOT / "pyproject.toml",
         ]
-        subprocess.run([*program, "--output-file", listed, installed / "bin" / "python"], check=True, timeout=300)
-        pip = [installed / "bin" / "pip", "list", "--format", "json", "--exclude", "distrocheck"]
-        there = json.loads(subprocess.run(pip, check=True, capture_output=True, timeout=300).stdout)
+        executed(*program, "--output-file", listed, installed / "bin" / "python", check=True)
+        pip = (installed / "bin" / "pip", "list", "--format", "json", "--exclude", "distrocheck")
+        there = json.loads(executed(*pip, check=True).stdout)
         named = {(each["name"], each["version"]) for each in json.loads(listed.read_text())["components"]}
         assert {(each["name"], each["version"]) for each in there} <= named
 
@@ -226,24 +217,17 @@ class TestInstalled:
         assert [name for name in packages if not list(installed.rglob(f"{name}/py.typed"))] == []
 
     def test_the_node_with_the_plugin_is_light(self, installed: Path) -> None:
-        subprocess.run([installed / "bin" / "pip", "install", "-q", "pytest"], check=True, timeout=300)
+        executed(installed / "bin" / "pip", "install", "-q", "pytest", check=True)
         (site,) = installed.glob("lib/python*/site-packages")
         counted = [path for path in site.iterdir() if not path.name.startswith(BROUGHT_BY_VENV)]
         files = [file for path in counted for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
         assert sum(file.stat().st_size for file in files) < BASE_MB_MAX * 1_000_000
 
     def test_the_fixture_starts_a_cluster(self, installed: Path, tmp_path: Path) -> None:
-        subprocess.run([installed / "bin" / "pip", "install", "-q", "pytest"], check=True, timeout=300)
+        executed(installed / "bin" / "pip", "install", "-q", "pytest", check=True)
         test = tmp_path / "test_mine.py"
         test.write_text("def test_mine(distro_cluster):\n    assert len(distro_cluster.addresses) == 3\n")
-        done = subprocess.run(
-            [installed / "bin" / "python", "-m", "pytest", "-q", str(test)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        done = executed(installed / "bin" / "python", "-m", "pytest", "-q", test, cwd=tmp_path)
         assert done.returncode == 0, done.stdout
 
 
@@ -251,15 +235,9 @@ class TestInstalled:
 @pytest.mark.xdist_group("package")
 def test_uvx_runs_the_wheel_on_a_machine_that_has_none_of_it(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    done = subprocess.run(
-        [Path(sys.executable).with_name("uvx"), "--python", sys.executable, "--from", wheel, "distrocheck", "doctor"],
-        cwd=tmp_path,
-        env={**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_TOOL_DIR": str(tmp_path / "tools")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    uvx = (Path(sys.executable).with_name("uvx"), "--python", sys.executable, "--from", wheel)
+    kept = {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_TOOL_DIR": str(tmp_path / "tools")}
+    done = executed(*uvx, "distrocheck", "doctor", cwd=tmp_path, env={**os.environ, **kept})
     assert re.match(r"good +python +3\.", done.stdout), done.stderr
     assert "none installed: pip install 'distrocheck[" in done.stdout, "the extras of this environment are not seen"
 
@@ -268,19 +246,12 @@ def test_uvx_runs_the_wheel_on_a_machine_that_has_none_of_it(built: Path, tmp_pa
 @pytest.mark.xdist_group("package")
 def test_the_tutorial_installs_what_its_first_command_needs(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    tracked = executed("git", "ls-files", cwd=ROOT, check=True).stdout.split()
     for name in tracked:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
     installation = block("docs/tutorial.md", "python3 -m venv")
     first = "type -p distrocheck && python -m pytest --version && distrocheck replay scenarios/healthy-life.scenario"
-    done = subprocess.run(
-        ["bash", "-c", f"set -e\n{installation}\n{first}"],
-        cwd=clone,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    done = executed("bash", "-c", f"set -e\n{installation}\n{first}", cwd=clone)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"\n{clone}/.venv/bin/distrocheck\n" in f"\n{done.stdout}"

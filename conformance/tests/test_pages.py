@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 ROOMS = ("bench", "conformance", "docs", "impl", "model", "protos", "scenarios", "spark", "tools", "traces")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(ROOMS)})/[\w./*-]*[\w/*]")
 MADE = {"docs/reference/requirements.md"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from programs import Ran, executed
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "pytest-cluster"
 
@@ -66,16 +66,9 @@ def broken():
 """
 
 
-def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir=.", *arguments],
-        cwd=directory,
-        env={"HOME": str(directory), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def run_pytest(directory: Path, *arguments: str) -> Ran:
+    pytest_here = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir=.")
+    return executed(*pytest_here, *arguments, cwd=directory, env={"HOME": str(directory), "PATH": "/usr/bin:/bin"})
 
 
 def test_who_does_not_use_it_pays_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import ROOT
 
 from distro_conformance.drivers.process import ProcessCluster
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
@@ -21,7 +22,6 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.verdict import TargetError, UsageError, Verdict
 from distro_model.actions import ListMembers
 
-ROOT = Path(__file__).parents[2]
 SERVE = ROOT / "docs" / "examples" / "serve.toml"
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 from pages.fidelity import WITHOUT_NODE, WITHOUT_RULE, nodes_of
+from programs import ROOT, executed
 
 from distro_conformance.protocol import PAGES, cited_by, cited_in, citing_files, rules_of, statements
 from distro_conformance.requirements import all_requirements
 from distro_model.rules.rule import RULES
 
-ROOT = Path(__file__).resolve().parents[2]
 HERE = "conformance/tests/test_protocol.py"
 """Cites what does not exist, so that the search for it is seen to find: docs/protocol #sync-nothing, nowhere.md."""
 FOLDERS = ("model", "impl", "conformance", "traces", "spark", "protos", "bench", "tools")
@@ -81,7 +79,7 @@ def test_no_file_counts_the_sections_of_a_document_that_is_not_here():
 
 
 def tracked_texts():
-    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = executed("git", "ls-files", cwd=ROOT, check=True).stdout
     for name in names.splitlines():
         if name.endswith((".py", ".md", ".toml", ".yml", ".scenario")) and (ROOT / name).is_file():
             yield name, (ROOT / name).read_text(encoding="utf-8")

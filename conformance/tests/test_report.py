@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
-from promises import Call, Document
+from programs import Call, Document
 from pydantic import BaseModel, ValidationError
 from sarif_pydantic import Sarif
 

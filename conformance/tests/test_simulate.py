@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from promises import Call
+from programs import Call
 
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from promises import Call
+from programs import Call
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay

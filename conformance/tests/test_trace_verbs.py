@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Call, Document
+from programs import Call, Document
 
 from distro_conformance.language.text import parse
 
