@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from distro_conformance.extras import EXTRAS, absent_extras
 from distro_conformance.targets.cache import cache_directory
@@ -121,15 +120,13 @@ def _cores() -> Found:
     return str(cores), "" if cores >= CORES_MIN else "budgets are made for two cores; use 'gate --budget ci'"
 
 
-CHECKS: Mapping[str, Callable[[], Found]] = MappingProxyType(
-    {
-        "python": _python,
-        "extras": _extras,
-        "java": _java,
-        "maven": _maven,
-        "servers": _servers,
-        "ports": _ports,
-        "disk": _disk,
-        "cores": _cores,
-    }
-)
+CHECKS: Mapping[str, Callable[[], Found]] = {
+    "python": _python,
+    "extras": _extras,
+    "java": _java,
+    "maven": _maven,
+    "servers": _servers,
+    "ports": _ports,
+    "disk": _disk,
+    "cores": _cores,
+}

@@ -7,33 +7,30 @@ stand here by name, so that `--help` does not load what can raise them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from distro_conformance.verdict import KitError
 
 USAGE_EXIT_CODE = 2
 
-USAGE_ERRORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "distro_impl": (
-            "MemberListError",
-            "NotOurAddressError",
-            "PortInUseError",
-            "SettingError",
-            "UnknownMutantError",
-            "UnknownProfileError",
-        ),
-        "distro_model": (
-            "NoSymmetryError",
-            "UnknownFaultError",
-            "UnknownMutantError",
-            "UnknownProfileError",
-            "UnknownPropertyError",
-        ),
-        "distro_spark": ("CheckpointError", "JavaMissingError", "SessionError", "SinkError", "UnknownInvariantError"),
-        "distro_traces": ("TraceError",),
-    }
-)
+USAGE_ERRORS: Mapping[str, tuple[str, ...]] = {
+    "distro_impl": (
+        "MemberListError",
+        "NotOurAddressError",
+        "PortInUseError",
+        "SettingError",
+        "UnknownMutantError",
+        "UnknownProfileError",
+    ),
+    "distro_model": (
+        "NoSymmetryError",
+        "UnknownFaultError",
+        "UnknownMutantError",
+        "UnknownProfileError",
+        "UnknownPropertyError",
+    ),
+    "distro_spark": ("CheckpointError", "JavaMissingError", "SessionError", "SinkError", "UnknownInvariantError"),
+    "distro_traces": ("TraceError",),
+}
 """By the package that defines them; what is derived from one of them counts too."""
 
 

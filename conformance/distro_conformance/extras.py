@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from types import MappingProxyType
 
-EXTRAS: Mapping[str, str] = MappingProxyType(
-    {
-        "duckdb": "traces",
-        "matplotlib": "report",
-        "networkx": "explore",
-        "numba": "explore",
-        "numpy": "explore",
-        "scipy": "explore",
-        "pyarrow": "traces",
-        "pandas": "spark",
-        "cryptography": "tls",
-        # Comes with pyspark, and may be imported before it.
-        "py4j": "spark",
-        "pyspark": "spark",
-    }
-)
+EXTRAS: Mapping[str, str] = {
+    "duckdb": "traces",
+    "matplotlib": "report",
+    "networkx": "explore",
+    "numba": "explore",
+    "numpy": "explore",
+    "scipy": "explore",
+    "pyarrow": "traces",
+    "pandas": "spark",
+    "cryptography": "tls",
+    # Comes with pyspark, and may be imported before it.
+    "py4j": "spark",
+    "pyspark": "spark",
+}
 """By top-level module."""
 
 

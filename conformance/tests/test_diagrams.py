@@ -82,10 +82,10 @@ def test_a_real_recording_is_drawn_around_its_bad_event() -> None:
 
 
 def test_a_histogram_counts_every_value_and_says_how_many() -> None:
-    drawn = histogram([500, 510, 1000, 4062], unit="ms", title="How long")
+    drawn = histogram([500, 510, 1000, 4062], title="How long")
     assert "4 from 500 to 4,062 ms; half within 755 ms" in drawn
-    assert histogram([], unit="ms", title="How long") == ""
-    assert "1 from 7 to 7 ms" in histogram([7], unit="ms", title="How long")
+    assert histogram([], title="How long") == ""
+    assert "1 from 7 to 7 ms" in histogram([7], title="How long")
 
 
 def test_a_chart_is_told_in_words_and_takes_its_colours_from_the_page() -> None:

@@ -7,11 +7,10 @@ see it on a reference node, and on which real servers it was seen last.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
+
+import results
 
 from distro_conformance.findings.known import KNOWN_FAILURES, KnownFailure
 from distro_conformance.release import Span
@@ -24,8 +23,6 @@ ASKED_ALWAYS = "2.2.4"
 """The release whose real servers are held against everything in CI (`.ci/run`)."""
 
 PICTURES = {"B02": "lost-change.svg", "B24": "swallowed-delete.svg"}
-_ROOT = Path(__file__).parents[2]
-_SCENARIOS = _ROOT / "scenarios"
 
 TABLE = "track-record"
 """In docs/results: `name_of` -> answer, date and commit."""
@@ -88,23 +85,18 @@ def _asked(release: str, entries: Sequence[KnownFailure]) -> Iterator[str]:
 
 def in_real_time(path: str) -> bool:
     """Whether a real server can be held to it: the model can follow step by step only who has its clock."""
-    return "expect model agrees" not in (_ROOT / path).read_text("utf-8")
+    return "expect model agrees" not in (results.ROOT / path).read_text("utf-8")
 
 
 def _tried(by: str) -> Iterator[str]:
     """Where it was looked for last, and what came of it."""
-    rows = {release: row for release in RELEASES if (row := _results().get(name_of(by, release))) is not None}
+    kept = results.kept(TABLE)
+    rows = {release: kept[name] for release in RELEASES if (name := name_of(by, release)) in kept}
     if not rows:
         return
     answers = dict.fromkeys(row["answer"] for row in rows.values())
     told = [f"{each} on {', '.join(name for name, row in rows.items() if row['answer'] == each)}" for each in answers]
     yield f"    * real servers, last asked {max(row['date'] for row in rows.values())}: {'; '.join(told)}"
-
-
-@cache
-def _results() -> Mapping[str, Mapping[str, str]]:
-    path = _ROOT / "docs" / "results" / f"{TABLE}.json"
-    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
 
 def _release_for(span: Span) -> str | None:
@@ -116,7 +108,7 @@ def _release_for(span: Span) -> str | None:
 def bug_scenarios() -> dict[str, list[tuple[str, str]]]:
     """Bug -> paths of its scenarios, each with the release in its profile line."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for path in sorted(_SCENARIOS.glob("[bd][0-9]*-*.scenario")):
+    for path in sorted((results.ROOT / "scenarios").glob("[bd][0-9]*-*.scenario")):
         profile = next(line.split()[1] for line in path.read_text("utf-8").splitlines() if line.startswith("profile "))
         release = profile.removeprefix("nacos-")
         if release not in RELEASES:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,42 +18,40 @@ if TYPE_CHECKING:
 
 COMMAND = "distrocheck"
 
-VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        COMMAND: {
-            "gate": ("gate", "Test a target in every way: model, requirements, lockstep, invariants."),
-            "test": ("", "Conformance of a target: one node, a cluster, beside a real server, under the SDKs."),
-            "replay": ("replay", "Run a scenario: a saved failure, a counterexample, a hand-written one."),
-            "explore": ("explore", "Search all that can happen in a bounded cluster of the model."),
-            "simulate": ("simulate", "Simulate a cluster, driven at random by a seed, and write its trace."),
-            "check": ("check", "Evaluate the invariants over recorded traces."),
-            "validate": ("validating", "Compare every row of a trace with the model."),
-            "audit": ("auditing", "Ask live members what they hold, and name the clients about which they differ."),
-            "compact": ("compacting", "Write recordings as Parquet by run, sorted and packed, with a manifest."),
-            "query": ("querying", "Query traces and violations in SQL."),
-            "export": ("exporting", "Write a run for a viewer (ITF, ShiViz, Perfetto, Mermaid) or as a scenario."),
-            "import": ("", "Convert the logs of real servers into a trace."),
-            "mutants": (
-                "mutants",
-                "List the mutants, deliberate bugs that the kit must find, or test whether it does.",
-            ),
-            "serve": ("serve", "Start reference nodes in the foreground."),
-            "ui": ("ui", "Explore a bounded cluster in the browser, choice by choice."),
-            "doctor": ("doctor", "Check what this machine has and what it lacks."),
-            "list": ("listing", "List the entries of one registry."),
-            "explain": ("listing", "Explain one requirement, invariant, mutant, profile, rule or target."),
-        },
-        "import": {
-            "nacos-logs": ("importing", "Read the logs of real servers into a trace."),
-        },
-        "test": {
-            "node": ("testing", "Test one node against the requirements; the kit plays its peer and its clients."),
-            "cluster": ("testing", "Drive nodes with random actions and faults, beside the model."),
-            "differential": ("differential", "Play the same scripts on a target and on a reference node."),
-            "sdks": ("sdks", "Let the official SDKs work with three nodes."),
-        },
-    }
-)
+VERBS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    COMMAND: {
+        "gate": ("gate", "Test a target in every way: model, requirements, lockstep, invariants."),
+        "test": ("", "Conformance of a target: one node, a cluster, beside a real server, under the SDKs."),
+        "replay": ("replay", "Run a scenario: a saved failure, a counterexample, a hand-written one."),
+        "explore": ("explore", "Search all that can happen in a bounded cluster of the model."),
+        "simulate": ("simulate", "Simulate a cluster, driven at random by a seed, and write its trace."),
+        "check": ("check", "Evaluate the invariants over recorded traces."),
+        "validate": ("validating", "Compare every row of a trace with the model."),
+        "audit": ("auditing", "Ask live members what they hold, and name the clients about which they differ."),
+        "compact": ("compacting", "Write recordings as Parquet by run, sorted and packed, with a manifest."),
+        "query": ("querying", "Query traces and violations in SQL."),
+        "export": ("exporting", "Write a run for a viewer (ITF, ShiViz, Perfetto, Mermaid) or as a scenario."),
+        "import": ("", "Convert the logs of real servers into a trace."),
+        "mutants": (
+            "mutants",
+            "List the mutants, deliberate bugs that the kit must find, or test whether it does.",
+        ),
+        "serve": ("serve", "Start reference nodes in the foreground."),
+        "ui": ("ui", "Explore a bounded cluster in the browser, choice by choice."),
+        "doctor": ("doctor", "Check what this machine has and what it lacks."),
+        "list": ("listing", "List the entries of one registry."),
+        "explain": ("listing", "Explain one requirement, invariant, mutant, profile, rule or target."),
+    },
+    "import": {
+        "nacos-logs": ("importing", "Read the logs of real servers into a trace."),
+    },
+    "test": {
+        "node": ("testing", "Test one node against the requirements; the kit plays its peer and its clients."),
+        "cluster": ("testing", "Drive nodes with random actions and faults, beside the model."),
+        "differential": ("differential", "Play the same scripts on a target and on a reference node."),
+        "sdks": ("sdks", "Let the official SDKs work with three nodes."),
+    },
+}
 """By the name of the group: verb -> its module in `distro_conformance.cli` ("": a group of its own) and its help."""
 
 

@@ -45,13 +45,13 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def histogram(values: Sequence[int], *, unit: str, title: str) -> str:
-    """Empty text for no values."""
+def histogram(values: Sequence[int], *, title: str) -> str:
+    """Of milliseconds. Empty text for no values."""
     if not values:
         return ""
     p50, p95 = _percentiles(values)
     low, high = min(values), max(values)
-    said = f"{len(values):,} from {low:,} to {high:,} {unit}; half within {p50:,} {unit}, 95 % within {p95:,} {unit}"
+    said = f"{len(values):,} from {low:,} to {high:,} ms; half within {p50:,} ms, 95 % within {p95:,} ms"
 
     def draw(axes: Axes) -> None:
         counts, _, bars = axes.hist(values, bins=BARS, color=ACCENT, rwidth=0.92)
@@ -110,9 +110,7 @@ def busy(when: tuple[int, int], counts: Mapping[str, Sequence[int]], marks_ms: S
     return drawn(draw, f"{title}, from {first:g} to {last:g} s{found}", width=9.5, height=0.7 + 0.28 * len(counts))
 
 
-def matrix(
-    rows: Sequence[str], columns: Sequence[str], shade: Callable[[str, str], float | None], *, title: str
-) -> str:
+def matrix(rows: Sequence[str], columns: Sequence[str], shade: Shade, *, title: str) -> str:
     """A heat map; `shade` is from 0 to 1, None where there is nothing."""
     if not rows or not columns:
         return ""

@@ -7,7 +7,6 @@ a DELETE that nobody repeats. When a rule changes, so does the picture, and the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.svg import svg_file
@@ -17,23 +16,21 @@ from distro_model.explorer import explore
 from distro_model.profiles import profile_named
 from distro_model.properties import property_named
 
-STORIES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
-    {
-        "healthy-change.svg": ("strict", "REACH-SECOND-REVISION", "A change of a client arrives at the other node"),
-        "lost-change.svg": (
-            "nacos-2.0.4",
-            "INV-CONV",
-            "A change that is acknowledged and lost, and confirmed for ever",
-        ),
-        "swallowed-delete.svg": ("nacos-2.2.4", "INV-DELETE", "The retry of a CHANGE replaces the queued DELETE"),
-    }
-)
-"""File name -> profile, property, and what the picture shows."""
+STORIES: Mapping[str, tuple[str, str, str]] = {
+    "healthy-change": ("strict", "REACH-SECOND-REVISION", "A change of a client arrives at the other node"),
+    "lost-change": (
+        "nacos-2.0.4",
+        "INV-CONV",
+        "A change that is acknowledged and lost, and confirmed for ever",
+    ),
+    "swallowed-delete": ("nacos-2.2.4", "INV-DELETE", "The retry of a CHANGE replaces the queued DELETE"),
+}
+"""Name -> profile, property, and what the picture shows."""
 
 
 def stories() -> Mapping[str, str]:
     """File name to SVG. Searches three small clusters: some seconds."""
-    return {name: _story(*story) for name, story in STORIES.items()}
+    return {f"{name}.svg": _story(*story) for name, story in STORIES.items()}
 
 
 def _story(profile: str, property_id: str, title: str) -> str:

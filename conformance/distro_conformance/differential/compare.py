@@ -45,11 +45,9 @@ def differences(script: str, real: Sequence[Exchange], ours: Sequence[Exchange])
 
 def _kind(answer: Any) -> Any:
     """A response of another type or another HTTP status differs as a whole, not field by field."""
-    return (answer.get("status"), None if "status" in answer else answer.get("type")) if _is_object(answer) else None
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
+    if not isinstance(answer, Mapping):
+        return None
+    return answer.get("status"), None if "status" in answer else answer.get("type")
 
 
 def _unequal(path: str, real: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from distro_conformance.differential.exchange import Exchange, ScriptLog
@@ -51,7 +52,7 @@ class _Words:
             return {self._text(name): self.of(item, name) for name, item in value.items()}
         if isinstance(value, list):
             items = [self.of(item) for item in value]
-            return sorted(items, key=_as_text) if key in UNORDERED else items
+            return sorted(items, key=partial(json.dumps, sort_keys=True)) if key in UNORDERED else items
         if key in MEASURED:
             return "{measured}"
         if key == SIGNED and isinstance(value, str):
@@ -83,7 +84,3 @@ class _Words:
             before = "(?<=[:_])" if own.isdecimal() else "(?<![0-9])"
             text = re.sub(rf"{before}{re.escape(own)}(?![0-9])", word, text)
         return _ISO_TIME.sub("{time}", _MILLISECONDS.sub("{time}", text))
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)

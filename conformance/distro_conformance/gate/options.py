@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from distro_conformance.wire.transports import Carrier
 from distro_model.bounded.bounds import Bounds
@@ -26,21 +25,19 @@ _THREE_NODES = Bounds(nodes=3, clients=1, changes=2, drops=1, swallows=0, crashe
 _MORE_CHANGES = Bounds(nodes=2, clients=1, changes=3, drops=2, swallows=1, crashes=1)
 _TWO_CLIENTS = Bounds(nodes=2, clients=2, changes=2, drops=1, swallows=0, crashes=1)
 
-BUDGETS: Mapping[str, Budget] = MappingProxyType(
-    {
-        budget.name: budget
-        for budget in (
-            Budget("quick", (_TWO_NODES,), explore_seconds=300, lockstep_seconds=20),
-            Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=600, lockstep_seconds=90),
-            Budget(
-                "nightly",
-                (_TWO_NODES, _THREE_NODES, _MORE_CHANGES, _TWO_CLIENTS),
-                explore_seconds=1_800,
-                lockstep_seconds=1_800,
-            ),
-        )
-    }
-)
+BUDGETS: Mapping[str, Budget] = {
+    budget.name: budget
+    for budget in (
+        Budget("quick", (_TWO_NODES,), explore_seconds=300, lockstep_seconds=20),
+        Budget("ci", (_TWO_NODES, _THREE_NODES), explore_seconds=600, lockstep_seconds=90),
+        Budget(
+            "nightly",
+            (_TWO_NODES, _THREE_NODES, _MORE_CHANGES, _TWO_CLIENTS),
+            explore_seconds=1_800,
+            lockstep_seconds=1_800,
+        ),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

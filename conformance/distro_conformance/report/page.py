@@ -60,7 +60,7 @@ def page_of(report: Report, directory: Path) -> Page:
         drawn = [recordings.section(finding, _failure_of(finding, left)) for finding in found[:FINDINGS_DRAWN_MAX]]
         busy = recordings.busy(report)
     sections = (*drawn, *(Section(finding, again=finding.again) for finding in found[FINDINGS_DRAWN_MAX:]))
-    times = charts.histogram([_ms(change) for change in changes], unit="ms", title="How long a change took")
+    times = charts.histogram([_ms(change) for change in changes], title="How long a change took")
     pictures = (
         *report.charts,
         Chart(

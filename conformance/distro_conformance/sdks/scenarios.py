@@ -175,16 +175,12 @@ async def _kill_node(stage: Stage) -> None:
     killed = await asyncio.to_thread(_node_of, stage, program, IP, PORT)
     await stage.nodes.kill(killed)
     if stage.sdk.transport is Transport.GRPC:
-        await _registered_anew(stage, service, before)
+        # Another client id, held by all: what the nodes kept of the old one for its lease does not count.
+        await _published(stage.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
     else:
         await _survives(stage, service)
     within_s = PUSHED_WITHIN_S if stage.sdk.transport is Transport.GRPC else POLLED_WITHIN_S
     await _pushes_of_others(stage, program, service, 8002, within_s)
-
-
-async def _registered_anew(stage: Stage, service: str, before: frozenset[str]) -> None:
-    """Another client id, held by all: what the nodes kept of the old one for its lease does not count."""
-    await _published(stage.nodes, service, REDONE_WITHIN_S, "registered anew after its node was killed", before)
 
 
 async def _survives(stage: Stage, service: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from distro_conformance.diagrams.stories import STORIES as FOUND
 from distro_conformance.ui.walk import Setting, Walk
@@ -50,39 +49,30 @@ _TOLD: Mapping[str, tuple[str, str]] = {
         ),
     ),
 }
-STORIES: Mapping[str, Story] = MappingProxyType(
-    {
-        name.removesuffix(".svg"): Story(profile, property_id, title, *_TOLD[name.removesuffix(".svg")])
-        for name, (profile, property_id, title) in FOUND.items()
-    }
-)
+STORIES: Mapping[str, Story] = {name: Story(*found, *_TOLD[name]) for name, found in FOUND.items()}
 
-MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "connect": "A client connects. This node is its owner now, and holds it as native.",
-        "change": (
-            "The owner changes its own record, and the revision with it. For each other node it queues "
-            "a CHANGE task, which replaces one that is already queued."
-        ),
-        "disconnect": (
-            "The connection ends, and the client with it. The owner queues a DELETE task for each other node."
-        ),
-        "task": (
-            "The sync delay is over: the task reads what the client publishes now and sends it. If the client "
-            "is gone, a CHANGE task sends nothing."
-        ),
-        "deliver CHANGE": "The node replaces its copy by what it is sent, renews the lease, and acknowledges.",
-        "deliver DELETE": "The node removes its copy, and acknowledges.",
-        "deliver VERIFY": (
-            "The node compares its copy with what it is asked; what exactly it compares depends on the release. "
-            "Success renews the lease; after a failure the owner sends the whole client again."
-        ),
-        "verify round": "Every five seconds the owner asks each other node about each client that it owns.",
-        "swallow": "The request is acknowledged but not applied. The owner believes that the node has it.",
-        "lose": "The request is lost on its way. The owner does not know that yet.",
-        "time out": "There was no answer for three seconds: the owner queues the task again.",
-    }
-)
+MEANINGS: Mapping[str, str] = {
+    "connect": "A client connects. This node is its owner now, and holds it as native.",
+    "change": (
+        "The owner changes its own record, and the revision with it. For each other node it queues "
+        "a CHANGE task, which replaces one that is already queued."
+    ),
+    "disconnect": ("The connection ends, and the client with it. The owner queues a DELETE task for each other node."),
+    "task": (
+        "The sync delay is over: the task reads what the client publishes now and sends it. If the client "
+        "is gone, a CHANGE task sends nothing."
+    ),
+    "deliver CHANGE": "The node replaces its copy by what it is sent, renews the lease, and acknowledges.",
+    "deliver DELETE": "The node removes its copy, and acknowledges.",
+    "deliver VERIFY": (
+        "The node compares its copy with what it is asked; what exactly it compares depends on the release. "
+        "Success renews the lease; after a failure the owner sends the whole client again."
+    ),
+    "verify round": "Every five seconds the owner asks each other node about each client that it owns.",
+    "swallow": "The request is acknowledged but not applied. The owner believes that the node has it.",
+    "lose": "The request is lost on its way. The owner does not know that yet.",
+    "time out": "There was no answer for three seconds: the owner queues the task again.",
+}
 """By kind of transition."""
 
 
