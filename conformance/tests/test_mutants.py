@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from programs import Call
+from programs import Document
 
 from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
@@ -136,11 +135,9 @@ def test_a_mutant_does_not_show_where_nothing_provokes_it() -> None:
 
 @pytest.mark.spark
 @pytest.mark.quality
-def test_the_command_tells_what_was_killed_by_what(call: Call) -> None:
-    arguments = ("mutants", "run", "--level", "trace", "--mutant", "B07", "--json")
-    ran = call(*arguments)
-    found = json.loads(ran.stdout)
-    assert (ran.returncode, found["schema"], found["score"]) == (0, "distrocheck/mutants-run/1", 1.0)
+def test_the_command_tells_what_was_killed_by_what(document: Document) -> None:
+    code, found = document("mutants", "run", "--level", "trace", "--mutant", "B07")
+    assert (code, found["schema"], found["score"]) == (0, "distrocheck/mutants-run/1", 1.0)
     (row,) = found["mutants"]
     assert (row["id"], row["level"], row["killed"]) == ("B07", "trace", True)
     assert "INV-OWNER" in row["killed_by"]

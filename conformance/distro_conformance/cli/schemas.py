@@ -44,8 +44,10 @@ VERDICT, JUDGEMENT = of_type(Verdict), of_type(Judgement)
 _FINDING = of_fields(Finding, "about", "judgement", "details", id=TEXT, verdict=JUDGEMENT)
 _DETAILS: dict[str, Schema] = {
     **dict.fromkeys(("source", "releases", "kind", "bounds", "script", "step", "path"), TEXT),
-    **dict.fromkeys(("steps", "steps_until_found", "seen", "of"), COUNT),
+    **dict.fromkeys(("steps", "steps_until_found", "seen", "of", "fired"), COUNT),
     **dict.fromkeys(("real", "ours"), ANYTHING),
+    "by_source": by_name(many(TEXT)),
+    "points_at_the_first": by_name(YES_OR_NO),
     "gone": YES_OR_NO,
 }
 FINDING = {**_FINDING, "properties": {**_FINDING["properties"], **_DETAILS}}
