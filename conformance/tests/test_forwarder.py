@@ -20,15 +20,13 @@ import pytest
 
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
-from distro_conformance.wire.forwarder import CALL_TIMEOUT_MAX_S, Forwarder
+from distro_conformance.wire.forwarder import CALL_TIMEOUT_MAX_S, Forwarder, node_server
 from distro_conformance.wire.links import Carried, Link
 from distro_conformance.wire.messages import distro_request, read_snapshot, sync_data
 from distro_impl import Node, NodeConfig, SystemClock, free_main_ports
 from distro_protos import (
     REQUEST_METHOD,
     REQUEST_SERVICE,
-    STREAM_METHOD,
-    STREAM_SERVICE,
     Json,
     Message,
     Payload,
@@ -69,26 +67,17 @@ class Server:
         return encode(message.type.removesuffix("Request") + "Response", OK)
 
     async def stream(self, _requests: object, context: Any) -> None:
-        assert decode(await context.read()).type == "ConnectionSetupRequest"
+        assert decode(Payload.FromString(await context.read())).type == "ConnectionSetupRequest"
         self.streams.append(context.peer())
         try:
-            await context.write(encode("ConnectResetRequest", {"requestId": "1"}))
+            await context.write(encode("ConnectResetRequest", {"requestId": "1"}).SerializeToString())
             while await context.read() is not grpc.aio.EOF:
                 pass
         finally:
             self.streams.remove(context.peer())
 
     async def start(self) -> grpc.aio.Server:
-        server = grpc.aio.server()
-        codec = (Payload.FromString, Payload.SerializeToString)
-        unary = grpc.unary_unary_rpc_method_handler(self.unary, *codec)
-        stream = grpc.stream_stream_rpc_method_handler(self.stream, *codec)
-        server.add_generic_rpc_handlers(
-            (
-                grpc.method_handlers_generic_handler(REQUEST_SERVICE, {REQUEST_METHOD: unary}),
-                grpc.method_handlers_generic_handler(STREAM_SERVICE, {STREAM_METHOD: stream}),
-            )
-        )
+        server = node_server(self.unary, self.stream)
         self.port = server.add_insecure_port("127.0.0.1:0")
         self.answer.set()
         await server.start()

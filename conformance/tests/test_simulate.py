@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from programs import Call
+from programs import Call, Document
 
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import parse
@@ -300,14 +300,13 @@ def test_the_command_says_how_many_events_and_where(call: Call, tmp_path: Path) 
 @pytest.mark.spark
 @pytest.mark.quality
 @pytest.mark.slow  # a mutant in a simulated trace is found in test_mutants too
-def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(call: Call, tmp_path: Path) -> None:
+def test_check_finds_the_mutants_in_simulated_traces_and_nothing_else(document: Document, tmp_path: Path) -> None:
     """One directory: a strict run with every fault, B02 with swallowed changes, B07."""
     made(tmp_path / "strict", duration_s=400, faults="all", seed=1)
     made(tmp_path / "B02", duration_s=400, faults="swallow", seed=2, mutant="B02")
     made(tmp_path / "B07", duration_s=30, seed=3, clients=2, mutant="B07")
-    ran = call("check", str(tmp_path), "--json")
-    assert ran.returncode == 1, ran.stderr
-    found = json.loads(ran.stdout)
+    code, found = document("check", str(tmp_path))
+    assert code == 1
     broken = {(each["run"].split("-")[2], each["invariant"]) for each in found["violations"]}
     assert ("2", "INV-CONV") in broken
     assert ("3", "INV-OWNER") in broken

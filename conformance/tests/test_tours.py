@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from programs import Call
+from programs import Document
 
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.language.replay import replay
@@ -110,10 +109,9 @@ def test_what_the_tours_found_is_found_again(monkeypatch: pytest.MonkeyPatch) ->
     assert "c1 at b: the answer to VERIFY a->b revision 0 is success; the model expects fail" in again.steps[-1].outcome
 
 
-def test_the_command_reports_the_transitions(call: Call, tmp_path: Path) -> None:
-    ran = call("test", "cluster", "--tours", "--examples", "3", "--json", "--out", str(tmp_path))
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
+def test_the_command_reports_the_transitions(document: Document, tmp_path: Path) -> None:
+    code, found = document("test", "cluster", "--tours", "--examples", "3", "--out", str(tmp_path))
+    assert code == 0
     assert (found["schema"], found["verdict"], found["failure"]) == ("distrocheck/test-cluster/1", "conforms", None)
     tours = found["tours"]
     assert tours["walks"] == found["runs"] == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,9 +11,8 @@ from typing import Any
 
 import grpc
 import pytest
-from typer.testing import CliRunner
+from programs import Document
 
-from distro_conformance.cli import app
 from distro_conformance.language.text import ScenarioError, parse
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_conformance.walks.stage import Lockstep
@@ -158,28 +156,14 @@ def test_what_is_broken_in_grpc_is_found_over_grpc_and_nowhere_else(
     ("chosen", "expected"), [((), {"grpc", "memory"}), (("--transport", "memory"), {"memory"})], ids=["mixed", "memory"]
 )
 def test_the_report_says_how_many_steps_went_over_which(
-    chosen: tuple[str, ...], expected: set[str], tmp_path: Path
+    document: Document, chosen: tuple[str, ...], expected: set[str], tmp_path: Path
 ) -> None:
-    command = [
-        "test",
-        "cluster",
-        "--json",
-        "--seconds",
-        "60",
-        "--examples",
-        "24",
-        "--steps",
-        "10",
-        "--seed",
-        "1",
-        *chosen,
-    ]
-    result = CliRunner().invoke(app, [*command, "--out", str(tmp_path)])
-    document = json.loads(result.stdout)
-    over = document["steps_over"]
+    short = ("--seconds", "60", "--examples", "24", "--steps", "10", "--seed", "1")
+    _, found = document("test", "cluster", *short, *chosen, "--out", str(tmp_path))
+    over = found["steps_over"]
     assert over.keys() == {"grpc", "memory"}
     assert {carrier for carrier, steps in over.items() if steps} == expected
-    assert sum(over.values()) == document["steps"]
+    assert sum(over.values()) == found["steps"]
 
 
 def test_a_scenario_names_its_wire() -> None:

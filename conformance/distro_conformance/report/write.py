@@ -50,16 +50,20 @@ def write_page(report: Report, page: Path, *, score: float | None = None) -> Non
 
 
 def render(template: str, **values: object) -> str:
-    environment = Environment(
-        loader=PackageLoader("distro_conformance.report"),
+    environment = templates_of("distro_conformance.report")
+    environment.filters.update(cell=_cell, area=area_of, counted=headline, sentence=sentence, tally=tally)
+    return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, links_max=LINKS_MAX, **values)
+
+
+def templates_of(package: str) -> Environment:
+    return Environment(
+        loader=PackageLoader(package),
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(cell=_cell, area=area_of, counted=headline, sentence=sentence, tally=tally)
-    return environment.get_template(template).render(rows_max=ROWS_ON_A_PAGE_MAX, links_max=LINKS_MAX, **values)
 
 
 def _cell(value: Any) -> str:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.errors import exit_code_of
 from distro_conformance.extras import missing_extra
+from distro_conformance.report.write import templates_of
 from distro_conformance.ui.recorded import Recorded, opened, played
 from distro_conformance.ui.stories import STORIES, Story, begin, meaning, next_story
 from distro_conformance.ui.walk import Setting, Walk, grouped
@@ -55,13 +55,7 @@ class Explorer:
         self.complaint = ""
         self.text = ""
         self._busy = asyncio.Lock()
-        self._pages = Environment(
-            loader=PackageLoader("distro_conformance.ui"),
-            autoescape=select_autoescape(["html.j2"]),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._pages = templates_of("distro_conformance.ui")
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[self._only_us])
