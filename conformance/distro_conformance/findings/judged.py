@@ -1,7 +1,7 @@
 """What a run of one kind of test came to: its findings, on what, and its figures.
 
 Requirements of a node, scripts beside a real server, SDKs on three nodes, mutants: each of these makes findings, and
-this is what is around them. So a verb that prints one prints all (`cli/tell.py`).
+this is what is around them. So a verb that prints one prints all (`cli/output.py`).
 """
 
 from __future__ import annotations

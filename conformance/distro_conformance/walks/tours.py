@@ -221,16 +221,12 @@ class _Touring:
         self.walks += 1
         try:
             with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant, wire=wire) as lockstep:
-                for action, taken in zip(timed.actions, timed.taken, strict=True):
+                for action, taken in (*zip(timed.actions, timed.taken, strict=True), (Advance(CALM_MS), 0)):
                     done.append(action)
                     self.steps += 1
                     self.steps_over[wire.carrier.value] += 1
                     lockstep.perform(action)
                     planned.tour.covered.update(planned.edges[:taken])
-                done.append(Advance(CALM_MS))
-                self.steps += 1
-                self.steps_over[wire.carrier.value] += 1
-                lockstep.perform(done[-1])
             self.whole += timed.stopped_at is None
         except DivergedError as error:
             comment = f"Found by a tour of all transitions ({planned.tour.bounds}): {error}"
