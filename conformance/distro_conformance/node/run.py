@@ -32,8 +32,8 @@ from distro_conformance.wire.messages import distro_request
 
 OWN_NODES = 6
 """So many checks with a node of their own at a time; a real server takes some 300 MB, and 4 s of a core to start."""
-TOO_BUSY_MS = 30_000
-"""Of slack. Where next to nothing takes a server 0.6 s, the kit is late too, and the server gives up the members that
+TOO_BUSY_MS = 20_000
+"""Of slack. Where next to nothing takes a server 0.4 s, the kit is late too, and the server gives up the members that
 it plays: nothing of what is missing then says anything."""
 _FORBIDDEN = 403
 _PULSE_S = 0.5
