@@ -364,6 +364,38 @@ def a_change_that_is_lost_after_two_that_were_applied_at_once(run: Told) -> None
     run.apply("c", 3, "C")
 
 
+@case("nacos-2.5.1", INV_REV=[None], INV_CONV=[None])
+def two_changes_of_which_neither_the_content_nor_the_answer_is_recorded(run: Told) -> None:
+    """As in logs. That a call is not seen to end excuses nothing, and that it is not seen what it carried neither."""
+    run.registered()
+    for content in ("B", "X"):
+        message = run.arrives("CHANGE")
+        run.change(2, "B")
+        run.apply("b", 2, content, message)
+    run.apply("c", 2, "B")
+
+
+@case("nacos-2.5.1", INV_REV=[None], INV_CONV=[None])
+def two_changes_of_which_no_answer_is_recorded(run: Told) -> None:
+    run.registered()
+    run.change(2, "B")
+    for content in ("B", "X"):
+        message = run.arrives("CHANGE", revision=2, digest="B")
+        run.apply("b", 2, content, message)
+    run.apply("c", 2, "B")
+
+
+@case("nacos-2.5.1", INV_REV=[None], INV_CONV=[None])
+def two_changes_at_once_of_which_it_is_not_recorded_what_they_carried(run: Told) -> None:
+    run.registered()
+    run.change(2, "B")
+    run.apply("c", 2, "B")
+    first, second = run.arrives("CHANGE"), run.arrives("CHANGE")
+    run.apply("b", 2, "X", second)
+    run.answers("CHANGE", first)
+    run.answers("CHANGE", second)
+
+
 def a_message_behind_its_revision(run: Told, *, waits_ms: int) -> None:
     run.registered()
     run.change(2, "B")

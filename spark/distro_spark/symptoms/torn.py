@@ -23,7 +23,7 @@ def applied_among_others(story: Story, told: Told) -> bool:
     what came of it is not what that one carried: the two were put together service by service."""
     message = told.last.message or told.after
     arrived = next((row for row, _, _ in handled_requests(story, told.node) if row.message == message), None)
-    is_mixed = arrived is not None and arrived.digest != told.evidence["actual"]
+    is_mixed = arrived is not None and arrived.digest not in (None, told.evidence["actual"])
     return is_mixed and any(row.operation in SYNCS for row in _meanwhile(story, told.node, message))
 
 
@@ -39,7 +39,7 @@ def given_while_applied(story: Story, told: Told) -> bool:
     return any(
         row.operation in CHANGES and str(row.revision) == str(told.evidence["revision"]) and begin < each.seq < end
         for each in given
-        for row, begin, end in handled_requests(story, each.node)
+        for row, begin, end in _handled(story, each.node)
     )
 
 
@@ -93,8 +93,15 @@ def verified_while_applied(story: Story, told: Told) -> bool:
 
 def _meanwhile(story: Story, node: str, message: str | None) -> list[Row]:
     """The other requests about the client that the node was handling while it handled this one."""
-    handled = handled_requests(story, node)
+    handled = _handled(story, node)
     own = next(((begin, end) for row, begin, end in handled if row.message == message), None)
     if message is None or own is None:
         return []
     return [row for row, begin, end in handled if row.message != message and begin < own[1] and own[0] < end]
+
+
+def _handled(story: Story, node: str) -> list[tuple[Row, int, int]]:
+    """As `handled_requests`, where the node's answers to syncs are recorded. Where none is (logs), nothing tells that a
+    request was still being handled when the next one came: of each only the moment is known."""
+    answers = any(row.kind == Kind.REPLY_SENT and row.operation in SYNCS for row in story.by_node.get(node, []))
+    return [(row, begin, end if answers else begin) for row, begin, end in handled_requests(story, node)]
