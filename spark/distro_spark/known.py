@@ -200,14 +200,17 @@ KNOWN: tuple[KnownFailure, ...] = (
         "No connection is asked for a sign of life: one that died in silence is kept.",
         "alibaba/nacos #10909; repaired in 2.3.0 by #10509; docs/protocol #ejector-check",
     ),
-    KnownFailure(
-        "B06",
-        "2.1.2",
-        _LAST_READ,
-        "INV-REV",
-        revisions.health_not_counted,
-        "The revision of a client of the HTTP API stays when its beats stay out, and is a sum over its services.",
-        "read in the code of the releases; seen on running 2.2.4; docs/protocol #revision-ip-port",
+    *(
+        KnownFailure(
+            "B06",
+            "2.1.2",
+            _LAST_READ,
+            "INV-REV",
+            symptom,
+            "The revision of a client of the HTTP API stays when its beats stay out, and is a sum over its services.",
+            "read in the code of the releases; seen on running 2.2.4 and 2.3.2; docs/protocol #revision-ip-port",
+        )
+        for symptom in (revisions.health_not_counted, revisions.expired_at_its_owner)
     ),
     KnownFailure(
         "B18",

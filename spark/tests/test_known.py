@@ -885,6 +885,114 @@ def health_where_no_revision_travels(run: Told) -> None:
     an_instance_that_falls_ill(run, "10.0.1.1:80#true")
 
 
+# B10, B06 as logs tell them: an owner does not say its revisions, a message says its own where it arrives
+
+
+HASHED = "10.0.1.1:80#true"
+
+
+def logged(run: Told, content: str, detail: str | None = None, kind: Kind = Kind.CLIENT_CHANGED) -> None:
+    run.row("a", kind, client=HASHED, owned=True, digest=content, detail=detail)
+
+
+def brought(run: Told, carried: int, revision: int | None, content: str) -> None:
+    """A CHANGE of a to b, which has this revision and content afterwards."""
+    call = {"message": run.recorder.new_message_id(), "operation": "CHANGE", "client": HASHED}
+    run.row("a", Kind.REQUEST_SENT, peer="b", **call)
+    run.row("b", Kind.REQUEST_RECEIVED, peer="a", revision=carried, **call)
+    run.row(
+        "b",
+        Kind.REPLICA_APPLIED,
+        client=HASHED,
+        owned=False,
+        revision=revision,
+        digest=content,
+        message=call["message"],
+    )
+
+
+def logs_of_a_change(run: Told, carried: int, came: str, *, read: bool = False) -> None:
+    logged(run, "A")
+    brought(run, 7, 7, "A")
+    logged(run, "B")
+    brought(run, carried, None if read else 7, came)
+    if read:
+        run.row("b", Kind.OBSERVED, client=HASHED, owned=False, revision=7, digest=came)
+
+
+@case("nacos-2.2.4", INV_REV=["B10"])
+def logs_of_a_copy_that_keeps_the_stamp_of_its_creation(run: Told) -> None:
+    logs_of_a_change(run, 9, "B")
+
+
+@case("nacos-2.2.4", INV_REV=["B10"])
+def logs_of_a_copy_whose_stamp_a_failed_verify_tells(run: Told) -> None:
+    logs_of_a_change(run, 9, "B", read=True)
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def logs_of_a_content_that_its_owner_did_not_have_when_it_sent_it(run: Told) -> None:
+    logs_of_a_change(run, 9, "X")
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def logs_of_a_content_that_its_owner_did_not_have_and_a_failed_verify(run: Told) -> None:
+    logs_of_a_change(run, 9, "X", read=True)
+
+
+@case("nacos-2.2.4", INV_REV=[None])
+def logs_of_another_content_by_a_message_of_the_same_revision(run: Told) -> None:
+    logs_of_a_change(run, 7, "B")
+
+
+def logs_of_an_expiry(run: Told, *, detail: str | None = "… in s expired", carried: int = 7, came: str = "B") -> None:
+    logged(run, EMPTY, kind=Kind.CLIENT_CONNECTED)
+    logged(run, "A")
+    brought(run, 7, 7, "A")
+    logged(run, "A", "… in s is unhealthy")
+    logged(run, "B", detail)
+    brought(run, carried, 7, came)
+
+
+@case("nacos-2.3.2", INV_REV=["B06"])
+def logs_of_an_expiry_that_is_sent_under_the_revision_of_before(run: Told) -> None:
+    logs_of_an_expiry(run)
+
+
+@case("nacos-2.3.2", INV_REV=["B06"])
+def logs_of_two_expiries_that_are_sent_as_one(run: Told) -> None:
+    logged(run, "A")
+    brought(run, 7, 7, "A")
+    logged(run, "B", "… in s expired")
+    logged(run, EMPTY, "… in t expired")
+    brought(run, 7, 7, EMPTY)
+
+
+@case("nacos-2.3.2", INV_REV=[None])
+def logs_of_a_withdrawal_that_is_sent_under_the_revision_of_before(run: Told) -> None:
+    logs_of_an_expiry(run, detail=None)
+
+
+@case("nacos-2.3.2", INV_REV=[None])
+def logs_of_an_expiry_that_is_sent_under_another_revision(run: Told) -> None:
+    logs_of_an_expiry(run, carried=9)
+
+
+@case("nacos-2.3.2", INV_REV=[None])
+def logs_of_an_expiry_after_which_a_copy_has_what_its_owner_never_had(run: Told) -> None:
+    logs_of_an_expiry(run, came="X")
+
+
+@case("nacos-2.3.2", INV_REV=[None])
+def logs_of_an_expiry_after_a_withdrawal(run: Told) -> None:
+    """That was the client's own, and should have moved the revision."""
+    logged(run, "A")
+    brought(run, 7, 7, "A")
+    logged(run, "B")
+    logged(run, EMPTY, "… in s expired")
+    brought(run, 7, 7, EMPTY)
+
+
 # B18: a batch that is not counted
 
 

@@ -93,7 +93,8 @@ def _trace_page() -> str:
         "Outcomes: " + ", ".join(f"`{outcome}`" for outcome in Outcome) + ".",
         "## The header",
         "`run`, `profile`, `target`, `clock` (`virtual` or `wall`), `nodes`, and `observed`: what the recording\n"
-        "could show. A version 1 header has no `observed` and stands for all of it.",
+        "could show. A version 1 header has no `observed` and stands for all of it. `began`, where it is known: the\n"
+        "time at which `at_ms` was 0, with its offset from UTC.",
         _observed(),
         "Nodes and links are patterns: `*` stands for every node, and a link is `source->target`.",
     )

@@ -31,7 +31,8 @@ class Kind(StrEnum):
     CLIENT_DISCONNECTED = "client_disconnected"  # client, owned=true; the owner no longer has it
     REPLICA_APPLIED = "replica_applied"  # client, owned, revision, digest, message: the node now holds this
     REPLICA_REMOVED = "replica_removed"  # client, message or detail (lease): the node no longer has it
-    OBSERVED = "observed"  # client, owned when known, revision, digest: what a probe read; digest null: not there
+    OBSERVED = "observed"  # client, owned when known, revision, digest: what a probe read,
+    # or a node said when it refused a verify; digest null: not there
 
     REQUEST_SENT = "request_sent"  # peer, message, operation, client, revision, digest when it carries content
     # (and detail: batch, when some of that is published as a batch)
@@ -54,6 +55,9 @@ STATE_KINDS = frozenset(
 )
 """After such a row the node holds `digest` for `client`, or nothing when `digest` is null."""
 
+
+EXPIRED = "expired"
+"""With what `detail` ends where an owner itself dropped an instance, since its beats stayed out."""
 
 BATCH = "batch"
 """What `detail` says of a request in whose content a service has a batch. Older recordings never say it."""

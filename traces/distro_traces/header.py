@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -39,6 +40,7 @@ class Header:
     nodes: tuple[str, ...]
     observed: Observed = EVERYTHING
     segment: int = 1
+    began: str | None = None  # when `at_ms` was 0, where that is known: ISO 8601, with the offset of who recorded it
 
     @property
     def has_revisions(self) -> bool:
@@ -56,6 +58,7 @@ class Header:
             "nodes": list(self.nodes),
             "observed": self.observed.to_json(),
             "segment": self.segment,
+            **({} if self.began is None else {"began": self.began}),
         }
 
 
@@ -65,7 +68,22 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "clock": lambda value: value in get_args(Clock),
     "nodes": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
     "segment": lambda value: type(value) is int and value > 0,
+    "began": lambda value: value is None or _is_time(value),
 }
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def wall_clock(began: str | None, at_ms: int) -> str | None:
+    """The time of day of a row, where its run says when it began: `2026-11-21 02:52:09.354+08:00`."""
+    if began is None:
+        return None
+    return (datetime.fromisoformat(began) + timedelta(milliseconds=at_ms)).isoformat(" ", "milliseconds")
 
 
 def parse_header(text: str | bytes, path: Path | str) -> Header:
@@ -86,7 +104,7 @@ def parse_header(text: str | bytes, path: Path | str) -> Header:
         raise NewerTraceError(path, version, SCHEMA_VERSION)
     if version == 1:
         found = {**found, "observed": EVERYTHING.to_json()}
-    found = {"segment": 1, **found}
+    found = {"segment": 1, "began": None, **found}
     missing = [field.name for field in fields(Header) if field.name not in found]
     if missing:
         raise NotATraceError(f"{path}: the header lacks {', '.join(missing)}; record the run again")
@@ -98,4 +116,5 @@ def parse_header(text: str | bytes, path: Path | str) -> Header:
         if not fits(found[name]):
             raise NotATraceError(f"{path}: the header is damaged, its {name} is {found[name]!r}; record the run again")
     texts = {name: found[name] for name in _TEXTS}
+    texts["began"] = found["began"]
     return Header(**texts, nodes=tuple(found["nodes"]), observed=observed, segment=found["segment"])

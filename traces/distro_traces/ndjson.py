@@ -66,12 +66,13 @@ class Recorder:
         nodes: Sequence[str] = (),
         observed: Observed = EVERYTHING,
         segment_bytes: int = SEGMENT_BYTES,
+        began: str | None = None,
     ) -> None:
         """Raises RunExistsError when the file is there already, UnreadableTraceError when it cannot be made."""
         path = Path(path)
         self.path = path if path.suffix == SUFFIX else path / f"{quote(run, safe=' ')}{SUFFIX}"
         self.header = Header(
-            run=run, profile=profile, target=target, clock=clock, nodes=tuple(nodes), observed=observed
+            run=run, profile=profile, target=target, clock=clock, nodes=tuple(nodes), observed=observed, began=began
         )
         self.events = 0
         self._seq: Counter[str] = Counter()

@@ -17,9 +17,17 @@ from pathlib import Path
 import pytest
 
 from distro_traces.content import Published, digest
-from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
-from distro_traces.event import Event, Kind
+from distro_traces.errors import (
+    DamagedTraceError,
+    EmptyTraceError,
+    NotATraceError,
+    TraceError,
+    UnreadableTraceError,
+)
+from distro_traces.event import Event, Kind, Outcome
+from distro_traces.header import parse_header, wall_clock
 from distro_traces.nacos_logs.facts import PHRASES
+from distro_traces.nacos_logs.history import NOTHING_WENT
 from distro_traces.nacos_logs.importer import Imported, NoLogsError, import_logs
 from distro_traces.nacos_logs.window import NOT_SENT
 from distro_traces.ndjson import TraceFile, read_ndjson
@@ -67,10 +75,91 @@ def test_the_owner_and_the_others_tell_of_one_client_from_its_first_to_its_last_
     for node in (A, C):
         assert told(trace, node, H1) == [
             (Kind.REPLICA_APPLIED, False, -2070715886, H1_THERE),
-            (Kind.REPLICA_APPLIED, False, -1865251237, NOTHING),
-            (Kind.REPLICA_APPLIED, False, -1865251237, NOTHING),
+            (Kind.REPLICA_APPLIED, False, -2070715886, NOTHING),
+            (Kind.OBSERVED, False, -2070715886, NOTHING),
+            (Kind.REPLICA_APPLIED, False, -2070715886, NOTHING),
             (Kind.REPLICA_REMOVED, None, None, None),
         ], node
+
+
+def without(tmp_path: Path, text: str) -> Path:
+    """The logs without the records that have this text."""
+    logs = tmp_path / "logs"
+    shutil.copytree(DATA, logs)
+    for path in logs.glob("*/*.log"):
+        path.write_text("\n".join(line for line in path.read_text().splitlines() if text not in line))
+    return logs
+
+
+def test_what_revision_a_copy_keeps_is_not_known_before_it_is_seen(tmp_path: Path) -> None:
+    """Where no record says that the message held no batch, the copy may have taken its revision."""
+    _, trace = imported(without(tmp_path, "BatchInstanceData is null"), tmp_path / "out")
+    assert told(trace, C, H1) == [
+        (Kind.REPLICA_APPLIED, False, -2070715886, H1_THERE),
+        (Kind.REPLICA_APPLIED, False, None, NOTHING),
+        (Kind.OBSERVED, False, -2070715886, NOTHING),
+        (Kind.REPLICA_APPLIED, False, None, NOTHING),
+        (Kind.REPLICA_REMOVED, None, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "revision"), [("2.1.2", -2070715886), ("2.3.0", -1865251237), ("3.0.3", -1865251237), ("9", None)]
+)
+def test_whether_a_copy_takes_a_revision_depends_on_the_release(
+    tmp_path: Path, release: str, revision: int | None
+) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(DATA, logs)
+    for path in logs.glob("*/*.log"):
+        path.write_text(path.read_text().replace("version=2.2.4", "version=?").replace("Nacos 2.2.4", "Nacos ?"))
+    _, trace = imported(logs, tmp_path / "out", profile=f"nacos-{release}")
+    assert told(trace, C, H1)[1] == (Kind.REPLICA_APPLIED, False, revision, NOTHING)
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "INFO"])
+def test_a_verify_that_differs_says_what_was_asked_and_what_is_held(tmp_path: Path, level: str) -> None:
+    logs = without(tmp_path, "Receive verify data type" if level == "INFO" else "nowhere")
+    _, trace = imported(logs, tmp_path / "out")
+    of_c = [e for e in trace.events if (e.node, e.client) == (C, H1)]
+    place = next(i for i, e in enumerate(of_c) if e.kind is Kind.OBSERVED)
+    asked, seen, answered = of_c[place - 1 : place + 2]
+    assert [(e.kind, e.operation, e.revision, e.outcome) for e in (asked, seen, answered)] == [
+        (Kind.REQUEST_RECEIVED, "VERIFY", -1865251237, None),
+        (Kind.OBSERVED, None, -2070715886, None),
+        (Kind.REPLY_SENT, "VERIFY", None, Outcome.FAIL),
+    ]
+    assert asked.message == answered.message
+    [read] = [e for e in trace.events if (e.node, e.kind, e.message) == (B, Kind.REPLY_RECEIVED, asked.message)]
+    assert (read.operation, read.outcome) == ("VERIFY", Outcome.FAIL)
+
+
+def test_a_request_says_which_revision_came_with_it(tmp_path: Path) -> None:
+    _, trace = imported(DATA, tmp_path)
+    came = [e for e in trace.events if (e.node, e.client, e.kind) == (C, H1, Kind.REQUEST_RECEIVED)]
+    assert [e.revision for e in came if e.operation == "CHANGE"] == [-2070715886, -1865251237, -1865251237]
+
+
+def test_what_expired_at_its_owner_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "n0" / "naming-server.log"
+    log.parent.mkdir()
+    service = "Service{namespace='public', group='DEFAULT_GROUP', name='logsvc', ephemeral=true, revision=7}"
+    beat = '{"ip":"10.0.1.1","port":80,"healthy":false,"cluster":"DEFAULT"}'
+    stamp = "2026-11-21 02:52:0"
+    log.write_text(
+        f"{stamp}0,000 INFO Client connection {H1} connect\n"
+        f"{stamp}0,001 INFO Client change for service {service}, {H1}\n"
+        f"{stamp}1,000 INFO service: DEFAULT_GROUP@@logsvc {{POS}} {{IP-ENABLED}} valid: 10.0.1.1:80@DEFAULT, r\n"
+        f"{stamp}2,000 INFO [AUTO-DELETE-IP] service: {service}, ip: {beat}\n"
+        f"{stamp}2,001 INFO Client remove for service {service}, {H1}\n"
+        f"{stamp}3,000 INFO [AUTO-DELETE-IP] service: {service}, ip: {beat}\n"
+    )
+    result, trace = imported(tmp_path, tmp_path / "out")
+    assert [(e.kind, e.digest, e.detail) for e in trace.events[2:]] == [
+        (Kind.CLIENT_CHANGED, H1_THERE, "10.0.1.1:80 in logsvc is healthy"),
+        (Kind.CLIENT_CHANGED, NOTHING, "10.0.1.1:80 in logsvc expired"),
+    ]
+    assert result.skipped[NOTHING_WENT] == 1
 
 
 def test_both_ends_of_a_call_and_what_it_did_are_one_message(tmp_path: Path) -> None:
@@ -134,6 +223,19 @@ def test_the_header_says_what_the_logs_cannot_show(tmp_path: Path) -> None:
     assert any(limit == f"{C}: no logs, nothing is known of what it holds." for limit in observed.limits)
     assert any(limit.startswith(f"{A}: no record of clients received (naming-distro") for limit in observed.limits)
     assert all(event.digest is None for event in trace.events)
+
+
+def test_the_header_says_when_the_logs_began_in_their_zone(tmp_path: Path) -> None:
+    zone = timezone(timedelta(hours=8))
+    result, trace = imported(DATA, tmp_path, zones=dict.fromkeys(("n0", "n1", "n2"), zone))
+    assert (trace.header.began, result.began) == ("2026-11-21T02:51:20.019+08:00",) * 2
+    assert wall_clock(trace.header.began, 1_500) == "2026-11-21 02:51:21.519+08:00"
+    for began in ("2026-11-21T02:51:20", "yesterday", 7):
+        with pytest.raises(NotATraceError, match="its began is"):
+            parse_header(json.dumps({**trace.header.to_json(), "began": began}), "x")
+    without = trace.header.to_json()
+    del without["began"]
+    assert wall_clock(parse_header(json.dumps(without), "x").began, 0) is None
 
 
 def all_in_one(logs: Path) -> None:
@@ -299,7 +401,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_every_phrase_is_met_or_known_to_be_rare() -> None:
     text = "\n".join(path.read_text() for path in DATA.glob("*/*.log"))
     unmet = {what.value for what, phrase in PHRASES.items() if not re.search(phrase, text, re.MULTILINE)}
-    assert unmet == {"health", "call fails", "call cancelled", "remove"}
+    assert unmet == {"expire", "health", "call fails", "call cancelled", "remove"}
 
 
 REAL_LOGS = Path(__file__).parents[3] / "shared" / "real-logs"

@@ -57,7 +57,7 @@ def nacos_logs(
         say(f"  skipped {count}: {reason}")
     for limit in imported.limits:
         say(f"  not shown: {limit}")
-    say(f"{imported.events} events of {imported.profile}")
+    say(f"{imported.events} events of {imported.profile}, in ms since {imported.began}")
     say(f"distrocheck check {imported.path}")
 
 

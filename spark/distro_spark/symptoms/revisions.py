@@ -3,7 +3,9 @@
 | bug | what has to be seen |
 |---|---|
 | B06 | the client is one of the HTTP API, and its owner itself published both contents under one revision |
+| B06 | or its owner, which does not say its revisions (logs), dropped what expired and sent the rest under that one |
 | B10 | the copy has the stamp of its creation or of its last batch; by then its owner had published the content later |
+| B10 | or it came with a later revision, from an owner that had this content and does not say its revisions (logs) |
 | B10 | or it has that stamp over the older content of a snapshot that came late |
 | B18 | the client has a connection, and its owner itself published both contents under one revision |
 """
@@ -16,14 +18,14 @@ from collections.abc import Iterable
 from distro_spark.story import GONE, OWN_CONNECTION, Row, Story, Told
 from distro_spark.symptoms.look import counts_not_all, lives
 from distro_traces.content import digest
-from distro_traces.event import STATE_KINDS, Kind
+from distro_traces.event import EXPIRED, STATE_KINDS, Kind
 
 _EMPTY = digest(())
 
 
 def creation_stamp(story: Story, told: Told) -> bool:
     """B10. The node's copy has the revision that it was created with, or that came with a batch, and the content is
-    that of a later one: it came with a message that carries a later revision, or its owner had published it by then.
+    that of a later one: its owner had published it so by then, or held it when it sent it with a later revision.
     Or it was sent by a member that has no more of the client than such a copy."""
     if told.last.kind in STATE_KINDS:
         return _kept_its_stamp(story, told, told.last)
@@ -40,10 +42,20 @@ def _is_what_was_sent(told: Told, row: Row) -> bool:
     return (str(row.revision), row.digest) == (str(told.evidence["revision"]), told.evidence["actual"])
 
 
+def _carried(story: Story, about: Row) -> set[int]:
+    """The revisions that the message of this row is said to carry, where it leaves or where it arrives."""
+    requests = (row for row in story.rows if row.kind in (Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED))
+    return {
+        row.revision
+        for row in requests
+        if row.revision is not None and row.message is not None and row.message == about.message
+    }
+
+
 def _sender_of(story: Story, message: Row) -> Row | None:
     """What the sender of this message held of the client when it sent it."""
     for sent in story.rows:
-        if sent.kind == Kind.REQUEST_SENT and sent.message == message.message:
+        if sent.kind == Kind.REQUEST_SENT and sent.message is not None and sent.message == message.message:
             states = [row for row in story.by_node[sent.node] if row.kind in STATE_KINDS and row.seq < sent.seq]
             return states[-1] if states else None
     return None
@@ -54,10 +66,15 @@ def _kept_its_stamp(story: Story, told: Told, offence: Row) -> bool:
     *_, life = lives(story, offence.node, offence.seq)
     if not _is_of_creation_or_batch(story, life, stamp):
         return False
-    sent = [row for row in story.rows if row.kind == Kind.REQUEST_SENT]
-    carried = [row.revision for row in sent if row.message is not None and row.message == offence.message]
-    if any(revision is not None and not _is_later(story, revision, stamp) for revision in carried):
+    if offence.kind == Kind.OBSERVED:  # what was only read then came before
+        came = [row for row in life if row.kind == Kind.REPLICA_APPLIED and row.digest == offence.digest]
+        offence = came[0] if came else offence
+    carried = _carried(story, offence)
+    if not all(_is_later(story, revision, stamp) for revision in carried):
         return False
+    sender = _sender_of(story, offence)
+    if carried and sender is not None and sender.owned and sender.revision is None:
+        return sender.digest == told.evidence["actual"]
     return any(
         row.digest == told.evidence["actual"]
         and row.revision is not None
@@ -115,6 +132,28 @@ def health_not_counted(story: Story, told: Told) -> bool:
     both = {told.evidence["expected"], told.evidence["actual"]}
     until = [row for row in story.rows if row.at_ms <= told.last.at_ms]
     return not story.has_connection and both <= _published(until).get(told.evidence["revision"], set())
+
+
+def expired_at_its_owner(story: Story, told: Told) -> bool:
+    """B06, where owners do not say their revisions. What the copy has came under this very revision, and its owner held
+    it then; the last that happened there is that something expired, and nothing else did since it held the other."""
+    sender = _sender_of(story, told.last)
+    if story.has_connection or sender is None or sender.revision is not None or not _is_by_beats(sender, EXPIRED):
+        return False
+    if sender.digest != told.evidence["actual"] or _carried(story, told.last) != {told.evidence["revision"]}:
+        return False
+    own = [row for row in story.by_node[sender.node] if row.kind in OWN_CONNECTION and row.seq < sender.seq]
+    for row in reversed(own):
+        if row.digest == told.evidence["expected"]:
+            return True
+        if not _is_by_beats(row, EXPIRED, "healthy"):
+            return False
+    return False
+
+
+def _is_by_beats(row: Row, *how: str) -> bool:
+    """It says that its beats came or stayed out, and not its client, changed it."""
+    return row.kind == Kind.CLIENT_CHANGED and (row.detail or "").endswith(how)
 
 
 def not_counted(story: Story, told: Told) -> bool:

@@ -24,6 +24,7 @@ class What(StrEnum):
     DISCONNECT = "disconnect"  # client: no longer held; logged for unknown ids too
     PUBLISH = "publish"  # client, namespace, group, service
     WITHDRAW = "withdraw"  # client, namespace, group, service
+    EXPIRE = "expire"  # ip, port, namespace, group, service: its beats stay out; a WITHDRAW follows
     HEALTH = "health"  # ip, port, health (ENABLED, DISABLED), service
     CALL = "call"  # operation (Change, Delete), client, target: leaves the delay queue
     CALL_ENDS = "call ends"  # client, target, result (true, false)
@@ -31,9 +32,11 @@ class What(StrEnum):
     CALL_CANCELLED = "call cancelled"  # client, target: START is logged before, and nothing is sent
     RECEIVED = "received"  # operation (CHANGE, DELETE), client, target: the node itself
     VERIFY = "verify"  # client: received
+    VERIFY_DIFFERS = "verify differs"  # client, local, remote: the revision held, and the one that was asked for
     VERIFY_REFUSED = "verify refused"  # client, ip: answered with failure
     VERIFY_FAILED = "verify failed"  # client, target: the owner reads that answer
     APPLY = "apply"  # client, revision
+    NO_BATCH = "no batch"  # client: what is being applied holds none
     REMOVE = "remove"  # client: by a DELETE
     LOAD = "load"  # target: a snapshot is asked for
     LOAD_ENDS = "load ends"  # target, result (true, false)
@@ -53,7 +56,11 @@ PHRASES: Mapping[What, str] = {
     What.DISCONNECT: rf"Client connection {_ID} disconnect, remove instances",
     What.PUBLISH: rf"Client change for service {_SERVICE}, {_ID}",
     What.WITHDRAW: rf"Client remove for service {_SERVICE}, {_ID}",
-    What.HEALTH: r"\{IP-(?P<health>ENABLED|DISABLED)\} valid: (?P<ip>[^@\s]+):(?P<port>\d+)@[^@]*@(?P<service>[^,\s]+)",
+    What.EXPIRE: rf"\[AUTO-DELETE-IP\] service: {_SERVICE}, ip: \{{"
+    r"""\\?"ip\\?":\\?"(?P<ip>[^"\\]+)\\?",\\?"port\\?":(?P<port>\d+)""",
+    What.HEALTH: r"\{IP-(?P<health>ENABLED|DISABLED)\} valid: (?P<ip>[^@\s]+):(?P<port>\d+)@[^@,]*@(?P<service>[^,\s]+)"
+    r"|service: (?:\S+@@)?(?P<service2>\S+) \{POS\} \{IP-(?P<health2>ENABLED|DISABLED)\} valid: "
+    r"(?P<ip2>[^@\s]+):(?P<port2>\d+)@[^@,]*,",
     What.CALL: rf"\[DISTRO-START\] DistroSync(?P<operation>Change|Delete)Task for {_KEY}",
     What.CALL_ENDS: rf"\[DISTRO-END\] {_KEY} result: (?P<result>true|false)",
     What.CALL_FAILS: rf"\[DISTRO\] Sync data change failed\. key: {_KEY}",
@@ -62,9 +69,12 @@ PHRASES: Mapping[What, str] = {
     r" with null data to sync",
     What.RECEIVED: rf"Receive distro data type: (?P<operation>CHANGE|ADD|DELETE), key: {_KEY}",
     What.VERIFY: rf"Receive verify data type: VERIFY, key: {_KEY}",
+    What.VERIFY_DIFFERS: r"\[DISTRO-VERIFY-FAILED\] \w+\[(?P<client>\S+)\] "
+    r"revision local=(?P<local>-?\d+), remote=(?P<remote>-?\d+)",
     What.VERIFY_REFUSED: rf"client {_ID} is invalid, get new client from (?P<ip>\S+)",
     What.VERIFY_FAILED: rf"Target {_NODE} verify client {_ID} failed, sync new client",
     What.APPLY: rf"\[Client-Add\] Received distro client sync data {_ID}(?:, revision=(?P<revision>-?\d+))?",
+    What.NO_BATCH: rf"BatchInstanceData is null\s*, clientId is\s*:\s*{_ID}",
     What.REMOVE: rf"\[Client-Delete\] Received distro client sync data {_ID}",
     What.LOAD_ENDS: rf"load snapshot {_TYPE} from {_NODE} result: (?P<result>true|false)",
     What.LOAD_FAILS: rf"load snapshot {_TYPE} from {_NODE} failed",
@@ -73,6 +83,7 @@ PHRASES: Mapping[What, str] = {
 _PATTERNS = {what: re.compile(phrase) for what, phrase in PHRASES.items()}
 _HINT = re.compile(
     r"DISTRO|Client[ -]|verify client|\bclient \S+ is invalid|\{IP-|Receive |healthy server list|addressing mode|distro"
+    r"|BatchInstanceData|AUTO-DELETE-IP"
 )
 VERSION = re.compile(r"\bversion=(\d+\.\d+\.\d+(?:\.\d+)?)\b|Nacos (\d+\.\d+\.\d+(?:\.\d+)?)\b")
 MEMBER = re.compile(r"Member\{ip='([^']+)', port=(\d+)")
@@ -92,7 +103,7 @@ class Fact:
 
     @property
     def client(self) -> str | None:
-        if self.what is What.HEALTH:  # only clients that send heartbeats have one
+        if self.what in (What.HEALTH, What.EXPIRE):  # only clients that send heartbeats have one
             return f"{self['ip']}:{self['port']}#true"
         return self.details.get("client")
 

@@ -8,12 +8,13 @@ and target: the latest call that is not received yet.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from distro_traces.content import Published, digest
-from distro_traces.event import Kind, Outcome
+from distro_traces.event import EXPIRED, Kind, Outcome
 from distro_traces.nacos_logs.facts import Fact, What
 from distro_traces.nacos_logs.window import WINDOW_MS, Deed
 from distro_traces.ndjson import EventFields, Recorder
@@ -21,6 +22,7 @@ from distro_traces.ndjson import EventFields, Recorder
 OLDER = "about the content of a client that is older than the logs"
 NOT_HELD = "the end of a connection that held no client"
 NO_START = "the end of a call whose start is not in the logs"
+NOTHING_WENT = "an expiry, of which it is not logged what went"
 SKEW_MS = 2000
 """Clocks of servers differ; a call received that much before it was sent is still the same call."""
 
@@ -53,12 +55,26 @@ class _Node:
 
 
 class History:
-    """Writes the rows of one import. `began_ms` is the first stamp; `digests`: do the logs say what clients publish."""
+    """Writes the rows of one import. `began_ms` is the first stamp; `digests`: do the logs say what clients publish.
 
-    def __init__(self, recorder: Recorder, began_ms: int, skipped: Counter[str], *, digests: bool, owned: bool) -> None:
+    What revision a copy has is said when it is known: it is that of the message by which it came to be; what becomes of
+    it by a further one depends on the `release`, and a verify that fails says what it is.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        began_ms: int,
+        skipped: Counter[str],
+        *,
+        release: str | None,
+        digests: bool,
+        owned: bool,
+    ) -> None:
         self._recorder = recorder
         self._began_ms = began_ms
         self._skipped = skipped
+        self._release = release or ""
         self._digests = digests
         self._owned = owned
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
@@ -79,6 +95,8 @@ class History:
                 self._members(name, node, fact)
             case What.CONNECT | What.PUBLISH | What.WITHDRAW | What.HEALTH:
                 self._change(name, node, fact)
+            case What.EXPIRE:
+                self._expire(name, node, deed)
             case What.APPLY:
                 self._apply(name, node, deed)
             case What.REMOVE | What.DISCONNECT:
@@ -88,9 +106,11 @@ class History:
             case What.CALL_ENDS | What.CALL_FAILS:
                 self._call_ends(name, node, fact)
             case What.RECEIVED:
-                self._receive(name, node, fact)
-            case What.VERIFY | What.VERIFY_REFUSED | What.VERIFY_FAILED:
-                self._verify(name, node, fact)
+                self._receive(name, node, deed)
+            case What.VERIFY | What.VERIFY_DIFFERS:
+                self._verified(name, node, deed)
+            case What.VERIFY_REFUSED | What.VERIFY_FAILED:
+                self._verify_fails(name, node, fact)
             case What.LOAD | What.LOAD_ENDS | What.LOAD_FAILS:
                 self._load(name, node, fact)
 
@@ -113,14 +133,20 @@ class History:
 
     # What it holds
 
-    def _change(self, name: str, node: _Node, fact: Fact) -> None:
+    def _expire(self, name: str, node: _Node, deed: Deed) -> None:
+        if not deed.effects:
+            self._skipped[NOTHING_WENT] += 1
+        for effect in deed.effects:
+            expiry = deed.fact
+            self._change(name, node, effect, f"{expiry['ip']}:{expiry['port']} in {expiry['service']} {EXPIRED}")
+
+    def _change(self, name: str, node: _Node, fact: Fact, detail: str | None = None) -> None:
         client = fact.client or ""
         held, was_there = self._held(node, client, fact), client in node.held
         node.held[client] = held
         if held.services is None and self._digests:
             self._skipped[OLDER] += 1
             return
-        detail = None
         if fact.what is What.HEALTH:
             detail = f"{fact['ip']}:{fact['port']} in {fact['service']} is {_HEALTH[fact['health']]}"
         kind = Kind.CLIENT_CHANGED if was_there else Kind.CLIENT_CONNECTED
@@ -132,12 +158,15 @@ class History:
         fact = deed.fact
         client = fact["client"]
         held = node.held.get(client)
-        if held is None:
-            is_new = node.whole or any(effect.what is What.CONNECT for effect in deed.effects)
-            held = _Held(False, frozenset() if is_new else None)
+        is_new = held is None and (node.whole or any(effect.what is What.CONNECT for effect in deed.effects))
+        held = held or _Held(False, frozenset() if is_new else None)
+        revision = _revision(fact)
+        if not is_new and revision != held.revision and not _TAKES_REVISIONS.match(self._release):
+            has_no_batch = any(effect.what is What.NO_BATCH for effect in deed.effects)
+            keeps = has_no_batch and _KEEPS_REVISIONS.match(self._release)
+            revision = held.revision if keeps else None
         for effect in deed.effects:
             held = _after(held, effect)
-        revision = int(fact["revision"]) if "revision" in fact.details else None
         held = node.held[client] = replace(held, revision=revision)
         when, message = node.received.get(client, (0, None))
         message = message if fact.at_ms - when <= WINDOW_MS else node.load
@@ -209,7 +238,8 @@ class History:
             outcome=outcome,
         )
 
-    def _receive(self, name: str, node: _Node, fact: Fact) -> None:
+    def _receive(self, name: str, node: _Node, deed: Deed) -> None:
+        fact = deed.fact
         operation = "DELETE" if fact["operation"] == "DELETE" else "CHANGE"
         call = (operation, fact["client"], name)
         message, source = self._on_their_way.pop(call, (None, None))
@@ -225,25 +255,48 @@ class History:
             message=message,
             operation=operation,
             client=fact["client"],
+            revision=next((_revision(effect) for effect in deed.effects), None),
         )
 
-    def _verify(self, name: str, node: _Node, fact: Fact) -> None:
-        client = fact["client"]
-        kind, peer, outcome = Kind.REQUEST_RECEIVED, None, None
-        message = self._recorder.new_message_id()
-        if fact.what is What.VERIFY:
-            node.received[client] = (fact.at_ms, message)
-        elif fact.what is What.VERIFY_REFUSED:
+    def _verified(self, name: str, node: _Node, deed: Deed) -> None:
+        """A verify comes; where the copy has another revision than it asks for, the node says both."""
+        fact, client, message = deed.fact, deed.fact["client"], self._recorder.new_message_id()
+        node.received[client] = (fact.at_ms, message)
+        differs = fact if fact.what is What.VERIFY_DIFFERS else next(iter(deed.effects), None)
+        asked = None if differs is None else int(differs["remote"])
+        self._row(
+            name,
+            fact.at_ms,
+            Kind.REQUEST_RECEIVED,
+            message=message,
+            operation="VERIFY",
+            client=client,
+            revision=asked,
+        )
+        if differs is None:
+            return
+        held = node.held.get(client, _Held(None, None))
+        if held.services is None:
+            self._skipped[OLDER] += 1
+            return
+        held = node.held[client] = replace(held, revision=int(differs["local"]))
+        if self._digests:
+            detail = f"verified with revision {asked}"
+            self._state(name, fact.at_ms, Kind.OBSERVED, client, held, detail=detail)
+
+    def _verify_fails(self, name: str, node: _Node, fact: Fact) -> None:
+        client, message = fact["client"], self._recorder.new_message_id()
+        kind, peer = Kind.REPLY_SENT, None
+        if fact.what is What.VERIFY_REFUSED:
             when, verify = node.received.get(client, (0, message))
             message = verify if fact.at_ms - when <= WINDOW_MS else message
             self._refused[name, client] = message
-            kind, outcome = Kind.REPLY_SENT, Outcome.FAIL
         else:
             peer = fact["target"]
             message = self._refused.pop((peer, client), message)
-            kind, outcome = Kind.REPLY_RECEIVED, Outcome.FAIL
+            kind = Kind.REPLY_RECEIVED
         self._row(
-            name, fact.at_ms, kind, peer=peer, message=message, operation="VERIFY", client=client, outcome=outcome
+            name, fact.at_ms, kind, peer=peer, message=message, operation="VERIFY", client=client, outcome=Outcome.FAIL
         )
 
     def _load(self, name: str, node: _Node, fact: Fact) -> None:
@@ -296,7 +349,15 @@ class History:
         self._recorder.record(name, kind, at_ms=at_ms - self._began_ms, **fields)
 
 
+_TAKES_REVISIONS = re.compile(r"(2\.[3-9]|[3-9])\.")
+_KEEPS_REVISIONS = re.compile(r"2\.[12]\.")
+"""What a copy that is there does with the revision of a CHANGE without a batch (docs/protocol #receive-revision)."""
+
 _HEALTH = {"ENABLED": "healthy", "DISABLED": "unhealthy"}
+
+
+def _revision(fact: Fact) -> int | None:
+    return int(fact["revision"]) if "revision" in fact.details else None
 
 
 def _after(held: _Held, fact: Fact) -> _Held:

@@ -11,7 +11,7 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from distro_traces.errors import TraceError
@@ -45,6 +45,7 @@ class Imported:
     profile: str
     skipped: Mapping[str, int]  # records and lines, by reason
     limits: tuple[str, ...]
+    began: str  # the first stamp, from which the trace counts its milliseconds
 
 
 @dataclass(slots=True)
@@ -99,6 +100,8 @@ def import_logs(
     releases = sum((one.releases for one in known), Counter[str]())
     release = releases.most_common(1)[0][0] if releases else None
     observed = _observed(known, release)
+    began_ms, label = min((one.first_ms, one.files.label) for one in known if one.first_ms is not None)
+    began = datetime.fromtimestamp(began_ms / 1000, zones.get(label, zone))
     members = sorted({one.name for one in known}.union(*(one.members for one in known)))
     with Recorder(
         out,
@@ -108,10 +111,15 @@ def import_logs(
         clock="wall",
         nodes=members,
         observed=observed,
+        began=began.isoformat(timespec="milliseconds"),
     ) as recorder:
-        began_ms = min(one.first_ms for one in known if one.first_ms is not None)
         history = History(
-            recorder, began_ms, skipped, digests="digest" in observed.values, owned="owned" in observed.values
+            recorder,
+            began_ms,
+            skipped,
+            release=release or (profile or "").removeprefix("nacos-"),
+            digests="digest" in observed.values,
+            owned="owned" in observed.values,
         )
         streams = [_deeds_of(one, zones.get(one.files.label, zone), skipped) for one in known]
         for _, _, name, deed in heapq.merge(*streams, key=lambda item: item[:2]):
@@ -123,6 +131,7 @@ def import_logs(
         recorder.header.profile,
         dict(skipped.most_common()),
         observed.limits,
+        recorder.header.began or "",
     )
 
 
@@ -213,12 +222,11 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
     if values["digest"]:
         limits.append("A digest stands for the services that a client publishes, not for its instances' fields.")
     calls = [one.name for one in known if one.shows(_CALLS)]
-    operations = ["CHANGE", "DELETE", "SNAPSHOT"]
     return Observed(
         reported=tuple(one.name for one in known if one.shows(_CONTENT | _APPLIES)),
         sent=tuple(name + ARROW + EVERY for name in calls),
         received=tuple(EVERY + ARROW + name for name in calls),
-        operations=tuple([*operations, "VERIFY"] if all(one.facts[What.VERIFY] for one in known) else operations),
+        operations=("CHANGE", "DELETE", "SNAPSHOT"),  # a VERIFY that passes is logged by nobody but its receiver
         values=tuple(name for name, is_shown in values.items() if is_shown),
         lossless=False,
         limits=tuple(limits),

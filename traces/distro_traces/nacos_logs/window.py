@@ -16,12 +16,14 @@ from distro_traces.nacos_logs.facts import Fact, What
 WINDOW_MS = 200
 NOT_SENT = "a call that was cancelled before it was sent: its target was not up"
 
-_EFFECTS = frozenset({What.CONNECT, What.PUBLISH, What.WITHDRAW})
+_EFFECTS = frozenset({What.CONNECT, What.PUBLISH, What.WITHDRAW, What.NO_BATCH})
 _ENDS_EFFECTS = frozenset({What.APPLY, What.REMOVE, What.DISCONNECT, What.RECEIVED})
+_ARRIVALS = frozenset({What.RECEIVED, What.VERIFY})
 
 
 class Deed(NamedTuple):
-    """A fact with those that belong to it: for APPLY, what it made of the client."""
+    """A fact with those that belong to it: for APPLY, what it made of the client; for RECEIVED, the APPLY that is the
+    next deed; for VERIFY, that the copy has another revision; for EXPIRE, what went."""
 
     fact: Fact
     effects: tuple[Fact, ...] = ()
@@ -43,7 +45,8 @@ def deeds(facts: Iterable[Fact], skipped: Counter[str]) -> Iterator[Deed]:
             taken.remove(id(fact))
             return
         belonging = _belonging(fact, ahead, taken)
-        taken.update(map(id, belonging))
+        if fact.what is not What.RECEIVED:
+            taken.update(map(id, belonging))
         if fact.what in (What.CALL, What.LOAD) and belonging:
             skipped[NOT_SENT] += 1 + len(belonging)
         elif fact.what is not What.CALL_CANCELLED:
@@ -66,6 +69,12 @@ def _belonging(fact: Fact, ahead: Iterable[Fact], taken: set[int]) -> tuple[Fact
     near = [other for other in ahead if id(other) not in taken and other.at_ms <= fact.at_ms + WINDOW_MS]
     if fact.what is What.APPLY:
         return tuple(_until(near, _ENDS_EFFECTS, _EFFECTS))
+    if fact.what is What.RECEIVED:
+        return tuple(_until(near, _ARRIVALS, frozenset({What.APPLY})))[:1]
+    if fact.what is What.VERIFY:
+        return tuple(_until(near, _ARRIVALS, frozenset({What.VERIFY_DIFFERS})))[:1]
+    if fact.what is What.EXPIRE:
+        return tuple(_until(near, _ENDS_EFFECTS, frozenset({What.WITHDRAW})))[:1]
     if fact.what is What.CALL:
         mine = [other for other in near if other.details.get("target") == fact["target"]]
         ends = tuple(_until(mine, frozenset({What.CALL}), frozenset({What.CALL_CANCELLED, What.CALL_ENDS})))
