@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,41 @@ def test_validate_leaves_open_what_logs_do_not_show(document: Document, imported
     assert (code, judged["accepted"], judged["events"], judged["rejection"]) == (3, True, 96, None)
     assert judged["undecided"] > 0
     assert judged["verdict"] == "inconclusive"
+
+
+def test_validate_counts_why_it_leaves_rows_open(call: Call, imported: tuple[Path, dict[str, Any]]) -> None:
+    told = call("validate", str(imported[0])).stdout
+    counts = [int(line.split()[0]) for line in told.splitlines() if " not decided: " in line]
+    assert f"{sum(counts)} not decided, " in told
+    assert "not decided: of a client by ip:port" in told
+
+
+@pytest.mark.spark
+def test_check_says_of_logs_which_copy_where_since_when_and_what_nobody_measured(
+    call: Call, imported: tuple[Path, dict[str, Any]]
+) -> None:
+    found = call("check", str(imported[0]), "--invariant", "INV-REV", "--responsibility")
+    assert found.returncode == 0
+    place = r"127\.0\.0\.1:12848 at 47536 ms \(seq \d+\), 2026-11-21 02:52:07\.555\+00:00, after message m\d+\n"
+    assert "INV-REV: 2 known, B10" in found.stdout
+    assert re.search(rf"the earliest: run nacos-logs, 10\.0\.1\.1:80#true: replica_applied of {place}", found.stdout)
+    assert "not measured: who claimed 1 further clients" in found.stdout
+    assert "10.0.1.1:80#true was claimed" not in found.stdout
+
+
+@pytest.mark.spark
+def test_what_was_written_over_in_a_log_is_no_known_failure(
+    document: Document, imported: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Other content under a revision, by a message that came while no call was seen to end."""
+    rows = [json.loads(line) for line in (imported[0] / "nacos-logs.ndjson").read_text().splitlines()]
+    copies = [row for row in rows[1:] if (row["node"], row["kind"]) == ("127.0.0.1:12888", "replica_applied")]
+    last = [row for row in copies if row["client"] == "10.0.1.1:80#true"][-1]
+    last["digest"] = "deadbeefdeadbeef"
+    (tmp_path / "wrong.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, found = document("check", str(tmp_path), "--invariant", "INV-REV")
+    [new] = [each for each in found["violations"] if each["known"] is None]
+    assert (code, new["node"], new["after"]) == (1, "127.0.0.1:12888", last["message"])
 
 
 @pytest.mark.parametrize(

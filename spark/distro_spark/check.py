@@ -31,7 +31,18 @@ from distro_spark.judge import Found, judged
 from distro_spark.load import CUT, Loaded, load
 from distro_spark.replay import replay as held_against_the_model
 from distro_spark.responsibility import responsibility as claimed
-from distro_spark.result import CheckResult, CutFile, InvariantResult, Judgement, Misfit, Verdict, Violation, violation
+from distro_spark.result import (
+    ChangeTime,
+    CheckResult,
+    ClaimedInterval,
+    CutFile,
+    InvariantResult,
+    Judgement,
+    Misfit,
+    Verdict,
+    Violation,
+    violation,
+)
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.spoiled import spoiled
 from distro_traces.errors import TraceError
@@ -113,7 +124,12 @@ def check(
         seconds=time.perf_counter() - began,
         replay=replayed,
         responsibility=claims,
+        began=_began(headers, (*listed, *changes, *(claims.intervals if claims else ()))),
     )
+
+
+def _began(headers: Mapping[str, Header], named: Iterable[Violation | ChangeTime | ClaimedInterval]) -> dict[str, str]:
+    return {run: began for run in sorted({each.run for each in named}) if (began := headers[run].began) is not None}
 
 
 def chosen_invariants(names: Sequence[str] | None) -> list[Invariant]:

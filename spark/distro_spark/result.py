@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Verdict = Literal["conforms", "violates", "inconclusive"]
@@ -178,6 +178,7 @@ class CheckResult:
     seconds: float
     replay: Replay | None = None  # when asked for
     responsibility: Responsibility | None = None  # when asked for
+    began: Mapping[str, str] = field(default_factory=dict)  # of runs named above that know it: when `at_ms` was 0
 
     def to_json(self) -> dict[str, Any]:
         """The document of `distrocheck check --json` (docs/schemas)."""

@@ -15,6 +15,7 @@ from partly import WITHOUT, as_observed, numbered
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
+from distro_spark.validation.client import BY_BEATS, FIRST, NO_STATE, TO_UNJUDGED, UNSAID
 from distro_spark.validation.minimal import minimal
 from distro_spark.validation.validate import Slices, Validated, validate
 from distro_traces.content import digest
@@ -238,6 +239,31 @@ def test_of_a_node_that_nobody_looked_at_the_answers_are_judged_by_what_it_recei
     rejection = judged(calls, at(Kind.REPLY_SENT, "VERIFY", FAIL)).rejection
     assert rejection is not None
     assert rejection.guards == {("answer", "it is what the model answers")}
+
+
+def test_logs_may_say_at_one_end_only_what_a_message_carries(tmp_path: Path) -> None:
+    unsaid = at(Kind.REQUEST_SENT, "CHANGE", lambda e: replace(e, revision=None, digest=None))
+    assert judged(recorded(tmp_path / "lossy", Observed(lossless=False)), unsaid).rejection is None
+    other = at(Kind.REQUEST_SENT, "CHANGE", lambda e: replace(e, revision=7, digest=None))
+    for found in (
+        judged(recorded(tmp_path / "whole"), unsaid),
+        judged(recorded(tmp_path / "other", Observed(lossless=False)), other),
+    ):
+        assert found.rejection is not None
+        assert ("receive", "it arrives as it was sent") in found.rejection.guards
+
+
+def test_what_is_not_decided_is_counted_by_reason(tmp_path: Path) -> None:
+    whole = recorded(tmp_path)
+    renamed = judged(whole, lambda e: replace(e, client=e.client and "10.0.0.1:80#true"))
+    assert renamed.undecided_by == {BY_BEATS: renamed.undecided} != {}
+    blind = judged(replace(whole, header=replace(whole.header, observed=Observed(reported=()))), lambda e: e)
+    assert set(blind.undecided_by) == {NO_STATE}
+    unsaid = at(Kind.REQUEST_RECEIVED, "CHANGE", lambda e: replace(e, digest=None))
+    lossy = replace(whole, header=replace(whole.header, observed=Observed(lossless=False)))
+    assert judged(lossy, unsaid).undecided_by == {UNSAID: 1, TO_UNJUDGED: 1, FIRST: 1}
+    for found in (renamed, blind):
+        assert sum(found.undecided_by.values()) == found.undecided
 
 
 def test_where_rows_may_be_missing_a_state_that_does_not_fit_is_not_decided(tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from distro_conformance.cli.paths import readable, writable_directory, writable_
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError, Verdict, pair
 from distro_spark.java import require_java
+from distro_traces.header import wall_clock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from distro_spark.result import CheckResult, InvariantResult, Replay, Responsibility, Violation
+    from distro_spark.result import CheckResult, EventReference, InvariantResult, Replay, Responsibility
     from distro_spark.sinks import Sink
 
 VIOLATIONS_PRINTED = 3
@@ -138,7 +139,7 @@ def check(
         if html:
             say(f"Page: {html}")
         figures = f"{result.events} events, {result.runs} runs, {result.seconds:.1f} s"
-        told = [_told(judged, result.violations) for judged in result.invariants]
+        told = [_told(judged, result) for judged in result.invariants]
         summary([*told, *_told_by_model(result.replay)], verdict, figures)
     raise typer.Exit(verdict.exit_code)
 
@@ -196,12 +197,15 @@ def tasks_told(session: SparkSession, on_progress: Progress, text: str) -> Itera
             watching.join()
 
 
-def _told(judged: InvariantResult, violations: Sequence[Violation]) -> Told:
-    news = [each for each in violations if each.known is None and each.invariant == judged.name]
+def _told(judged: InvariantResult, result: CheckResult) -> Told:
+    news = [each for each in result.violations if each.known is None and each.invariant == judged.name]
     below = [
         line
         for each in news[:VIOLATIONS_PRINTED]
-        for line in (f"run {each.run}: {each.message}", f"  first {each.first_event}, last {each.last_event}")
+        for line in (
+            f"run {each.run}: {each.message}",
+            f"  first {_at(each.first_event, each.run, result)}, last {_at(each.last_event, each.run, result)}",
+        )
     ]
     if judged.violations > VIOLATIONS_PRINTED:
         below.append(f"… {judged.violations - VIOLATIONS_PRINTED} more, see --html and --json")
@@ -221,9 +225,19 @@ def _told_by_model(replay: Replay | None) -> Iterator[Told]:
     yield Told(verdict, f"{'model':<10} {counts}  Every row is a step that the model allows.", below)
 
 
+def _at(event: EventReference, run: str, result: CheckResult) -> str:
+    clock = wall_clock(result.began.get(run), event.at_ms)
+    return f"{event}" if clock is None else f"{event}, {clock}"
+
+
 def _print(result: CheckResult) -> None:
-    for (name, bug), count in sorted(Counter((v.invariant, v.known) for v in result.violations if v.known).items()):
+    known = [each for each in result.violations if each.known]
+    for (name, bug), count in sorted(Counter((each.invariant, each.known or "") for each in known).items()):
         say(f"  {name}: {count} known, {bug}: {_known_text(name, bug)}")
+        alike = [each for each in known if (each.invariant, each.known) == (name, bug)]
+        one = min(alike, key=lambda each: (each.last_event.at_ms, each.run, each.node))
+        after = "" if one.after is None else f", after message {one.after}"
+        say(f"    the earliest: run {one.run}, {one.client or one.node}: {_at(one.last_event, one.run, result)}{after}")
     for misfit in result.quarantine:
         say(f"  quarantined: {misfit.rows} rows, {misfit.reason} (first: {misfit.place})")
     for cut in result.cuts:
@@ -232,24 +246,29 @@ def _print(result: CheckResult) -> None:
     if times and times.count:
         slowest = f"median {times.median_ms} ms, slowest {times.max_ms} ms until every node had them"
         say(f"  {times.count} changes, {slowest}")
-    for line in _claims(result.responsibility):
+    for line in _claims(result.responsibility, result.began):
         say(f"  {line}")
     for reason in result.reasons:
         say(f"  {reason}")
 
 
-def _claims(found: Responsibility | None) -> Iterator[str]:
+def _claims(found: Responsibility | None, began: Mapping[str, str]) -> Iterator[str]:
     if found is None:
         return
     total = max(1, found.none_ms + found.one_ms + found.several_ms)
     shares = (f"{ms / total:.2%} by {whom}" for ms, whom in ((found.one_ms, "one"), (found.none_ms, "none")))
-    yield f"{found.clients} clients, claimed {', '.join(shares)}, {found.several_ms / total:.2%} by several members"
+    if found.clients:
+        yield f"{found.clients} clients, claimed {', '.join(shares)}, {found.several_ms / total:.2%} by several members"
     if found.undecided:
-        yield f"of {found.undecided} further clients not enough was observed to say who claimed them"
+        who = f"{found.undecided} {'further ' if found.clients else ''}clients"
+        needs = "the state of every node and, of clients by ip:port, each CHANGE and VERIFY that is sent"
+        yield f"not measured: who claimed {who}, since that needs {needs}"
     for each in found.intervals[:VIOLATIONS_PRINTED]:
         by = " and ".join(each.nodes) + (" and others" if each.claimers > len(each.nodes) else "") or "nobody"
         took_s = (each.until_ms - each.from_ms) / 1000
-        yield f"run {each.run}: {each.client} was claimed by {by} for {took_s:.1f} s, from {each.from_ms} ms on"
+        clock = wall_clock(began.get(each.run), each.from_ms)
+        since = f"{each.from_ms} ms" if clock is None else f"{each.from_ms} ms, {clock},"
+        yield f"run {each.run}: {each.client} was claimed by {by} for {took_s:.1f} s, from {since} on"
 
 
 def _known_text(invariant: str, bug: str) -> str:

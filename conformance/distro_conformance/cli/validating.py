@@ -13,6 +13,7 @@ from distro_conformance.cli.output import print_json, progress, row, say
 from distro_conformance.cli.paths import readable, require_extras, writable_file
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import Verdict
+from distro_traces.header import wall_clock
 
 if TYPE_CHECKING:
     from distro_spark.validation.verdict import Rejection
@@ -51,9 +52,11 @@ def validate(
     if json:
         print_json("validate", fields_of(judged, verdict=verdict, run=found.header.run, profile=rules.name))
     else:
-        _print(judged.rejection)
+        _print(judged.rejection, found.header.began)
         for doubt in judged.doubts:
             say(f"  {doubt}")
+        for reason, count in judged.undecided_by.items():
+            say(f"  {count} not decided: {reason}")
         _print_unread(found)
         if html:
             say(f"Page: {html}")
@@ -64,18 +67,18 @@ def validate(
     raise typer.Exit(verdict.exit_code)
 
 
-def _print(rejection: Rejection | None) -> None:
+def _print(rejection: Rejection | None, began: str | None) -> None:
     if rejection is None:
         return
     from distro_traces.exports.causal import describe
 
-    say(f"no transition is this row: {_place(rejection.event)}: {describe(rejection.event)}")
+    say(f"no transition is this row: {_place(rejection.event, began)}: {describe(rejection.event)}")
     for candidate in rejection.candidates:
         say(f"  {candidate}")
     if rejection.minimal:
         say(f"the {len(rejection.minimal)} rows that are rejected so, and none fewer:")
     for event in rejection.minimal:
-        say(f"  {_place(event)}: {describe(event)}")
+        say(f"  {_place(event, began)}: {describe(event)}")
 
 
 def _print_unread(trace: TraceFile) -> None:
@@ -86,5 +89,6 @@ def _print_unread(trace: TraceFile) -> None:
         say(f"  cut in mid-line: line {trace.cut.line}; everything before it was read")
 
 
-def _place(event: Event) -> str:
-    return f"{event.node} row {event.seq} at {event.at_ms} ms"
+def _place(event: Event, began: str | None) -> str:
+    clock = wall_clock(began, event.at_ms)
+    return f"{event.node} row {event.seq} at {event.at_ms} ms" + ("" if clock is None else f", {clock}")

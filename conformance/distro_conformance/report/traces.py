@@ -34,13 +34,14 @@ def report_of_check(result: CheckResult, findings: Sequence[Finding], path: str)
 
 def report_of_validation(judged: Validated, verdict: Verdict, header: Header, profile: str, path: Path) -> Report:
     summary = f"{judged.events:,} rows, {judged.undecided} not decided"
+    reasons = (f"{count} not decided: {reason}" for reason, count in judged.undecided_by.items())
     return Report(
         target=f"{path.name}, {header.run}",
         profile=profile,
         scope=f"every row of {header.run} against the model of {profile}",
         verdict=verdict,
         seconds=judged.seconds,
-        stages=(Stage("validate", verdict, judged.seconds, "; ".join((summary, *judged.doubts))),),
+        stages=(Stage("validate", verdict, judged.seconds, "; ".join((summary, *judged.doubts, *reasons))),),
         findings=(_of_rejection(judged.rejection, header, path),) if judged.rejection else (),
         traces=str(path),
     )

@@ -7,7 +7,7 @@ tells.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -67,6 +67,14 @@ class _Holder:
     replaced_ms: int = 0
 
 
+BY_BEATS = "of a client by ip:port, which lives by beats and hashes, of which there are no rows"
+NO_STATE = "of a node of which it was not recorded what it holds"
+UNKNOWN = "a message to or from a node of which it is not known what it held then"
+UNSAID = "a request that does not say what it carries"
+TO_UNJUDGED = "the answer to a request that was not judged"
+FIRST = "what a node holds, where what came before was not recorded"
+
+
 class ClientRows:
     """The rows of one client, in causal order."""
 
@@ -75,12 +83,12 @@ class ClientRows:
         self._slack_ms = _LEASE_SLACK_MS[clock]
         self._holders: dict[str, _Holder] = {}
         self._held: defaultdict[str, set[tuple[int, str]]] = defaultdict(set)  # ever, by node: what snapshots may give
-        self.undecided = 0
+        self.undecided: Counter[str] = Counter()  # rows that were not judged, by reason
 
     def take(self, event: Event) -> Rejection | None:
         """Why no transition is this row, or None."""
         if "#" in self._client:
-            self.undecided += 1  # ip:port clients live by beats and hashes, of which there are no rows
+            self.undecided[BY_BEATS] += 1
             return None
         holder = self._holder(event)
         judge = self._judge if self._cluster.shows_state(event.node) else self._heard_only
@@ -98,7 +106,7 @@ class ClientRows:
         elif event.kind is Kind.REPLY_SENT and event.message in holder.handled:
             return self._answered(event, holder)
         else:
-            self.undecided += 1
+            self.undecided[NO_STATE] += 1
             if event.kind is Kind.REPLY_SENT and event.outcome is Outcome.SUCCESS and holder.states is None:
                 holder.states = self._told_by_verify(event)
         return None
@@ -158,7 +166,7 @@ class ClientRows:
 
     def _sent(self, event: Event, holder: _Holder) -> Rejection | None:
         if holder.states is None:
-            self.undecided += 1
+            self.undecided[UNKNOWN] += 1
             return None
         views = {self._view(state) for state in holder.states}
         if event.operation == "DELETE":
@@ -187,7 +195,7 @@ class ClientRows:
     def _received(self, event: Event, holder: _Holder) -> None:
         requests = requests_of(event, self._client)
         if not requests or holder.states is None or event.message is None:
-            self.undecided += 1
+            self.undecided[UNKNOWN if requests else UNSAID] += 1
             return
         outcomes, unchanged, changed = set(), set(), False
         others = self._in_steps(holder)
@@ -281,7 +289,7 @@ class ClientRows:
     def _answered(self, event: Event, holder: _Holder) -> Rejection | None:
         handled = holder.handled.get(event.message or "")
         if handled is None:
-            self.undecided += 1
+            self.undecided[TO_UNJUDGED] += 1
             return None
         del holder.handled[event.message or ""]
         if event.outcome is Outcome.ERROR:  # refused before a handler saw it
@@ -314,7 +322,7 @@ class ClientRows:
 
     def _learn(self, event: Event, holder: _Holder) -> Rejection | None:
         """From a row that is the first about its node, or whose predecessors may be missing."""
-        self.undecided += 1
+        self.undecided[FIRST] += 1
         holder.states = None
         if event.digest is None or event.revision is None or event.owned is None:
             return None

@@ -7,8 +7,9 @@ machines share a run (`distro_spark.replay`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from distro_model.profile import Profile
 from distro_spark.validation.client import ClientRows
@@ -24,8 +25,8 @@ from distro_traces.spoiled import doubled, missing, spoiled
 @dataclass(frozen=True, slots=True)
 class Validated:
     """`undecided` rows were not judged: their node's state was not known or not observed, or they are of clients whose
-    rules need more than a trace has. `doubts`: what is wrong with the recording. A trace is accepted only together with
-    both."""
+    rules need more than a trace has (`undecided_by` reason). `doubts`: what is wrong with the recording. A trace is
+    accepted only together with both."""
 
     accepted: bool
     events: int
@@ -33,6 +34,7 @@ class Validated:
     seconds: float
     rejection: Rejection | None
     doubts: tuple[str, ...] = ()
+    undecided_by: Mapping[str, int] = field(default_factory=dict)  # the most frequent first
 
 
 def validate(header: Header, events: Sequence[Event], profile: Profile, *, shorten: bool = True) -> Validated:
@@ -64,7 +66,8 @@ def validate(header: Header, events: Sequence[Event], profile: Profile, *, short
             return again is not None and again.event == found.event and again.guards == found.guards
 
         rejection = replace(found, minimal=minimal(slice_, still) if still(slice_) else ())
-    return Validated(rejection is None, len(ordered), slices.undecided, time.perf_counter() - began, rejection, doubts)
+    seconds, reasons = time.perf_counter() - began, dict(slices.undecided_by.most_common())
+    return Validated(rejection is None, len(ordered), slices.undecided, seconds, rejection, doubts, reasons)
 
 
 class Slices:
@@ -77,7 +80,11 @@ class Slices:
 
     @property
     def undecided(self) -> int:
-        return sum(rows.undecided for rows in self._clients.values())
+        return self.undecided_by.total()
+
+    @property
+    def undecided_by(self) -> Counter[str]:
+        return sum((rows.undecided for rows in self._clients.values()), Counter[str]())
 
     def rejections(self, ordered: Sequence[Event], *, until_ms: int | None = None) -> Iterator[Rejection]:
         """The first of each client, and of the rows about none. Rows come in causal order.
