@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -91,6 +92,24 @@ async def test_a_copy_behind_a_cut_link_is_named_with_what_each_member_holds_and
 
         await lab.do(Heal("a", "b"), Advance(20_000))
         assert (await lab.audit.look()).verdict is Verdict.CONFORMS
+
+
+async def test_of_members_that_hold_nothing_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with audited_cluster() as lab:
+        await lab.do(Disconnect("c1"), Advance(VERIFIED_MS))
+        audited = await lab.twice()
+        assert (audited.verdict, audited.clients, audited.diverged) == (Verdict.INCONCLUSIVE, 0, ())
+
+    async def done(*_: object) -> Audited:
+        return audited
+
+    monkeypatch.setattr(auditing, "_audit", done)
+    with pytest.raises(typer.Exit) as ended:
+        await asyncio.to_thread(auditing.audit, member=["a:1", "b:2"])
+    assert ended.value.exit_code == 3
+    assert "0 clients on 3 members: none holds anything, so nothing was compared" in capsys.readouterr().out
 
 
 async def test_a_client_that_one_member_never_heard_to_end_is_named() -> None:

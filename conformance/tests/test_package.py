@@ -181,7 +181,8 @@ class TestInstalled:
                 assert nodes.stdout is not None
                 members = [json.loads(nodes.stdout.readline())["address"] for _ in range(2)]
                 done = run("audit", "--member", members[0], "--member", members[1], "--interval-s", "0.5")
-                assert done.returncode == 0, done.stderr
+                assert done.returncode == 3, done.stderr
+                assert "0 clients on 2 members: none holds anything" in done.stdout
             finally:
                 nodes.terminate()
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from distro_traces import ndjson
-from distro_traces.errors import MisfitError, NotATraceError, UnreadableTraceError
+from distro_traces.errors import MisfitError, NotATraceError, UnwritableTraceError
 from distro_traces.event import Event
 from distro_traces.header import Header
 from distro_traces.ndjson import Cut, Rejected, read_header, stream_ndjson
@@ -116,7 +116,7 @@ def _note(directory: Path, header: Header, parts: tuple[Path, ...]) -> None:
         with path.open("a") as manifest:
             manifest.write(json.dumps(line, separators=(",", ":")) + "\n")
     except OSError as error:
-        raise UnreadableTraceError(path, error) from error
+        raise UnwritableTraceError(path, error) from error
 
 
 def read_manifest(directory: Path) -> list[dict[str, Any]]:

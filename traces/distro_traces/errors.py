@@ -24,6 +24,13 @@ class UnreadableTraceError(TraceError):
         super().__init__(f"{path}: cannot be read ({error.strerror or error}); check the path and its permissions")
 
 
+class UnwritableTraceError(TraceError):
+    """The system does not let us write there."""
+
+    def __init__(self, path: Path | str, error: OSError) -> None:
+        super().__init__(f"{path}: cannot be written ({error.strerror or error}); choose another place")
+
+
 class NotATraceError(TraceError):
     """The file is something else than a distrocheck trace."""
 

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self, TypedDict, Unpack
 from urllib.parse import quote
 
-from distro_traces.errors import EmptyTraceError, RunExistsError, UnreadableTraceError
+from distro_traces.errors import EmptyTraceError, RunExistsError, UnreadableTraceError, UnwritableTraceError
 from distro_traces.event import BOOLEAN_COLUMNS, COLUMNS, INTEGER_COLUMNS, REQUIRED_COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Clock, Header, parse_header
 from distro_traces.observed import EVERYTHING, Observed
@@ -68,7 +68,7 @@ class Recorder:
         segment_bytes: int = SEGMENT_BYTES,
         began: str | None = None,
     ) -> None:
-        """Raises RunExistsError when the file is there already, UnreadableTraceError when it cannot be made."""
+        """Raises RunExistsError when the file is there already, UnwritableTraceError when it cannot be made."""
         path = Path(path)
         self.path = path if path.suffix == SUFFIX else path / f"{quote(run, safe=' ')}{SUFFIX}"
         self.header = Header(
@@ -112,7 +112,7 @@ class Recorder:
                 f"{path}: holds a recording already; record into another directory or under another run name"
             ) from error
         except OSError as error:
-            raise UnreadableTraceError(path, error) from error
+            raise UnwritableTraceError(path, error) from error
         finally:
             hidden.unlink(missing_ok=True)
 

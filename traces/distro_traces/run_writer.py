@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distro_traces.errors import RunExistsError, UnreadableTraceError
+from distro_traces.errors import RunExistsError, UnwritableTraceError
 from distro_traces.event import COLUMNS
 from distro_traces.header import Header
 from distro_traces.ndjson import Cut
@@ -60,7 +60,7 @@ class RunWriter:
     """Takes the rows of one run, those of each node in their order, and writes the files when it is closed."""
 
     def __init__(self, directory: Path, header: Header, *, part_bytes: int = PART_BYTES) -> None:
-        """Raises RunExistsError when the run is there already, UnreadableTraceError when nothing can be written."""
+        """Raises RunExistsError when the run is there already, UnwritableTraceError when nothing can be written."""
         self.header = replace(header, segment=1)
         self.rows = 0
         self.place = run_directory(directory, header.run)
@@ -79,13 +79,13 @@ class RunWriter:
         self.rows += 1
 
     def close(self, cut: Cut | None = None) -> tuple[Path, ...]:
-        """Write the files and return their paths. Raises UnreadableTraceError when that cannot be done."""
+        """Write the files and return their paths. Raises UnwritableTraceError when that cannot be done."""
         try:
             self._hidden.mkdir(parents=True, exist_ok=True)
             parts = self._write(self._hidden / "parts", cut)
             (self._hidden / "parts").rename(self.place)
         except OSError as error:
-            raise UnreadableTraceError(self.place, error) from error
+            raise UnwritableTraceError(self.place, error) from error
         finally:
             self.abandon()
         return tuple(self.place / part.name for part in parts)

@@ -7,7 +7,7 @@ import pytest
 
 from distro_traces import run_writer
 from distro_traces.compact import compact
-from distro_traces.errors import RunExistsError, UnreadableTraceError
+from distro_traces.errors import RunExistsError, UnwritableTraceError
 from distro_traces.event import COLUMNS, Event, Kind, Outcome
 from distro_traces.header import Header
 from distro_traces.ndjson import Recorder
@@ -66,5 +66,7 @@ def test_a_run_that_is_there_is_refused_before_anything_is_made(tmp_path: Path) 
 
 def test_a_place_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UnreadableTraceError, match="file"):
+    with pytest.raises(
+        UnwritableTraceError, match=r"file.*: cannot be written \(Not a directory\); choose another place"
+    ):
         written(tmp_path / "file")

@@ -64,8 +64,8 @@ class Audited:
     def verdict(self) -> Verdict:
         if self.diverged:
             return Verdict.VIOLATES
-        if self.rounds < 2 or any(reading.error for reading in self.readings):
-            return Verdict.INCONCLUSIVE
+        if self.rounds < 2 or not self.clients or any(reading.error for reading in self.readings):
+            return Verdict.INCONCLUSIVE  # of members that hold nothing nothing was compared
         return Verdict.CONFORMS
 
 

@@ -54,7 +54,8 @@ def audit(
         for reading in audited.readings:
             say(f"{reading.member}: {reading.error or f'{len(reading.clients)} clients, {reading.source}'}")
         told = [Told("violates", client.sentence()) for client in audited.diverged]
-        summary(told, audited.verdict, f"{audited.clients} clients on {len(audited.readings)} members")
+        nothing = "" if audited.clients else ": none holds anything, so nothing was compared"
+        summary(told, audited.verdict, f"{audited.clients} clients on {len(audited.readings)} members{nothing}")
     raise typer.Exit(audited.verdict.exit_code)
 
 

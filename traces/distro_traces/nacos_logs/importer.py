@@ -206,6 +206,7 @@ def _observed(known: list[_Known], release: str | None) -> Observed:
         "Nacos drops log records under load (naming-server, naming-distro): the absence of a row proves nothing.",
         "Calls are matched by client, operation, target and order: the log of a receiver does not name the sender.",
         "The answer of a receiver is not logged; the outcome is what the sender read of it.",
+        "Whether the members agree in the end: records are dropped, so a node may hold what none names; audit asks it.",
     ]
     limits += [f"{one.name}: {limit}" for one in known for limit in _limits_of(one)]
     missing = sorted(set().union(*(one.members for one in known)) - {one.name for one in known})
