@@ -55,6 +55,12 @@ from distro_traces.spoiled import missing as missing_rows
 VIOLATIONS_MAX = 200
 """Listed per invariant; further ones are only counted."""
 
+CHECKPOINT = (
+    "a moment of rest at which all nodes should agree: simulate, test and gate record it, logs have none; "
+    "of live servers audit tells whether they agree"
+)
+"""What a run lacks whose end state is not judged."""
+
 SPOILED_MAX = 3
 """So many runs that are not judged are named with the reason; finding its place costs a look at every row."""
 
@@ -231,7 +237,7 @@ def _doubts(
     if blind and seen.events and without:
         which = f"{len(without)} of {len(seen.runs)} runs, {without[0]} for one, have no checkpoint"
         whole = len(without) == len(seen.runs)
-        yield f"{', '.join(blind)} cannot be judged: {'no run has a checkpoint' if whole else which}"
+        yield f"{', '.join(blind)} cannot be judged: {'no run has a checkpoint' if whole else which} ({CHECKPOINT})"
     for each in chosen:
         if each.name in named and seen.nodes and seen.undecided(each.name) == len(seen.nodes):
             yield f"{each.name} cannot be judged: it needs {each.needs}, which was not observed"

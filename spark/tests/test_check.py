@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
+from distro_spark.check import CHECKPOINT, check
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS
 from distro_spark.result import CutFile, Misfit
@@ -144,7 +144,10 @@ def test_a_cut_is_told_and_leaves_the_verdict_alone(spark: SparkSession, tmp_pat
 def test_convergence_is_not_judged_without_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path, diverged=True, checkpoint=False)
     result = check(spark, path, invariants=["INV-CONV", "INV-OWNER"])
-    assert (result.verdict, result.reasons) == ("inconclusive", ("INV-CONV cannot be judged: no run has a checkpoint",))
+    assert (result.verdict, result.reasons) == (
+        "inconclusive",
+        (f"INV-CONV cannot be judged: no run has a checkpoint ({CHECKPOINT})",),
+    )
     assert [each.verdict for each in result.invariants] == ["not-judged", "conforms"]
     assert check(spark, path, invariants=["INV-REV", "INV-OWNER"]).verdict == "conforms"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from distro_spark.check import check
+from distro_spark.check import CHECKPOINT, check
 from distro_spark.known import KNOWN
 from distro_spark.result import CheckResult
 from distro_traces.content import digest
@@ -1329,7 +1329,7 @@ def test_a_run_without_a_checkpoint_is_not_judged_by_its_neighbour(
     assert result.verdict == "inconclusive"
     (reason,) = result.reasons
     assert reason.startswith("INV-CONV, ")
-    assert reason.endswith(" cannot be judged: 1 of 2 runs, diverged for one, have no checkpoint")
+    assert reason.endswith(f" cannot be judged: 1 of 2 runs, diverged for one, have no checkpoint ({CHECKPOINT})")
     verdicts = {each.name: each.verdict for each in result.invariants}
     assert (verdicts["INV-CONV"], verdicts["INV-OWNER"]) == ("not-judged", "conforms")
 
