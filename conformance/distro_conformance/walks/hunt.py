@@ -111,16 +111,17 @@ class FoundFailure:
     """Of the run on a cluster in its own time, which cannot be had again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hunt:
-    """The result. `steps` counts actions done on the nodes, in shrinking too; `runs` the runs they were done in."""
+    """The result, counted as the search goes. `steps` counts actions done on the nodes, in shrinking too; `runs` the
+    runs they were done in."""
 
     options: HuntOptions
-    steps: int
-    runs: int
-    steps_over: Mapping[str, int]
-    seconds: float
-    failure: FoundFailure | None
+    steps: int = 0
+    runs: int = 0
+    steps_over: dict[str, int] = field(default_factory=lambda: steps_over({}))
+    seconds: float = 0.0
+    failure: FoundFailure | None = None
     runs_with_http: int = 0
     runs_idle: int = 0
     """In which nothing but time passed: nothing was asked of the nodes, so they are no reason to say anything."""
@@ -141,18 +142,12 @@ class Hunt:
 class _Tally:
     """What the runs did, as the machine reports it run by run."""
 
+    hunt: Hunt
     began_s: float
     on_progress: Callable[[str], None]
-    is_over: Callable[[], bool] = lambda: False
-    steps: int = 0
-    runs: int = 0
+    is_over: Callable[[], bool]
     wire: Wire = OVER_GRPC
     http: bool = False
-    runs_with_http: int = 0
-    runs_idle: int = 0
-    runs_lost: int = 0
-    name: str = "lockstep"
-    steps_over: Counter[str] = field(default_factory=Counter)
     actions: Counter[str] = field(default_factory=Counter)
     taken: Taken = field(default_factory=Taken)
     first_failure: tuple[int, float] | None = None
@@ -166,35 +161,40 @@ class _Tally:
         return counting(profile, self.taken)
 
     def ended(self, actions: list[Action], failure: BaseException | None) -> None:
-        self.runs += 1
-        self.runs_with_http += self.http
-        self.runs_idle += all(isinstance(action, Advance) for action in actions)
-        self.steps += len(actions)
+        self._count(actions)
+        self.hunt.runs_with_http += self.http
+        self.hunt.runs_idle += all(isinstance(action, Advance) for action in actions)
         self.actions.update(kind_of(type(action)) for action in actions)
-        self.steps_over[self.wire.carrier.value] += len(actions)
         if isinstance(failure, DivergedError):
-            self.first_failure = self.first_failure or (self.steps, time.monotonic() - self.began_s)
+            self.first_failure = self.first_failure or (self.hunt.steps, time.monotonic() - self.began_s)
             self.failing = self.failing or (actions, failure)
         elif isinstance(failure, LostError):
-            self.runs_lost += 1
+            self.hunt.runs_lost += 1
         elif failure is not None:
             self.broken = failure
         if self.recording is not None and self.failing is None:
             self.recording.unlink()
-        what = "they part" if self.failing else "nodes and model agree"
-        self.on_progress(f"{self.name}: {self.runs} runs, {self.steps} steps, {what}")
+        self._tell("they part" if self.failing else "nodes and model agree")
 
     def tried(self, run: Run) -> None:
         """A smaller run, on the nodes."""
-        self.runs += 1
-        self.steps += len(run.actions)
-        self.steps_over[self.wire.carrier.value] += len(run.actions)
-        self.on_progress(f"{self.name}: {self.runs} runs, {self.steps} steps, making the failing run smaller")
+        self._count(run.actions)
+        self._tell("making the failing run smaller")
 
-    def is_enough(self, options: HuntOptions) -> bool:
+    def _count(self, actions: Sequence[Action]) -> None:
+        self.hunt.runs += 1
+        self.hunt.steps += len(actions)
+        self.hunt.steps_over[self.wire.carrier.value] += len(actions)
+
+    def _tell(self, what: str) -> None:
+        hunt = self.hunt
+        self.on_progress(f"{hunt.options.name}: {hunt.runs} runs, {hunt.steps} steps, {what}")
+
+    def is_enough(self) -> bool:
         """Hypothesis comes to its end by itself, and then by more runs than it was asked for."""
+        options = self.hunt.options
         is_late = options.is_elsewhere and time.monotonic() - self.began_s > options.seconds
-        is_whole = options.runs_max is not None and self.runs >= options.runs_max
+        is_whole = options.runs_max is not None and self.hunt.runs >= options.runs_max
         return self.failing is not None or is_late or is_whole or self.is_over()
 
 
@@ -210,14 +210,20 @@ def hunt(
     began_s = time.monotonic()
     if options.among_played and options.is_elsewhere:
         return _in_real_time(options, began_s, on_progress)
-    tally = _Tally(began_s, on_progress, is_over, name=options.name)
+    if kept := None if options.is_elsewhere else _kept(options, began_s):
+        seconds = time.monotonic() - began_s
+        return Hunt(options, kept.steps, 1, seconds=seconds, failure=kept)
+    elsewhere = Elsewhere(options.target, None, NODES, on_progress) if options.is_elsewhere else None
+    options = replace(options, profile=elsewhere.profile) if elsewhere is not None else options
+    result = Hunt(options)
+    tally = _Tally(result, began_s, on_progress, is_over)
 
     def start() -> Stage | None:
-        if tally.is_enough(options):
+        if tally.is_enough():
             return None
         if options.among_played:
             return Among(options.nodes, options.profile, options.mutant, tally.wire, tally.watch)
-        recorder = _recorder(options, tally.runs) if elsewhere is None or elsewhere.is_recorded else None
+        recorder = _recorder(options, result.runs) if elsewhere is None or elsewhere.is_recorded else None
         if elsewhere is not None:
             if recorder is not None:
                 elsewhere.record_anew(recorder)
@@ -227,27 +233,21 @@ def hunt(
             NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=tally.http
         )
 
-    if kept := None if options.is_elsewhere else _kept(options, began_s):
-        seconds = time.monotonic() - began_s
-        return Hunt(options, kept.steps, 1, steps_over(tally.steps_over), seconds, kept)
-    elsewhere = Elsewhere(options.target, None, NODES, on_progress) if options.is_elsewhere else None
-    options = replace(options, profile=elsewhere.profile) if elsewhere is not None else options
     beginnings = _beginnings(options)
     try:
         with _only_new_garbage():
-            _rounds(options, tally, start, beginnings)
+            _rounds(tally, start, beginnings)
     finally:
         if elsewhere is not None:
             elsewhere.stop()
-    failure = _failure(options, tally)
+    result.failure = failure = _failure(options, tally)
     if failure and options.database:
         keep(options.database, failure.scenario, f"{options.name}-{options.mutant or options.profile}-{options.seed}")
-    seconds = time.monotonic() - began_s
+    result.seconds = time.monotonic() - began_s
     actions = {} if options.among_played else {"actions": dict.fromkeys(ACTIONS, 0) | tally.actions}
     beside = {} if options.is_elsewhere else of_walks(tally.taken)
-    coverage = {**actions, **beside}
-    over, ways = steps_over(tally.steps_over), (tally.runs_with_http, tally.runs_idle, tally.runs_lost)
-    return Hunt(options, tally.steps, tally.runs, over, seconds, failure, *ways, coverage)
+    result.coverage = {**actions, **beside}
+    return result
 
 
 def lost_runs(result: Hunt) -> str:
@@ -303,19 +303,15 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
     return Hunt(options, runs.steps, runs.runs, over, seconds, failure, coverage=of_walks(taken))
 
 
-def _rounds(
-    options: HuntOptions,
-    tally: _Tally,
-    start: Callable[[], Stage | None],
-    beginnings: Sequence[Sequence[Action]],
-) -> None:
+def _rounds(tally: _Tally, start: Callable[[], Stage | None], beginnings: Sequence[Sequence[Action]]) -> None:
     """Until something fails or the budget is used."""
+    options = tally.hunt.options
     for round_number in count():
         seed = options.seed * 1_000 + round_number
         tally.wire = wire_of(options.transport, round_number, seed)  # that of a failing run goes with it
         tally.http = options.has_http(round_number)
         machine = AmongMachine if options.among_played else HttpMachine if tally.http else LockstepMachine
-        runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.runs)
+        runs = RUNS_PER_ROUND if options.runs_max is None else min(RUNS_PER_ROUND, options.runs_max - tally.hunt.runs)
         reports = {"start": staticmethod(start), "on_end": staticmethod(tally.ended)}
         try:
             draw(
@@ -329,7 +325,7 @@ def _rounds(
         except (DivergedError, Flaky):  # Flaky: `start` gave nothing any more when Hypothesis repeated the run
             if tally.failing is None:
                 raise tally.broken or KitError("a run did not repeat itself; this is a defect of the kit") from None
-        if tally.is_enough(options) or time.monotonic() - tally.began_s > options.seconds:
+        if tally.is_enough() or time.monotonic() - tally.began_s > options.seconds:
             break
 
 

@@ -55,7 +55,7 @@ def wire_of(chosen: Carrier | None, number: int, seed: int) -> Wire:
     return OVER_GRPC if over_grpc else Wire(Carrier.MEMORY, seed)
 
 
-def steps_over(counted: Mapping[str, int]) -> Mapping[str, int]:
+def steps_over(counted: Mapping[str, int]) -> dict[str, int]:
     """As reports have it: how many steps went over which, also where there were none."""
     return {carrier.value: counted.get(carrier.value, 0) for carrier in Carrier}
 
