@@ -217,7 +217,7 @@ def _looked_at(board: Board, position: int, names: frozenset[str]) -> frozenset[
     if node is None:
         return frozenset()
     owned = {each.name for each in node.clients if is_responsible(node, each, profile)}
-    owned |= {name for name in names if is_ip_client(name) and owner_of(node, name, profile) == node.name}
+    owned |= {name for name in names - owned if is_ip_client(name) and owner_of(node, name, profile) == node.name}
     waiting = {task.client for task in node.tasks}
     waiting |= {subject_of(call.request) or "" for call in board.calls_from(position)}
     return frozenset(owned | waiting | {*node.unannounced} | nodes.ended(node, board.now_ms, profile))
