@@ -22,7 +22,6 @@ Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.clock.board import Traffic
 from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
@@ -33,6 +32,7 @@ from distro_model.clock.cluster import (
     observe,
     start,
 )
+from distro_model.clock.traffic import Traffic
 from distro_model.explorer import Counterexample, Exploration, Result, explore
 from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant
 from distro_model.possible import Difference, PossibleStates, Rejection

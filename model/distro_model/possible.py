@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from distro_model.actions import Action
-from distro_model.clock.board import Ended, Traffic, seen_calls
 from distro_model.clock.cluster import ClusterState, IllegalActionError, Outcome, View, apply_to, enabled, observe
+from distro_model.clock.traffic import Ended, Traffic, seen_calls
 from distro_model.messages import text_of
 from distro_model.rules.watching import Refusal, watched
 

@@ -20,9 +20,9 @@ from distro_model.actions import Action, Advance, Hold
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.view import Situation, situation_of
 from distro_model.choices import BY_A_LEASE, BY_THEMSELVES, NoActionError, action_of
-from distro_model.clock.board import Traffic
 from distro_model.clock.cluster import ClusterState, IllegalActionError, apply, prologue, start
 from distro_model.clock.timers import NEVER, next_instant
+from distro_model.clock.traffic import Traffic
 from distro_model.cluster.nodes import beat_timer, next_round
 from distro_model.cluster.values import Link, Phase
 from distro_model.messages import Operation, Request, subject_of

@@ -5,10 +5,10 @@ chosen by whoever drives it.
 
 `cluster` the state as a value, `start`, `apply`, `observe`; `environment` which actions make sense, and what they do;
 `instants` from one to the next, and in which orders; `timers` what is due when, and what it does; `board` the mutable
-columns on which it all happens, and what becomes of a request at once; `compiled` each statement as one plain function.
+columns on which it all happens, and what becomes of a request at once, made after a `plan`; `wires` what is decided
+about requests beforehand; `traffic` how calls ended; `compiled` each statement as one plain function.
 """
 
-from distro_model.clock.board import Ended, Plan, Traffic, compared_revision, matches
 from distro_model.clock.cluster import (
     ClusterState,
     IllegalActionError,
@@ -22,6 +22,9 @@ from distro_model.clock.cluster import (
 )
 from distro_model.clock.environment import unknown_to
 from distro_model.clock.instants import TooManyOutcomesError
+from distro_model.clock.plan import Plan
+from distro_model.clock.traffic import Ended, Traffic, compared_revision
+from distro_model.clock.wires import matches
 
 __all__ = [
     "ClusterState",

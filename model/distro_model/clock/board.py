@@ -7,71 +7,23 @@ the link is held or the target stands still; else it arrives in the same instant
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from distro_model.actions import Drop, Duplicate, Fault, Garble, LoseReply, Mistype, Swallow
 from distro_model.clock.compiled import compiled
+from distro_model.clock.plan import Plan
+from distro_model.clock.traffic import Traffic, compared_revision
+from distro_model.clock.wires import Wire
 from distro_model.cluster import calls, torn
 from distro_model.cluster.statement import Transition
 from distro_model.cluster.values import Call, Connection, Life, Link, Phase
 from distro_model.events import CallEnded, Event, Reply, Send
-from distro_model.messages import Answer, CallResult, Change, Operation, Request, revision_of, subject_of
-from distro_model.node import Addresses, NodeState, address_book
-from distro_model.profiles import Profile
-from distro_model.rules import torn as torn_rules
-from distro_model.rules.ip_clients import changed_and_announced_late
-from distro_model.rules.owners import is_ip_client
-from distro_model.rules.receive import fresh_copy
+from distro_model.messages import Answer, Change, Operation, Request, revision_of, subject_of
+from distro_model.node import NodeState
 from distro_model.step import step
-
-
-class Traffic(NamedTuple):
-    """One finished Distro call (no reports), as its sender saw it end. A tuple, because long runs count thousands."""
-
-    source: str
-    target: str
-    operation: Operation
-    client: str | None
-    revision: int | None
-    outcome: CallResult
-
-    @property
-    def is_seen(self) -> bool:
-        """Somebody besides the sender can know of it: with no connection to send it on, a request is seen by nobody."""
-        return self.outcome is not CallResult.UNREACHABLE
-
-    @property
-    def request(self) -> str:
-        """Who asked whom, and what."""
-        about = "" if self.client is None else f" {self.client}"
-        revision = "" if self.revision is None else f" revision {self.revision}"
-        return f"{self.operation} {self.source}->{self.target}{about}{revision}"
-
-    def __str__(self) -> str:
-        return f"{self.request}: {self.outcome}"
-
-
-def seen_calls(traffic: Iterable[Traffic]) -> Counter[Traffic]:
-    """As often as each was made; in which order is no difference."""
-    return Counter(call for call in traffic if call.is_seen)
-
-
-class Ended(NamedTuple):
-    """A call that was seen to end so long after its action had begun."""
-
-    after_ms: int
-    call: Traffic
-
-
-def compared_revision(client: str | None, revision: int | None) -> int | None:
-    """That of an ip:port client is a hash, which every node may compute as it likes: nobody else can tell if it is
-    right."""
-    return None if client is not None and is_ip_client(client) else revision
 
 
 class Told(NamedTuple):
@@ -85,79 +37,6 @@ class Told(NamedTuple):
     call: Call | None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What never changes in a run: the names of the nodes, ascending, and the profile that they follow."""
-
-    names: tuple[str, ...]
-    profile: Profile
-
-    @cached_property
-    def index(self) -> dict[str, int]:
-        return {name: position for position, name in enumerate(self.names)}
-
-    @cached_property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """All links, as (source, target) positions."""
-        return tuple((source, target) for source, others in enumerate(self.other_positions) for target in others)
-
-    @cached_property
-    def other_positions(self) -> tuple[tuple[int, ...], ...]:
-        size = range(len(self.names))
-        return tuple(tuple(other for other in size if other != position) for position in size)
-
-    @cached_property
-    def applies_in_parts(self) -> bool:
-        return self.profile.has(torn_rules.on_change)
-
-    @cached_property
-    def in_parts(self) -> bool:
-        return self.applies_in_parts or self.profile.has(torn_rules.on_task_due)
-
-    @cached_property
-    def has_native_copies(self) -> bool:
-        return not self.profile.has(fresh_copy)
-
-    @cached_property
-    def has_events(self) -> bool:
-        """Some of what a node does is an event that another part of it handles later."""
-        return self.profile.has(changed_and_announced_late) or self.profile.event_queue > 0
-
-    @cached_property
-    def addresses(self) -> Addresses:
-        return address_book(self.names)
-
-    def others(self, position: int) -> tuple[str, ...]:
-        return tuple(self.names[other] for other in self.other_positions[position])
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """What whoever holds the clock has decided about the requests of one link, by its position."""
-
-    held: bool = False
-    faults: tuple[Fault, ...] = ()
-    reports_pass: bool = False
-    """However the link is held."""
-    refuses: bool = False
-    """What arrives is answered with a failure."""
-
-    @property
-    def holds_reports(self) -> bool:
-        return self.held and not self.reports_pass
-
-    def keeps(self, request: Request) -> bool:
-        return self.holds_reports or (self.held and request.operation is not Operation.REPORT)
-
-    def fault_for(self, request: Request) -> Fault | None:
-        """The fault armed first among those that match."""
-        return next((fault for fault in self.faults if matches(fault, request)), None)
-
-    def without(self, fault: Fault) -> Wire:
-        position = self.faults.index(fault)
-        return replace(self, faults=(*self.faults[:position], *self.faults[position + 1 :]))
-
-
 Key = TypeVar("Key")
 Nodes = tuple[NodeState | None, ...]
 Links = tuple[Link, ...]
@@ -168,31 +47,11 @@ Since = tuple[tuple[Key, int], ...]
 Lists = tuple[tuple[int, tuple[str, ...]], ...]
 """Pairs (position, the other members), of nodes whose list was changed: they start with it too."""
 
-NOT_MET = {
-    Swallow: (Operation.REPORT, Operation.SNAPSHOT),
-    Duplicate: (Operation.REPORT, Operation.SNAPSHOT),
-    **dict.fromkeys((Garble, Mistype), (Operation.REPORT, Operation.SNAPSHOT, Operation.VERIFY)),
-}
-"""A SNAPSHOT cannot be swallowed: there is no content to acknowledge it with."""
-
-
-def matches(fault: Fault, request: Request) -> bool:
-    if fault.client is not None and subject_of(request) != fault.client:
-        return False
-    if fault.operation is not None:
-        return request.operation == fault.operation
-    return request.operation not in NOT_MET.get(type(fault), (Operation.REPORT,))
-
-
 # What a clock calls, with the parameters that it gives.
 
 ON_LINK = ("source", "target")
 ARRIVE_AT_ONCE = compiled(calls.DELIVER, *ON_LINK, "call").run
-FATES: dict[type[Fault], Transition] = {
-    Drop: calls.LOSE,
-    LoseReply: calls.LOSE_REPLY,
-    Duplicate: calls.DUPLICATE,
-}
+FATES: dict[type[Fault], Transition] = {Drop: calls.LOSE, LoseReply: calls.LOSE_REPLY, Duplicate: calls.DUPLICATE}
 """What becomes of a call that stays on its link."""
 ENDS: dict[type[Fault], Transition] = {Garble: calls.GARBLE, Mistype: calls.MISTYPE, Swallow: calls.SWALLOW}
 """What ends one."""

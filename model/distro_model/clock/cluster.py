@@ -10,25 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from distro_model.actions import Action, Advance, HttpDeregister, Restart, Resume
-from distro_model.clock.board import (
-    Board,
-    Ended,
-    Links,
-    Lists,
-    Lives,
-    Named,
-    Nodes,
-    Plan,
-    Since,
-    Traffic,
-    Wire,
-    Wires,
-    compared_revision,
-)
+from distro_model.clock.board import Board, Links, Lists, Lives, Named, Nodes, Since, Wires
 from distro_model.clock.environment import deregistered, guard_of, perform
 from distro_model.clock.instants import advanced, at_once, different, instant
+from distro_model.clock.plan import Plan
 from distro_model.clock.timers import LEASES, missed_timers
+from distro_model.clock.traffic import Ended, Traffic, compared_revision
 from distro_model.clock.watched import Watched
+from distro_model.clock.wires import Wire
 from distro_model.cluster.values import Life, Link
 from distro_model.messages import Content, shown
 from distro_model.node import NodeState

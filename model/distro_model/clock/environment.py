@@ -44,7 +44,8 @@ from distro_model.actions import (
     Says,
     beyond_the_model,
 )
-from distro_model.clock.board import NOT_MET, Board, matches
+from distro_model.clock.board import Board
+from distro_model.clock.wires import NOT_MET, matches
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from distro_model.clock.board import Board, Ended, Traffic
+from distro_model.clock.board import Board
+from distro_model.clock.traffic import Ended, Traffic
 
 SLACK_MS = 50
 """By so much the end of a call may differ from when it was seen: half a tick. Whoever looks on lives by the same clock,

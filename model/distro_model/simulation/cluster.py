@@ -24,9 +24,10 @@ from distro_model.actions import (
     Restart,
     Resume,
 )
-from distro_model.clock.board import ON_LINK, Board, Plan, Told, Wire
+from distro_model.clock.board import ON_LINK, Board, Told
 from distro_model.clock.compiled import compiled
 from distro_model.clock.environment import guard_of, perform
+from distro_model.clock.plan import Plan
 from distro_model.clock.timers import (
     BEATS,
     LEASES,
@@ -41,6 +42,7 @@ from distro_model.clock.timers import (
     run,
     ways,
 )
+from distro_model.clock.wires import Wire
 from distro_model.cluster import calls, connections, nodes, torn
 from distro_model.cluster.statement import Transition
 from distro_model.cluster.values import Call, Connection, Link, Phase

@@ -1,0 +1,57 @@
+"""What can be seen of the calls between nodes once they have ended, by the names of the nodes.
+
+Boards that differ in nothing else are different when they differ in this: it is what an observer is compared by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from distro_model.messages import CallResult, Operation
+from distro_model.rules.owners import is_ip_client
+
+
+class Traffic(NamedTuple):
+    """One finished Distro call (no reports), as its sender saw it end. A tuple, because long runs count thousands."""
+
+    source: str
+    target: str
+    operation: Operation
+    client: str | None
+    revision: int | None
+    outcome: CallResult
+
+    @property
+    def is_seen(self) -> bool:
+        """Somebody besides the sender can know of it: with no connection to send it on, a request is seen by nobody."""
+        return self.outcome is not CallResult.UNREACHABLE
+
+    @property
+    def request(self) -> str:
+        """Who asked whom, and what."""
+        about = "" if self.client is None else f" {self.client}"
+        revision = "" if self.revision is None else f" revision {self.revision}"
+        return f"{self.operation} {self.source}->{self.target}{about}{revision}"
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.outcome}"
+
+
+def seen_calls(traffic: Iterable[Traffic]) -> Counter[Traffic]:
+    """As often as each was made; in which order is no difference."""
+    return Counter(call for call in traffic if call.is_seen)
+
+
+class Ended(NamedTuple):
+    """A call that was seen to end so long after its action had begun."""
+
+    after_ms: int
+    call: Traffic
+
+
+def compared_revision(client: str | None, revision: int | None) -> int | None:
+    """That of an ip:port client is a hash, which every node may compute as it likes: nobody else can tell if it is
+    right."""
+    return None if client is not None and is_ip_client(client) else revision

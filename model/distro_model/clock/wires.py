@@ -1,0 +1,54 @@
+"""Holds and faults: what is decided about the requests of a link before they are sent, and which of them it meets.
+
+The link itself, with the calls that wait on it, is a column of the cluster (`cluster/values.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from distro_model.actions import Duplicate, Fault, Garble, Mistype, Swallow
+from distro_model.messages import Operation, Request, subject_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What whoever holds the clock has decided about the requests of one link, by its position."""
+
+    held: bool = False
+    faults: tuple[Fault, ...] = ()
+    reports_pass: bool = False
+    """However the link is held."""
+    refuses: bool = False
+    """What arrives is answered with a failure."""
+
+    @property
+    def holds_reports(self) -> bool:
+        return self.held and not self.reports_pass
+
+    def keeps(self, request: Request) -> bool:
+        return self.holds_reports or (self.held and request.operation is not Operation.REPORT)
+
+    def fault_for(self, request: Request) -> Fault | None:
+        """The fault armed first among those that match."""
+        return next((fault for fault in self.faults if matches(fault, request)), None)
+
+    def without(self, fault: Fault) -> Wire:
+        position = self.faults.index(fault)
+        return replace(self, faults=(*self.faults[:position], *self.faults[position + 1 :]))
+
+
+NOT_MET = {
+    Swallow: (Operation.REPORT, Operation.SNAPSHOT),
+    Duplicate: (Operation.REPORT, Operation.SNAPSHOT),
+    **dict.fromkeys((Garble, Mistype), (Operation.REPORT, Operation.SNAPSHOT, Operation.VERIFY)),
+}
+"""A SNAPSHOT cannot be swallowed: there is no content to acknowledge it with."""
+
+
+def matches(fault: Fault, request: Request) -> bool:
+    if fault.client is not None and subject_of(request) != fault.client:
+        return False
+    if fault.operation is not None:
+        return request.operation == fault.operation
+    return request.operation not in NOT_MET.get(type(fault), (Operation.REPORT,))
