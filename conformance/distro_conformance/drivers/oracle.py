@@ -12,7 +12,7 @@ from distro_conformance.drivers.clients import ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.recording.traffic import TrafficLog
-from distro_conformance.wire.links import Carried
+from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.messages import UNHEARD_TYPE, read_snapshot
 from distro_model.actions import Action, Advance
 from distro_model.clock import View

@@ -26,8 +26,9 @@ from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.targets.target import OnProgress, Target
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, known
+from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.connection import TRANSPORT, UNREGISTERED
-from distro_conformance.wire.links import Carried, Link
+from distro_conformance.wire.links import Link
 from distro_conformance.wire.messages import DISTRO_REQUEST, outcome_of, read_query, read_request
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import NodeConfig, VirtualClock, WorkFailedError, profile_named, with_mutant

@@ -27,8 +27,9 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_of
 from distro_conformance.targets.server_process import signal_group
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, known
+from distro_conformance.wire.fates import Fate
 from distro_conformance.wire.forwarder import LOOPBACK
-from distro_conformance.wire.links import Fate, Link
+from distro_conformance.wire.links import Link
 from distro_model.actions import (
     Action,
     Advance,

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from enum import Enum, StrEnum
-from typing import Protocol
+from enum import Enum
 
 import grpc.aio
 
+from distro_conformance.wire.carried import Carried, Journal
+from distro_conformance.wire.fates import Armed, Fate
 from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     DISTRO_REQUEST,
@@ -40,64 +41,6 @@ _ALWAYS_DELIVERED = frozenset({"ServerCheckRequest", "HealthCheckRequest"})
 
 class LinkCutError(ConnectionError):
     """The link is cut: the sender finds its peer unreachable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """A Distro request on a link: who sends what to whom, under an id that its four trace rows share."""
-
-    id: str
-    source: str
-    target: str
-    call: DistroCall
-
-
-class Journal(Protocol):
-    """Hears of every Distro call on a link, in the order in which things happen. See `recording.py`."""
-
-    def new_id(self) -> str: ...
-    def sent(self, carried: Carried) -> None: ...
-    def received(self, carried: Carried) -> None: ...
-    def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None: ...
-    def ended(self, carried: Carried, outcome: Outcome) -> None: ...
-    def fault(self, source: str, target: str, what: str) -> None: ...
-
-
-class Fate(StrEnum):
-    """What becomes of one request. A link names it as a scenario does."""
-
-    DELIVER = "deliver"
-    DROP = "drop"
-    SWALLOW = "swallow"
-    LOSE_REPLY = "lose-reply"
-    GARBLE = "garble"
-    MISTYPE = "mistype"
-    DUPLICATE = "duplicate"
-    REORDER = "reorder"
-    ANSWER_LATE = "answer-late"
-
-
-_SYNCS = frozenset({"CHANGE", "ADD", "DELETE"})
-_MEETS = {Fate.SWALLOW: _SYNCS | {"VERIFY"}, **dict.fromkeys((Fate.GARBLE, Fate.MISTYPE), _SYNCS)}
-"""Operations whose reply says nothing but that they arrived, so that somebody else can answer; the model garbles the
-answers of syncs only."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Armed:
-    """A fault that waits for its call; None matches any operation, any client."""
-
-    fate: Fate
-    operation: str | None
-    client: str | None
-
-    def matches(self, call: DistroCall) -> bool:
-        if call.operation not in _MEETS.get(self.fate, (call.operation,)):
-            return False
-        return self.operation in (None, call.operation) and self.client in (None, call.client)
-
-    def __str__(self) -> str:
-        return f"{self.operation or 'any'} {self.client or ''}".rstrip()
 
 
 class _Stage(Enum):
@@ -133,7 +76,7 @@ class Link(PeerLink):
         self._journal = journal
         self._clock = clock or SystemClock()
         self._kept: list[_Kept] = []
-        self._armed: list[_Armed] = []
+        self._armed: list[Armed] = []
         self._source_is_gone = False
         self._severed = asyncio.Event()
 
@@ -200,7 +143,7 @@ class Link(PeerLink):
         It is lost (`drop`), acknowledged and never delivered (`swallow`; a CHANGE, DELETE or VERIFY), delivered while
         its reply is lost (`lose-reply`), delivered twice (`duplicate`), or after the next one (`reorder`).
         """
-        armed = _Armed(fate, operation, client)
+        armed = Armed(fate, operation, client)
         self._journal.fault(self.source, self.target, f"{fate} {armed}")
         self._armed.append(armed)
 
@@ -209,7 +152,7 @@ class Link(PeerLink):
 
         Also `deliver`, and `answer-late`: its reply waits for `reply`.
         """
-        wanted = _Armed(fate, operation, client)
+        wanted = Armed(fate, operation, client)
         held = self._first(_Stage.RELEASE, wanted)
         if held is None:
             return False
@@ -222,7 +165,7 @@ class Link(PeerLink):
 
     def reply(self, operation: str | None = None, client: str | None = None) -> bool:
         """The first matching reply that `answer-late` keeps back arrives; False when there is none."""
-        wanted = _Armed(Fate.ANSWER_LATE, operation, client)
+        wanted = Armed(Fate.ANSWER_LATE, operation, client)
         late = self._first(_Stage.REPLY, wanted)
         if late is None:
             return False
@@ -230,7 +173,7 @@ class Link(PeerLink):
         self._decide(late, None)
         return True
 
-    def _first(self, stage: _Stage, wanted: _Armed) -> _Kept | None:
+    def _first(self, stage: _Stage, wanted: Armed) -> _Kept | None:
         at_stage = (kept for kept in self._kept if kept.stage is stage)
         return next((kept for kept in at_stage if kept.call is not None and wanted.matches(kept.call)), None)
 
