@@ -15,6 +15,7 @@
 | `scenario` | the explorer for the command line; counterexamples as scenarios |
 | `plugin` | the pytest plugin: a cluster for tests, requirements as test items |
 | `waiting` | clocks, and the one way to wait |
+| `interruption` | what Ctrl-C does to the command |
 | `gate`, `report` | the pipeline and what it says |
 | `cli` | the command, one file a verb |
 """

@@ -11,10 +11,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
+from types import FrameType
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -83,6 +84,7 @@ def local_session(
             java_options += _SMALL_JAVA_OPTIONS
     own["spark.driver.extraJavaOptions"] = " ".join(java_options)
     builder = _built(SparkSession.builder.master(master), own | dict(settings or {}))
+    handler = signal.getsignal(signal.SIGINT)
     logging.disable(logging.CRITICAL)  # an interrupt while the JVM starts would be logged once by each layer
     try:
         with _jvm_greeting_held_back(), _ends_held_back():
@@ -93,7 +95,8 @@ def local_session(
     finally:
         logging.disable(logging.NOTSET)
     if current_thread() is main_thread():
-        signal.signal(signal.SIGINT, _interrupt)
+        unsaid = handler is None or handler is signal.default_int_handler
+        signal.signal(signal.SIGINT, _interrupt if unsaid else handler)
     return session
 
 
@@ -110,10 +113,6 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-_ENDS = {signal.SIGINT: (signal.default_int_handler, _interrupt), signal.SIGTERM: (signal.SIG_DFL,)}
-"""How we are told to end, and what that means where nobody has said anything else."""
-
-
 @contextmanager
 def _ends_held_back() -> Iterator[None]:
     """Ctrl-C and SIGTERM count once the JVM is up and Spark in it, a second or two later.
@@ -121,19 +120,33 @@ def _ends_held_back() -> Iterator[None]:
     An interrupted PySpark removes the directory in which the JVM wants to report its port; the JVM's main thread dies
     of that, and the rest of it never ends. One that is up ends when its standard input does, which is with us. But
     what its main thread makes while the rest ends is removed by nobody, Spark's directory of user files for one.
+    Whoever handles an interrupt hears of it at once, and may lose patience.
     """
-    before = {number: signal.getsignal(number) for number in _ENDS} if current_thread() is main_thread() else {}
-    ours = [number for number, handler in before.items() if handler in _ENDS[number]]  # else somebody else decides
+    if current_thread() is not main_thread():
+        yield
+        return
     told: list[int] = []
-    for number in ours:
-        signal.signal(number, lambda told_of, _: told.append(told_of))
+    heard, ends = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+
+    def hold_back(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+        if number == signal.SIGINT and callable(heard):
+            with suppress(KeyboardInterrupt):
+                heard(number, frame)
+
+    ours = {signal.SIGINT: callable(heard), signal.SIGTERM: ends is signal.SIG_DFL}  # else somebody else decides
+    held_back = [number for number, is_ours in ours.items() if is_ours]
+    for number in held_back:
+        signal.signal(number, hold_back)
     try:
         yield
     finally:
-        for number in ours:
-            signal.signal(number, before[number])
-    for end in dict.fromkeys(told):
-        signal.raise_signal(end)
+        for number in held_back:
+            signal.signal(number, heard if number == signal.SIGINT else ends)
+    if signal.SIGTERM in told:
+        signal.raise_signal(signal.SIGTERM)
+    if told:
+        raise KeyboardInterrupt
 
 
 @contextmanager

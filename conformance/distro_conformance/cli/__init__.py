@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from distro_conformance import interruption
 from distro_conformance.cli.output import print_json
 from distro_conformance.cli.verbs import COMMAND, LazyGroup
 from distro_conformance.errors import USAGE_EXIT_CODE, exit_code_of
@@ -35,7 +36,6 @@ app.add_typer(import_app)
 LazyGroup.registry = {COMMAND: app, "test": test, "import": import_app}.__getitem__
 
 COMPLETION_VARIABLE = f"_{COMMAND.upper()}_COMPLETE"
-INTERRUPTED_EXIT_CODE = 130
 BROKEN_PIPE_EXIT_CODE = 141
 DEFECT_EXIT_CODE = 70
 """Ours, not the target's: 1, which Python would give, says that a node violates something."""
@@ -58,14 +58,19 @@ def distrocheck(
 
 def main() -> None:
     """Entry point. Exit codes: 0 conforms, 1 violation, 2 usage, 3 inconclusive, 4 target; see also above."""
+    with interruption.heeded():
+        _main()
+
+
+def _main() -> NoReturn:
     try:
         result = app(prog_name=COMMAND, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:
         _fail(error.format_message(), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted", INTERRUPTED_EXIT_CODE)
+    except typer.Abort:
+        interruption.end()
     except ModuleNotFoundError as error:
         missing = missing_extra(error)
         if missing is None:
@@ -80,11 +85,14 @@ def main() -> None:
         if exit_code is None:
             _fail_by_defect(error)
         _fail(str(error), exit_code)
-    else:
-        sys.exit(result if isinstance(result, int) else 0)
+    if interruption.is_heard() or result == interruption.EXIT_CODE:  # that is what Typer makes of it
+        interruption.end()
+    sys.exit(result if isinstance(result, int) else 0)
 
 
 def _fail_by_defect(error: Exception) -> NoReturn:
+    if interruption.is_heard():
+        interruption.end()
     traceback.print_exc()
     _fail(
         f"this is a defect of distrocheck, and says nothing about the target ({type(error).__name__}: {error}); "
@@ -94,6 +102,8 @@ def _fail_by_defect(error: Exception) -> NoReturn:
 
 
 def _fail(text: str, exit_code: int) -> NoReturn:
+    if interruption.is_heard():
+        interruption.end()
     is_help = text.startswith("Usage:")
     sys.stderr.write((text if is_help else f"{COMMAND}: {text}").rstrip() + "\n")
     if "--json" in sys.argv[1:] and not is_help:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,6 +93,9 @@ async def _follow(looking: Audit, interval_s: float) -> Audited:
         auto_refresh=False,
         transient=True,  # the summary says it once more
     )
+    following = asyncio.current_task()
+    assert following is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, following.cancel)
     with contextlib.suppress(asyncio.CancelledError), shown:
         while True:
             await asyncio.sleep(interval_s)

@@ -19,6 +19,7 @@ from multiprocessing.synchronize import Event
 from queue import Empty
 from threading import Thread
 
+from distro_conformance.interruption import kept_from_children
 from distro_conformance.walks.hunt import Hunt, HuntOptions, hunt
 from distro_conformance.wire.transports import steps_over
 
@@ -47,11 +48,14 @@ def hunt_on(processes: int, options: HuntOptions, on_progress: Callable[[str], N
     with ProcessPoolExecutor(processes, context, _ties_are, (ties,)) as pool:
         runs_max = options.runs_max and math.ceil(options.runs_max / processes)
         each = [replace(options, seed=options.seed + number, runs_max=runs_max) for number in range(processes)]
-        hunts = [pool.submit(_hunt, share) for share in each]
         try:
+            with kept_from_children():
+                hunts = [pool.submit(_hunt, share) for share in each]
             _await(hunts, ties, on_progress)
-        finally:
-            ties.is_over.set()
+        except BaseException:  # nobody wants what they may still find, and a run can be long
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
     return _merged(options, [each.result() for each in hunts])
 
 

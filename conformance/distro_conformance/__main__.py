@@ -1,0 +1,17 @@
+"""`python -m distro_conformance`, and where `distrocheck` begins: an interrupt counts from here on, before the command
+is loaded."""
+
+from __future__ import annotations
+
+from distro_conformance.interruption import heeded
+
+
+def main() -> None:
+    with heeded():
+        from distro_conformance.cli import main as command  # noqa: PLC0415
+
+        command()
+
+
+if __name__ == "__main__":
+    main()

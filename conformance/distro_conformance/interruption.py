@@ -1,0 +1,105 @@
+"""Ctrl-C: one line, exit code 130, and within some seconds nothing is left of the command, whatever it was doing.
+
+The first interrupt unwinds what runs. On its way it may become another error (a node that is not answered any more), or
+wait for what knows nothing of it (a process that ends its run, a JVM its job). What has ended by then was interrupted,
+whatever it says; what has not is ended from outside, and its children with it. So is all at a second interrupt.
+
+A verb that runs until it is interrupted has a handler of its own meanwhile. This file is small, and beside `cli`,
+because it is at work before the command is loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import NoReturn
+
+EXIT_CODE = 130
+PATIENCE_S = 2.0
+CHILDREN_END_S = 0.7
+_SHOW_CURSOR = "\x1b[?25h"
+
+_heard = threading.Event()
+_said = threading.Lock()
+"""Held by whoever says the last word, for ever."""
+
+
+@contextlib.contextmanager
+def heeded() -> Iterator[None]:
+    """What is done inside can be interrupted so, unless somebody else has said already what an interrupt does."""
+    is_ours = threading.current_thread() is threading.main_thread()
+    is_ours = is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_ours:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        end()
+    finally:
+        if is_ours and not is_heard():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def is_heard() -> bool:
+    """Whether the command was interrupted: then every error is a consequence of that."""
+    return _heard.is_set()
+
+
+def end() -> NoReturn:
+    """Say so, and leave."""
+    _say_it()
+    sys.exit(EXIT_CODE)
+
+
+@contextlib.contextmanager
+def kept_from_children() -> Iterator[None]:
+    """Processes that are started inside never hear of an interrupt: it is for us to end them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _interrupt(*_: object) -> None:
+    if is_heard():
+        _end_at_once()
+    _heard.set()
+    logging.disable(logging.CRITICAL)
+    sys.unraisablehook = lambda _: None
+    threading.excepthook = lambda _: None
+    patience = threading.Timer(PATIENCE_S, _end_at_once)
+    patience.daemon = True
+    patience.start()
+    raise KeyboardInterrupt
+
+
+def _end_at_once() -> NoReturn:
+    import psutil  # noqa: PLC0415  (nobody else here needs it)
+
+    _say_it()
+    left = psutil.Process().children(recursive=True)
+    for end in (psutil.Process.terminate, psutil.Process.kill):
+        for child in left:
+            with contextlib.suppress(psutil.Error):
+                end(child)
+        _, left = psutil.wait_procs(left, CHILDREN_END_S)
+    os._exit(EXIT_CODE)
+
+
+def _say_it() -> None:
+    """Once. As a document too, unless the command was not even loaded."""
+    if not _said.acquire(blocking=False):
+        return
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}distrocheck: interrupted\n")
+        sys.stderr.flush()
+        output = sys.modules.get("distro_conformance.cli.output")
+        if "--json" in sys.argv[1:] and output is not None:
+            output.print_json("error", {"error": "interrupted", "exit_code": EXIT_CODE})
+            sys.stdout.flush()
