@@ -23,6 +23,7 @@ USAGE_ERRORS: Mapping[str, tuple[str, ...]] = {
     ),
     "distro_model": (
         "NoSymmetryError",
+        "NotARuleError",
         "UnknownFaultError",
         "UnknownMutantError",
         "UnknownProfileError",

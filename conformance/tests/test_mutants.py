@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from programs import Document
 
+from distro_conformance import catalogue
 from distro_conformance.findings import Judged, Judgement
 from distro_conformance.mutation.kill import kill as kill_of
 from distro_conformance.mutation.levels import kill_on_node
@@ -141,3 +143,11 @@ def test_the_command_tells_what_was_killed_by_what(document: Document) -> None:
     (row,) = found["mutants"]
     assert (row["id"], row["level"], row["killed"]) == ("B07", "trace", True)
     assert "INV-OWNER" in row["killed_by"]
+
+
+def test_of_a_new_mutant_nothing_is_said_that_nobody_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = catalogue.MODEL_MUTANTS
+    monkeypatch.setattr(catalogue, "MODEL_MUTANTS", {**known, "mine": replace(known["B02"], id="mine")})
+    told = {entry.id: entry.details.get("in a common cluster", "") for entry in catalogue.CATALOGUE["mutants"]()}
+    assert (told["mine"], told["B01"]) == ("not measured", "not noticed")
+    assert told["B02"].startswith("changes (")

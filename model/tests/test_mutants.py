@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from distro_model import MUTANTS, PROPERTIES, Kind, explore, with_mutant
-from distro_model.mutants.common import CLUSTERS, NOTICED_IN
+from distro_model.mutants import checked
+from distro_model.mutants.common import CLUSTERS, NOTICED_IN, UNNOTICED
 from distro_model.profiles import STRICT
+from distro_model.properties import UnknownPropertyError
 from distro_model.rules.rule import is_own
 
 SAFETY = [each for each in PROPERTIES.values() if each.kind is Kind.ALWAYS]
@@ -68,8 +70,16 @@ def test_strict_breaks_nothing_in_a_common_cluster(cluster):
 
 
 def test_most_mutants_are_noticed_by_who_does_not_look_for_them():
-    assert NOTICED_IN.keys() <= MUTANTS.keys()
+    assert NOTICED_IN.keys() | UNNOTICED == MUTANTS.keys()  # by searches of all CLUSTERS, the smallest first
+    assert not NOTICED_IN.keys() & UNNOTICED
     assert len(NOTICED_IN) >= 55
+
+
+def test_a_mutant_that_breaks_what_is_no_property_is_refused():
+    typo = replace(MUTANTS["B02"], id="my-own", breaks=("INV-CNOV",))
+    with pytest.raises(UnknownPropertyError, match="the mutant 'my-own' says that it breaks an unknown property 'INV-"):
+        checked(typo)
+    assert all(checked(mutant) is mutant for mutant in MUTANTS.values())
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)

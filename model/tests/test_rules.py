@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 
 import pytest
@@ -54,11 +55,30 @@ class TestReplacing:
             rule("confirm", source="verify-accept")(verify.on_verify.__wrapped__)
 
     def test_a_rule_ends_with_the_profile(self):
-        def without(node: str) -> bool:
+        def without(node: str, _held: int, _verified: int) -> bool:
             return bool(node)
 
-        with pytest.raises(TypeError, match="the last argument of a rule is the profile"):
+        place = f"without, in {__file__}, line {without.__code__.co_firstlineno}: the last argument of a rule is the"
+        with pytest.raises(NotARuleError, match=re.escape(place)):
             instead_of(verify.revision_matches)(without)
+
+    def test_the_name_of_the_profile_is_enough(self):
+        def plainly(verified, held, profile):
+            return verified == held and profile
+
+        def evaluated(verified: int, held: int, _: Profile) -> bool:
+            return verified == held
+
+        evaluated.__annotations__["_"] = Profile
+        for function in (plainly, evaluated):
+            assert name_of(instead_of(verify.revision_matches)(function)) == "revision_matches"
+
+    def test_one_argument_more_is_refused_at_once(self):
+        def more(verified, held, why, profile):
+            return verified == held == why == profile
+
+        with pytest.raises(NotARuleError, match=r"more, in .*, line \d+ has 4 arguments; 'revision_matches', .* has 3"):
+            instead_of(verify.revision_matches)(more)
 
     @pytest.mark.parametrize(
         "profile",

@@ -14,14 +14,26 @@ from types import MappingProxyType
 
 from distro_model.mutants.mutant import Mutant
 from distro_model.profile import Profile
+from distro_model.properties import UnknownPropertyError, property_named
 
 __all__ = ["MUTANTS", "Mutant", "UnknownMutantError", "mutant_named", "with_mutant"]
 
 
 def _mutants() -> Iterator[Mutant]:
+    """Raises UnknownPropertyError."""
     for module in iter_modules(__path__):
         if module.name not in ("common", "mutant"):
-            yield from import_module(f"{__name__}.{module.name}").MUTANTS
+            yield from map(checked, import_module(f"{__name__}.{module.name}").MUTANTS)
+
+
+def checked(mutant: Mutant) -> Mutant:
+    """What it says that it breaks must be a property, or nothing would look for it. Raises UnknownPropertyError."""
+    for name in mutant.breaks:
+        try:
+            property_named(name)
+        except UnknownPropertyError as error:
+            raise UnknownPropertyError(f"the mutant {mutant.id!r} says that it breaks an {error}") from None
+    return mutant
 
 
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(dict(sorted((mutant.id, mutant) for mutant in _mutants())))

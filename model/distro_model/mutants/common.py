@@ -2,8 +2,8 @@
 
 A mutant's own bounds are the smallest in which it shows, and prove that its property can notice it. Whether somebody
 notices it who does not look for it is another question, and these clusters are the answer: each has all faults of one
-kind at once. `NOTICED_IN` says in which of them a mutant breaks something; the few that are missing show within their
-own bounds only.
+kind at once. `NOTICED_IN` says in which of them a mutant breaks something, `UNNOTICED` which ones show within their own
+bounds only. Both are measured, and say nothing of a mutant that is in neither.
 """
 
 from __future__ import annotations
@@ -105,3 +105,6 @@ NOTICED_IN: Mapping[str, Cluster] = MappingProxyType(
     {mutant: CLUSTERS[name] for name, mutants in _NOTICED.items() for mutant in mutants.split()}
 )
 """Mutant -> the common cluster in which it breaks something."""
+
+UNNOTICED = frozenset({"B01", "B15", "B22", "B30", "B35", "m-load-waits-for-down", "single-member-never-initialised"})
+"""Mutants that break nothing in any of them."""

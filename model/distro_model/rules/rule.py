@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
-from inspect import signature
+from inspect import Parameter, signature
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
@@ -47,7 +47,7 @@ _names: dict[Function, str] = {}
 
 
 class NotARuleError(TypeError):
-    """A function that is neither a rule nor marked as the replacement of one."""
+    """A function that is neither a rule nor marked as the replacement of one, or that cannot be marked so."""
 
 
 def rule(name: str, *, source: str) -> Callable[[Callable[[*Ts], R]], Callable[[*Ts], R]]:
@@ -77,9 +77,32 @@ def _listed(name: str, source: str, function: Callable[[*Ts], R], *, is_guard: b
 
 
 def _check_last(function: Function) -> None:
+    """Raises NotARuleError."""
     parameters = tuple(signature(function).parameters.values())
-    if not parameters or parameters[-1].annotation != "Profile":
-        raise TypeError(f"{place_of(function)}: the last argument of a rule is the profile that may replace it")
+    if not parameters or not _is_profile(parameters[-1]):
+        raise NotARuleError(
+            f"{_written(function)}: the last argument of a rule is the profile that may replace it; "
+            f"end the arguments with 'profile: Profile'"
+        )
+
+
+def _is_profile(last: Parameter) -> bool:
+    """By its annotation, as text or as the class; without one the name is enough."""
+    if last.annotation is last.empty:
+        return last.name in ("profile", "_profile", "_")
+    return "Profile" in (last.annotation, getattr(last.annotation, "__name__", None))
+
+
+def _check_same_arguments(function: Function, replaced: Function) -> None:
+    own, wanted = (len(signature(each).parameters) for each in (function, replaced))
+    if own != wanted:
+        raise NotARuleError(f"{_written(function)} has {own} arguments; {name_of(replaced)!r}, a rule, has {wanted}")
+
+
+def _written(function: Function) -> str:
+    """Name, file and line."""
+    code = cast("FunctionType", function).__code__
+    return f"{code.co_name}, in {code.co_filename}, line {code.co_firstlineno}"
 
 
 def instead_of(
@@ -89,6 +112,7 @@ def instead_of(
 
     def marked(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
         _check_last(function)
+        _check_same_arguments(function, replaced)
         _names[function] = name_of(replaced)
         return function
 
