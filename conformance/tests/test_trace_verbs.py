@@ -41,6 +41,15 @@ def test_compact_and_query_agree_about_the_events(
     assert (code, asked["columns"], asked["rows"]) == (0, ["n", "max(revision)"], [[96, 1]])
 
 
+def test_what_is_asked_is_not_cut_where_there_is_no_screen(call: Call, imported: tuple[Path, dict[str, Any]]) -> None:
+    names = ", ".join(f"'{letter * 60}' AS {letter}" for letter in "abc")
+    head, row = call(
+        "query", f"SELECT {names}, 'last' AS end_of_row FROM events LIMIT 1", str(imported[0])
+    ).stdout.splitlines()
+    assert head.split() == ["a", "b", "c", "end_of_row"]
+    assert row.split() == ["a" * 60, "b" * 60, "c" * 60, "last"]
+
+
 def test_export_writes_a_file_and_says_which(
     call: Call, document: Document, imported: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from distro_conformance.cli import app
-from distro_conformance.cli.console import output
+from distro_conformance.cli.console import PipedConsole, output
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json
 from distro_conformance.cli.paths import readable
@@ -36,7 +38,13 @@ def query(
     table = Table(*map(escape, answer.columns), box=None, header_style="bold")
     for row in answer.rows:
         table.add_row(*("" if value is None else escape(str(value)) for value in row))
-    output.print(table)
+    (output if output.is_terminal else _as_wide_as(table)).print(table)
+
+
+def _as_wide_as(table: Table) -> Console:
+    """Who reads a pipe or a file has no screen to fit in: nothing is cut there."""
+    unbounded = output.options.update(max_width=1_000_000)
+    return PipedConsole(highlight=False, width=Measurement.get(output, unbounded, table).maximum)
 
 
 def _is_json(value: object) -> bool:
