@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -51,6 +52,33 @@ def test_a_mistake_is_told(distro_cluster):
         distro_cluster.advance("5")
     with pytest.raises(UsageError, match="unknown verb"):
         distro_cluster.do("crush a")
+    with pytest.raises(UsageError, match="there is no step in this line"):
+        distro_cluster.do("")
+
+@pytest.mark.parametrize("as_line", [False, True])
+def test_a_node_is_up_or_down(distro_cluster, as_line):
+    crash = (lambda node: distro_cluster.do(f"crash {node}")) if as_line else distro_cluster.crash
+    restart = (lambda node: distro_cluster.do(f"restart {node}")) if as_line else distro_cluster.restart
+    with pytest.raises(UsageError, match="a is up") as told:
+        restart("a")
+    assert told.value.__context__ is None
+    crash("a")
+    with pytest.raises(UsageError, match="a is down"):
+        crash("a")
+    restart("a")
+"""
+
+WRONGLY_MARKED = """
+import pytest
+
+@pytest.mark.distro(tiem="virtual")
+def test_word(distro_cluster): ...
+
+@pytest.mark.distro(nodes="two")
+def test_number(distro_cluster): ...
+
+@pytest.mark.distro(profile="nacos-9")
+def test_profile(distro_cluster): ...
 """
 
 BROKEN = """
@@ -82,7 +110,15 @@ def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(tmp_path:
     (tmp_path / "test_it.py").write_text(VIRTUAL)
     ran = run_pytest(tmp_path, "-q", "-n", "2")
     assert ran.returncode == 0, ran.stdout
-    assert "3 passed" in ran.stdout
+    assert "5 passed" in ran.stdout
+
+
+def test_a_mark_that_says_nothing_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(WRONGLY_MARKED)
+    said = run_pytest(tmp_path, "-q").stdout
+    assert "3 errors" in said
+    for complaint in ("takes http=, nodes=, profile=, time=", "has 2 to 9 nodes and real", "profile 'nacos-9'"):
+        assert re.search(rf"E +pytest.UsageError: @pytest.mark.distro.*{complaint}", said), said
 
 
 @pytest.mark.wire

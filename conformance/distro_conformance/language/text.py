@@ -171,7 +171,9 @@ def _header(scenario: Scenario, content: str) -> Scenario | None:
 
 
 def _step(content: str, nodes: tuple[str, ...]) -> Step:
-    verb, *words = content.split()
+    verb, *words = content.split() or [""]
+    if not verb:
+        raise ValueError("there is no step in this line")
     if verb == "expect":
         return expectation(content.removeprefix("expect").strip(), nodes)
     if verb not in VERBS:

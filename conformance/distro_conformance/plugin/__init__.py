@@ -6,6 +6,7 @@ are imported by the fixture or the item that needs them. docs/how-to/pytest.md s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from distro_conformance.plugin.target import TargetRun
 
 _MARK = "distro(nodes=3, profile='strict', time='real', http=True): what distro_cluster starts for this test"
+_OPTIONS = {"nodes", "profile", "time", "http"}
 _KEY: pytest.StashKey[TargetRun] = pytest.StashKey()
 
 
@@ -37,9 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def distro_cluster(request: pytest.FixtureRequest) -> Iterator[TestCluster]:
     """A cluster that SDKs cannot tell from Nacos; see `distro_conformance.plugin.cluster.TestCluster`."""
     from distro_conformance.plugin.cluster import started  # noqa: PLC0415 - only whoever asks for a cluster pays
+    from distro_conformance.verdict import UsageError  # noqa: PLC0415
 
-    marker = request.node.get_closest_marker("distro")
-    with started(**(marker.kwargs if marker else {})) as cluster:
+    marker = request.node.get_closest_marker("distro") or pytest.mark.distro.mark
+    if marker.args or not marker.kwargs.keys() <= _OPTIONS:
+        raise pytest.UsageError(f"@pytest.mark.distro takes {', '.join(f'{name}=' for name in sorted(_OPTIONS))}")
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(started(**marker.kwargs))
+        except (UsageError, ValueError) as error:
+            raise pytest.UsageError(f"@pytest.mark.distro: {error}") from None
         yield cluster
 
 

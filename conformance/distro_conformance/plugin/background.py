@@ -28,11 +28,16 @@ def _loop() -> asyncio.AbstractEventLoop:
 def do(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:
     """Its result; within a running event loop something to await for it."""
     future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
+    return asyncio.wrap_future(future) if _is_within_a_loop() else future.result()
+
+
+def _is_within_a_loop() -> bool:
+    """Asked by itself, so that what fails in a test does not begin with the answer."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return future.result()
-    return asyncio.wrap_future(future)
+        return False
+    return True
 
 
 def do_now(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -37,8 +37,10 @@ def started(
     *, nodes: int = 3, profile: str = "strict", time: Time = "real", http: bool = True
 ) -> Iterator[TestCluster]:
     """A running cluster. Raises UsageError for what it cannot be, TargetError when it cannot be started."""
-    if not 2 <= nodes <= NODES_MAX or time not in ("real", "virtual"):
-        raise UsageError(f"a test cluster has 2 to {NODES_MAX} nodes and real or virtual time, not {nodes} and {time}")
+    if not isinstance(nodes, int) or not 2 <= nodes <= NODES_MAX or time not in ("real", "virtual"):
+        raise UsageError(
+            f"a test cluster has 2 to {NODES_MAX} nodes and real or virtual time, not {nodes!r} and {time!r}"
+        )
     names = tuple("abcdefghi"[:nodes])
     for attempt in range(1, ATTEMPTS + 1):
         cluster = EmbeddedCluster(serves_http=http, real_time=time == "real", wire=OVER_GRPC)
@@ -137,11 +139,19 @@ class TestCluster:
             case ExpectModel():
                 raise UsageError("a test cluster is not compared with the model; play a scenario for that")
             case action:
-                await self._cluster.perform(action)
+                await self._perform_it(action)
         return "done"
 
     def _perform(self, action: Action) -> Done:
-        return do(self._cluster.perform(action))
+        return do(self._perform_it(action))
+
+    async def _perform_it(self, action: Action) -> None:
+        match action:
+            case Crash(node) if self._cluster.servers[node].node is None:
+                raise UsageError(f"{node} is down: it cannot crash before it is restarted")
+            case Restart(node) if self._cluster.servers[node].node is not None:
+                raise UsageError(f"{node} is up: it can be restarted once it has crashed")
+        await self._cluster.perform(action)
 
     def _known(self, node: str) -> str:
         if node not in self.names:
