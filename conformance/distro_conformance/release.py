@@ -6,7 +6,7 @@ protocol with every known defect repaired, and counts as later than every releas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from distro_conformance.verdict import UsageError
 
@@ -22,6 +22,21 @@ def release_of(profile: str) -> Release | None:
     if name != "nacos" or not all(part.isdigit() for part in version.split(".")):
         raise UsageError(f"no profile {profile!r}; profiles are called nacos-2.2.4, for instance, or {STRICT}")
     return _parse(version)
+
+
+def listed_profile(name: str) -> str:
+    """The listed profile that `name` behaves as: a release between two listed ones is as the one before it.
+
+    Raises UsageError for what nobody has looked at. A user's word is held against it; what a server says of itself is
+    taken as it is.
+    """
+    from distro_impl.profiles import PROFILES, UnknownProfileError, profile_named  # noqa: PLC0415 - findings are light
+
+    try:
+        found = profile_named(name)
+    except UnknownProfileError as error:
+        raise UsageError(str(error)) from error
+    return next(each.name for each in PROFILES.values() if replace(found, name=each.name, version=each.version) == each)
 
 
 @dataclass(frozen=True, slots=True)

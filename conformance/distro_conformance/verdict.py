@@ -6,7 +6,8 @@ They are one small file because every verb needs them and scripts of others rely
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
@@ -50,11 +51,28 @@ class TargetError(KitError):
     exit_code = 4
 
 
+LISTED = ("requirement", "mutant")
+"""So many that a verb lists them; an error names what is like the one that was asked for."""
+GROUP_MAX = 24
+"""Names that one line can hold."""
+
+
 def named(what: str, known: Mapping[str, T], name: str) -> T:
-    """The entry of that name. Raises UsageError, which lists what there is."""
+    """The entry of that name. Raises UsageError, which lists what there is, or of very many what is like it."""
     if name not in known:
-        raise UsageError(f"no {what} '{name}'; known: {', '.join(known)}")
+        raise UsageError(f"no {what} '{name}'; {alike(what, known, name)}")
     return known[name]
+
+
+def alike(what: str, known: Collection[str], name: str) -> str:
+    """What may have been meant: all where no verb lists them, else those that begin so, or are nearly the same."""
+    if what not in LISTED:
+        return f"known: {', '.join(known)}"
+    begin_so = [each for each in known if each.startswith(name)]
+    is_group = 0 < len(begin_so) <= GROUP_MAX
+    near = begin_so if is_group else get_close_matches(name, known)
+    told = f"{'those that begin so' if is_group else 'most like it'}: {', '.join(near)}; " if near else ""
+    return f"{told}'distrocheck list {what}s' says all"
 
 
 def pair(text: str, option: str) -> tuple[str, str]:

@@ -48,16 +48,23 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("gate", "--budget", "huge"), "no budget 'huge'; known: quick, ci, nightly"),
         (("gate", "--target", "moon"), "no target 'moon'; known: embedded, nacos:VERSION, nacos:DIRECTORY"),
         (("gate", "--profile", "nacos-9"), "no profile 'nacos-9'"),
-        (("gate", "--requirement", "DISTRO-NONE-001"), "no requirement 'DISTRO-NONE-001'; known: "),
+        (("gate", "--requirement", "DISTRO-NONE-001"), "no requirement 'DISTRO-NONE-001'; most like it: "),
         (("test", "node", "--target", "nacos:9.9"), "9.9"),
         (("test", "node", "--requirement", "DISTRO-NONE-001"), "no requirement 'DISTRO-NONE-001'"),
-        (("test", "cluster", "--mutant", "B99"), "the node knows no mutant 'B99'; of "),
-        (("test", "cluster", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
+        (("test", "cluster", "--mutant", "B99"), "the reference node has no mutant 'B99'; most like it: "),
+        (("test", "cluster", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
+        (("test", "node", "--target", "process:x {port}", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
+        (("test", "node", "--requirement", "DISTRO-SYNC"), "those that begin so: DISTRO-SYNC-001, DISTRO-SYNC-002, "),
+        (("test", "node", "--requirement", "NOPE"), "no requirement 'NOPE'; 'distrocheck list requirements' says all"),
+        (("import", "nacos-logs", "/nope", "--profile", "nacos-9"), "no profile 'nacos-9'; known: "),
         (
             ("test", "cluster", "--target", "nacos:2.2.4", "--tours"),
             "it takes no profile, mutant, transport, tours or --http",
         ),
-        (("explore", "--mutant", "B99"), "unknown mutant 'B99'"),
+        (("explore", "--mutant", "B99"), "the model has no mutant 'B99'; "),
+        (("explore", "--mutant", "B02-sender"), "the reference node and a real server have it (level node and real)"),
+        (("explore", "--mutant", "NOPE"), "the model has no mutant 'NOPE'; 'distrocheck list mutants' says all"),
+        (("test", "cluster", "--mutant", "B43"), "the model has it (level model)"),
         (("explore", "--nodes", "0"), "bounds: at least one node"),
         (("explore", "--changes", "many"), "Invalid value for '--changes'"),
         (("replay", "/dev/null"), "/dev/null has no step: there is nothing to play"),
@@ -69,8 +76,8 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("simulate", "--clients", "-1"), "a simulation cannot have -1 clients"),
         (("simulate", "--duration-s", "0"), "a simulation lasts longer than 0 s"),
         (("simulate", "--duration-s", "nan"), "a simulation lasts longer than 0 s"),
-        (("simulate", "--mutant", "B99"), "unknown mutant 'B99'"),
-        (("simulate", "--profile", "nacos-9"), "unknown profile 'nacos-9'"),
+        (("simulate", "--mutant", "B99"), "the model has no mutant 'B99'"),
+        (("simulate", "--profile", "nacos-9"), "no profile 'nacos-9'"),
         (("simulate", "--out", str(ROOT)), "is not empty, and recordings are never overwritten"),
         (("simulate", "--duration-s", "1", "--out", "/proc/nowhere"), "/proc/nowhere"),
         (("mutants", "run", "--level", "moon"), "no level 'moon'; known: model, node, real, trace"),
@@ -121,6 +128,13 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     assert ran.stderr.startswith("distrocheck: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stdout == ""
+
+
+def test_a_release_that_is_not_listed_is_taken_and_told(call: Call) -> None:
+    ran = call("explore", "--profile", "nacos-2.2.44", "--max-states", "1", "--json")
+    assert (ran.returncode, json.loads(ran.stdout)["profile"]) == (3, "nacos-2.2.44")
+    told = "nacos-2.2.44 is not listed: a node of it behaves as nacos-2.2.4; requirements go by its own number"
+    assert told in " ".join(ran.stderr.split())
 
 
 def test_a_port_that_is_taken_is_told() -> None:

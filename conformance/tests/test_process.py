@@ -36,6 +36,7 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
             "there is no key 'ready.lines'; keys are line, http, seconds",
         ),
         ("command = ['x', '{port}']\nprofile = '2.2.4'", "no profile '2.2.4'"),
+        ("command = ['x', '{port}']\nprofile = 'nacos-9'", "no profile 'nacos-9'; known: nacos-2.0.0"),
         ("command = [", "cannot read the description"),
     ],
 )

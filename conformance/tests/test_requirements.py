@@ -70,7 +70,7 @@ def test_b10_is_known_where_it_lives_and_nowhere_else() -> None:
 
 
 def test_an_unknown_requirement_is_told_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="no requirement 'DISTRO-X-001'; known: DISTRO-BATCH-001"):
+    with pytest.raises(UsageError, match="no requirement 'DISTRO-X-001'; most like it: DISTRO-"):
         run_node_conformance("embedded", requirement_ids=["DISTRO-X-001"])
 
 

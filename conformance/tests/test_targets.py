@@ -9,12 +9,18 @@ from pathlib import Path
 import pytest
 
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
+from distro_conformance.release import listed_profile
+from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.nacos import release_and_jars
 from distro_conformance.targets.nacos_home import ALL_COMPILERS, server_command, write_home
 from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import UsageError
+from distro_impl.mutants import MUTANTS, Mutant
+from distro_impl.profiles import PROFILES
+from distro_model.profiles import UnknownProfileError
+from distro_model.profiles import profile_named as rules_named
 
 
 def test_a_target_brings_its_own_profile() -> None:
@@ -64,13 +70,17 @@ def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(
     [
         ("zookeeper", None, None, "no target 'zookeeper'; known: embedded, nacos:VERSION"),
         ("embedded:x", None, None, "takes no argument"),
-        ("embedded", "nacos-9.9.9", None, "nacos-9.9.9.*known are: nacos-2.0.0"),
-        ("embedded", None, "B99", "B99.*most like it are B"),
+        ("embedded", "nacos-9.9.9", None, "nacos-9.9.9.*known: nacos-2.0.0"),
+        ("embedded", None, "B99", "B99.*most like it: B"),
         ("nacos:9.9.9", None, None, "no Nacos release '9.9.9'; known: 2.0.4"),
         ("nacos:", None, None, "no Nacos release ''"),
         ("nacos:/dev", None, None, "no directory with the jars"),
         ("nacos:2.2.4", "strict", None, "behaves as nacos-2.2.4, not as strict"),
-        ("nacos:2.2.4", None, "B99", "a real server has no mutant 'B99'; known: B02"),
+        ("nacos:2.2.4", None, "B99", "a real server has no mutant 'B99'; 'distrocheck list mutants' says all"),
+        ("nacos:2.2.4", None, "B43", r"a real server has no mutant 'B43'; the model has it \(level model\)"),
+        ("embedded", None, "m-no-verify", r"a real server has it \(level real\)"),
+        ("process:x {port}", "nacos-9", None, "no profile 'nacos-9'; known: nacos-2.0.0"),
+        ("attach:127.0.0.1:9", "nacos-2.2", None, "no profile 'nacos-2.2'; known: nacos-2.0.0"),
     ],
 )
 def test_what_cannot_be_a_target_is_told_in_one_line(
@@ -127,3 +137,28 @@ def _a_java(directory: Path) -> Path:
     java = directory / "java"
     java.touch(mode=0o755)
     return directory
+
+
+def test_a_node_is_broken_last_so_that_nothing_repairs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts as known from the start would take back whom the node knows; also in another node like it."""
+    monkeypatch.setitem(MUTANTS, "m-shy", Mutant("m-shy", "", {"connects_to_reported_only": True}))
+    broken = EmbeddedTarget("strict", "m-shy")
+    for each in (broken, broken.fresh()):
+        assert each._profile.connects_to_reported_only
+        assert each._profile.mutant == "m-shy"
+
+
+@pytest.mark.parametrize("name", [*PROFILES, "nacos-2.2.3", "nacos-2.2.44", "nacos-3.1.0"])
+def test_a_profile_is_known_to_node_and_model_alike(name: str) -> None:
+    assert name in PROFILES or listed_profile(name) in PROFILES
+    assert rules_named(name).name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["nacos-1.4.7", "nacos-2", "nacos-2.2", "nacos-4.0.0", "nacos-2.2.x", "2.2.4", "", "Strict"]
+)
+def test_a_profile_is_unknown_to_node_and_model_alike(name: str) -> None:
+    with pytest.raises(UsageError, match=f"no profile '{name}'; known: nacos-2.0.0, "):
+        listed_profile(name)
+    with pytest.raises(UnknownProfileError, match=f"no profile '{name}'; known: nacos-2.0.0, "):
+        rules_named(name)

@@ -97,16 +97,16 @@ def test_a_release_that_is_not_listed_behaves_as_the_last_one_before_it(release:
     assert found == replace(PROFILES[f"nacos-{behaves_as}"], name=f"nacos-{release}", version=release)
 
 
-@pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2", ""])
+@pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2.2.4", "2", ""])
 def test_what_nobody_has_looked_at_has_no_profile(name: str) -> None:
-    with pytest.raises(UnknownProfileError, match="the node knows no profile"):
+    with pytest.raises(UnknownProfileError, match="no profile"):
         profile_named(name)
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownProfileError) as raised:
         profile_named("nacos-9")
-    assert str(raised.value).startswith("the node knows no profile 'nacos-9'; known are: nacos-2.0.0, nacos-2.0.1, ")
+    assert str(raised.value).startswith("no profile 'nacos-9'; known: nacos-2.0.0, nacos-2.0.1, ")
     assert str(raised.value).endswith(", strict")
     assert isinstance(raised.value, ValueError)
 
@@ -114,7 +114,7 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
 def test_an_unknown_mutant_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownMutantError) as raised:
         with_mutant(PROFILES["strict"], "B99")
-    assert str(raised.value).startswith("the node knows no mutant 'B99'; of ")
+    assert str(raised.value).startswith("the node has no mutant 'B99'; known: B01, ")
     assert isinstance(raised.value, ValueError)
 
 

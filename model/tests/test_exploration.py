@@ -225,10 +225,10 @@ class TestResults:
 
 class TestNames:
     def test_an_unknown_name_is_answered_with_the_known_ones(self):
-        with pytest.raises(UnknownProfileError, match=r"unknown profile 'nacos-9'; known: nacos-2\.0\.0, .*, strict"):
+        with pytest.raises(UnknownProfileError, match=r"no profile 'nacos-9'; known: nacos-2\.0\.0, .*, strict"):
             profile_named("nacos-9")
         with pytest.raises(
-            UnknownMutantError, match=r"unknown mutant 'B99'; known: .*B07, .*m-delete-retried-as-change"
+            UnknownMutantError, match=r"the model has no mutant 'B99'; known: .*B07, .*m-delete-retried-as-change"
         ):
             with_mutant(STRICT, "B99")
         with pytest.raises(UnknownPropertyError, match="unknown property 'INV-X'; known: EVENTUALLY-CONV"):
@@ -249,9 +249,9 @@ class TestNames:
         found = profile_named(f"nacos-{release}")
         assert found == replace(profile_named(f"nacos-{behaves_as}"), name=f"nacos-{release}")
 
-    @pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2", ""])
+    @pytest.mark.parametrize("name", ["nacos-1.4.7", "nacos-4.0.0", "nacos-2.2", "nacos-2.2.x", "2.2.4", "2", ""])
     def test_what_nobody_has_looked_at_has_no_profile(self, name):
-        with pytest.raises(UnknownProfileError, match="unknown profile"):
+        with pytest.raises(UnknownProfileError, match="no profile"):
             profile_named(name)
 
     def test_a_mutant_shows_in_the_name_of_its_profile(self):

@@ -84,10 +84,19 @@ def _main() -> NoReturn:
         exit_code = exit_code_of(error)
         if exit_code is None:
             _fail_by_defect(error)
-        _fail(str(error), exit_code)
+        _fail(_told(error), exit_code)
     if interruption.is_heard() or result == interruption.EXIT_CODE:  # that is what Typer makes of it
         interruption.end()
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _told(error: Exception) -> str:
+    """What it says; of a mutant, where it is, for the libraries know nothing of each other."""
+    if (mutant_id := getattr(error, "mutant_id", None)) is None:
+        return str(error)
+    from distro_conformance.targets.mutants import no_mutant
+
+    return str(no_mutant("model" if type(error).__module__.startswith("distro_model") else "node", mutant_id))
 
 
 def _fail_by_defect(error: Exception) -> NoReturn:

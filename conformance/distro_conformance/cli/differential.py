@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import test
-from distro_conformance.cli.options import JsonOption, MutantOption, only
+from distro_conformance.cli.options import JsonOption, MutantOption, only, profile_option
 from distro_conformance.cli.output import Told, print_judged, progress, say, summary
 from distro_conformance.findings import Judgement
 
@@ -15,7 +15,7 @@ from distro_conformance.findings import Judgement
 @test.command()
 def differential(
     target: Annotated[str, typer.Option(help="nacos:VERSION, nacos:DIRECTORY, or embedded (itself).")],
-    profile: Annotated[str | None, typer.Option(help="Of the reference node; default: the target's own.")] = None,
+    profile: Annotated[str | None, profile_option("Of the reference node; default: the target's own.")] = None,
     script: Annotated[list[str] | None, only("--script")] = None,
     mutant: MutantOption = None,
     accept: Annotated[

@@ -16,6 +16,7 @@ from distro_conformance.cli.options import (
     OutOption,
     RequirementOption,
     SeedOption,
+    TargetProfileOption,
     TransportOption,
     chosen_jobs,
     chosen_seed,
@@ -34,7 +35,7 @@ from distro_spark.java import require_java
 def gate(
     budget: Annotated[str, typer.Option(help="quick, ci or nightly.")] = "quick",
     target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
-    profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
+    profile: TargetProfileOption = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
     seed: SeedOption = None,

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from distro_conformance.cli import import_app
-from distro_conformance.cli.options import DEFAULT_OUT, JsonOption
+from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, profile_option
 from distro_conformance.cli.output import print_json, progress, say
 from distro_conformance.cli.paths import readable, writable_directory
 from distro_conformance.plain import plain
@@ -30,7 +30,7 @@ def nacos_logs(
     node: Annotated[
         list[str] | None, typer.Option(help="DIRECTORY=HOST:PORT, where the logs do not say whose they are.")
     ] = None,
-    profile: Annotated[str | None, typer.Option(help="nacos-2.2.4, say; else the release that the logs name.")] = None,
+    profile: Annotated[str | None, profile_option("nacos-2.2.4, say; else the release that the logs name.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Read the logs of real servers into a trace, which `check` and `export` take."""

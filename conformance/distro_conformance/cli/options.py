@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from distro_conformance.cli.output import say_aside
+from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.wire.transports import Carrier
 
 
@@ -17,10 +19,22 @@ def only(flag: str) -> Any:
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else.")]
-ProfileOption = Annotated[str, typer.Option(help="Whose behaviour is expected: nacos-2.2.4, for instance, or strict.")]
-OptionalProfileOption = Annotated[
-    str | None, typer.Option(help="Wins over the scenario's own; strict when neither says.")
-]
+
+
+def known_profile(name: str | None) -> str | None:
+    """Raises UsageError. What is meant as another name is told, since who mistypes one may not mean it."""
+    if name not in (None, STRICT) and (behaves_as := listed_profile(name)) != name:
+        say_aside(f"{name} is not listed: a node of it behaves as {behaves_as}; requirements go by its own number")
+    return name
+
+
+def profile_option(text: str) -> Any:
+    return typer.Option(help=text, callback=known_profile)
+
+
+ProfileOption = Annotated[str, profile_option("Whose behaviour is expected: nacos-2.2.4, for instance, or strict.")]
+OptionalProfileOption = Annotated[str | None, profile_option("Wins over the scenario's own; strict when neither says.")]
+TargetProfileOption = Annotated[str | None, profile_option("Default: the target's own release; strict for embedded.")]
 MutantOption = Annotated[str | None, typer.Option(help="A named change to switch on; see 'list mutants'.")]
 SeedOption = Annotated[
     int | None,

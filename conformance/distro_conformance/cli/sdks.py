@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import test
-from distro_conformance.cli.options import JsonOption, only
+from distro_conformance.cli.options import JsonOption, only, profile_option
 from distro_conformance.cli.output import Told, print_judged, progress, summary
 from distro_conformance.findings import Finding, Judgement
 
@@ -16,7 +16,7 @@ from distro_conformance.findings import Finding, Judgement
 @test.command()
 def sdks(
     target: Annotated[str, typer.Option(help="embedded (reference nodes) or nacos:VERSION.")] = "embedded",
-    profile: Annotated[str | None, typer.Option(help="Of the reference nodes; default strict.")] = None,
+    profile: Annotated[str | None, profile_option("Of the reference nodes; default strict.")] = None,
     sdk: Annotated[list[str] | None, only("--sdk")] = None,
     scenario: Annotated[list[str] | None, only("--scenario")] = None,
     setting: Annotated[list[str] | None, typer.Option("--set", help="A Nacos configuration key, KEY=VALUE.")] = None,

@@ -20,6 +20,7 @@ from distro_conformance.cli.options import (
     OutOption,
     RequirementOption,
     SeedOption,
+    TargetProfileOption,
     TransportOption,
     chosen_jobs,
     chosen_seed,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 @test.command()
 def node(
     target: Annotated[str, typer.Option(help=f"One of {', '.join(NODE_FORMS)}.")] = "embedded",
-    profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
+    profile: TargetProfileOption = None,
     requirement: RequirementOption = None,
     mutant: MutantOption = None,
     allow_disruption: AllowDisruptionOption = False,
@@ -148,7 +149,7 @@ def _search(options: HuntOptions, verb: str, out: Path, html: Path | None, *, js
 @test.command()
 def cluster(
     target: Annotated[str, typer.Option(help="embedded, or any other cluster, in real time.")] = "embedded",
-    profile: Annotated[str | None, typer.Option(help="Default: the target's own release; strict for embedded.")] = None,
+    profile: TargetProfileOption = None,
     mutant: MutantOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,

@@ -14,7 +14,7 @@ from distro_conformance.drivers.model import ModelCluster
 from distro_conformance.drivers.nacos import NacosCluster
 from distro_conformance.drivers.peers import PeersCluster
 from distro_conformance.drivers.process import ProcessCluster
-from distro_conformance.release import STRICT
+from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import asked_profile
 from distro_conformance.targets.process import profile_of
 from distro_conformance.targets.registry import FORMS as NODE_FORMS
@@ -75,6 +75,8 @@ def resolve_cluster(target: str, wishes: Wishes) -> Resolved:
     kind, _, rest = target.partition(":")
     if kind not in {form.partition(":")[0] for form in FORMS}:
         raise UsageError(f"no cluster '{target}'; known: {', '.join(FORMS)}")
+    for profile in filter(None, (wishes.profile, wishes.written_for)):
+        listed_profile(profile)
     if wishes.played:
         return _among_played(target, wishes)
     match kind:

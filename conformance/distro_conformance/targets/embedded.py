@@ -11,14 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
+from distro_conformance.release import listed_profile
 from distro_conformance.targets.identity import headers_of, options_for
+from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.ports import free_base_ports
 from distro_conformance.targets.target import UNLIMITED, OnProgress
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.verdict import TargetError
 from distro_conformance.wire.silence import SilentLink
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.clocks.virtual_clock import NotSettledError, WorkFailedError
-from distro_impl.mutants import with_mutant
+from distro_impl.mutants import MUTANTS, with_mutant
 from distro_impl.options import NodeOptions
 from distro_impl.profiles import Profile, profile_named
 
@@ -106,10 +108,13 @@ class EmbeddedTarget:
         acquainted: bool = True,
         options: NodeOptions | None = None,
     ):
-        try:
-            self._profile = with_mutant(profile_named(profile) if isinstance(profile, str) else profile, mutant)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        if isinstance(profile, str):
+            listed_profile(profile)
+        if mutant is not None and mutant not in MUTANTS:
+            raise no_mutant("node", mutant)
+        self._sound, self._mutant = profile_named(profile) if isinstance(profile, str) else profile, mutant
+        suited = self._sound.acquainted() if acquainted else self._sound
+        self._profile = with_mutant(suited, mutant)  # last: nothing repairs what is broken on purpose
         self.profile = self._profile.name
         self.clock = EmbeddedClock()
         (self._port,) = free_base_ports()
@@ -132,7 +137,7 @@ class EmbeddedTarget:
     limits = UNLIMITED
 
     def fresh(self) -> Self:
-        return type(self)(self._profile, acquainted=self._acquainted, options=self._options)
+        return type(self)(self._sound, self._mutant, acquainted=self._acquainted, options=self._options)
 
     async def start(
         self,
@@ -141,9 +146,8 @@ class EmbeddedTarget:
         *,
         until_loaded: bool = True,  # noqa: ARG002 - it loads while it starts, unless a member keeps it waiting
     ) -> None:
-        profile = self._profile.acquainted() if self._acquainted else self._profile
         members = (self.address, *other_members) if other_members or self._options is None else ()
-        config = NodeConfig(port=self._port, members=members, profile=profile, options=self._node_options)
+        config = NodeConfig(port=self._port, members=members, profile=self._profile, options=self._node_options)
         self._node = Node(config, clock=self.clock.virtual, links=lambda _: SilentLink(self.clock.virtual))
         try:
             await self._node.start()

@@ -7,6 +7,7 @@ from typing import Self
 
 from distro_conformance.release import Span
 from distro_conformance.targets.maven import jars_of
+from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import LEASE_KEY
 from distro_conformance.targets.rules import Fired, agent_options, real_mutants
@@ -38,7 +39,7 @@ class NacosTarget(ServedTarget):
         if profile not in (None, self.profile):
             raise UsageError(f"the target {self.spec} behaves as {self.profile}, not as {profile}")
         if mutant is not None and mutant not in real_mutants():
-            raise UsageError(f"a real server has no mutant '{mutant}'; known: {', '.join(real_mutants())}")
+            raise no_mutant("real", mutant)
         self._mutant = mutant
         self.fired = Fired()
         self._takes_lease = self.profile in _TAKES_A_LEASE

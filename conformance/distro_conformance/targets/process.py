@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from distro_conformance.node.player import PlayedClient
-from distro_conformance.release import STRICT, release_of
+from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import NoReleaseError, asked_profile
 from distro_conformance.targets.nacos import get
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, free_base_ports, require_free, with_offset
@@ -111,7 +111,7 @@ def _checked(described: Description, name: str) -> Description:
     if not described.command or not any("{port}" in text for text in (*described.command, *described.files.values())):
         raise UsageError(f"{name}: the command (or a file) has to say {{port}}, where the server shall listen")
     if described.profile is not None:
-        release_of(described.profile)
+        listed_profile(described.profile)
     return described
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distro_conformance.release import STRICT
+from distro_conformance.release import STRICT, listed_profile
 from distro_conformance.targets.attached import AttachedTarget
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.nacos_target import NacosTarget
@@ -34,6 +34,8 @@ def resolve_target(
     kind, _, rest = spec.partition(":")
     if mutant is not None and kind in ("process", "attach"):
         raise UsageError(f"the target {spec} has no mutants; they are built into the embedded node only")
+    if profile is not None and kind != NacosTarget.kind:  # that has one release, and knows which
+        listed_profile(profile)
     match kind:
         case "embedded" if rest:
             raise UsageError(f"the target embedded takes no argument, got {rest!r}")

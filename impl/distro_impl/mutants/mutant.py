@@ -18,7 +18,14 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class UnknownMutantError(ValueError):
-    """No mutant of that id; the message lists the known ones."""
+    """There is no mutant of that id; the message lists those there are."""
+
+    def __init__(self, mutant_id: str) -> None:
+        super().__init__(mutant_id)
+        self.mutant_id = mutant_id
+
+    def __str__(self) -> str:
+        return f"the node has no mutant {self.mutant_id!r}; known: {', '.join(sorted(added()))}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,12 +203,12 @@ def profile_named(name: str) -> Profile:
     """
     if name in PROFILES:
         return PROFILES[name]
-    asked = _numbers(name.removeprefix("nacos-"))
+    asked = _numbers(name.removeprefix("nacos-")) if name.startswith("nacos-") else ()
     releases = [profile for profile in PROFILES.values() if profile is not STRICT]
     before = [each for each in releases if _numbers(_FIRST_OF_SPAN.get(each.version, each.version)) <= asked]
     if not before or asked[0] > _numbers(releases[-1].version)[0]:
         known = ", ".join(PROFILES)
-        raise UnknownProfileError(f"the node knows no profile {name!r}; known are: {known}")
+        raise UnknownProfileError(f"no profile {name!r}; known: {known}")
     return replace(before[-1], name=name, version=name.removeprefix("nacos-"))
 
 

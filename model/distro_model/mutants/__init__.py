@@ -42,13 +42,20 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(dict(sorted((mutant.id, mutant)
 class UnknownMutantError(ValueError):
     """There is no mutant of that id; the message lists those there are."""
 
+    def __init__(self, mutant_id: str) -> None:
+        super().__init__(mutant_id)
+        self.mutant_id = mutant_id
+
+    def __str__(self) -> str:
+        return f"the model has no mutant {self.mutant_id!r}; known: {', '.join(sorted(MUTANTS))}"
+
 
 def mutant_named(mutant_id: str) -> Mutant:
     """Look a mutant up. Raises UnknownMutantError."""
     try:
         return MUTANTS[mutant_id]
     except KeyError:
-        raise UnknownMutantError(f"unknown mutant {mutant_id!r}; known: {', '.join(sorted(MUTANTS))}") from None
+        raise UnknownMutantError(mutant_id) from None
 
 
 def with_mutant(profile: Profile, mutant_id: str | None) -> Profile:

@@ -230,10 +230,11 @@ def profile_named(name: str) -> Profile:
     """
     if name in PROFILES:
         return PROFILES[name]
-    asked = _version(name)
+    asked = _version(name) if name.startswith("nacos-") else ()
     before = [release for release in RELEASES if _version(release.span) <= asked]
     if not before or asked[:1] > _version(RELEASES[-1].span)[:1]:
-        raise UnknownProfileError(f"unknown profile {name!r}; known: {', '.join(sorted(PROFILES))}")
+        known = ", ".join(PROFILES)
+        raise UnknownProfileError(f"no profile {name!r}; known: {known}")
     return replace(PROFILES[before[-1].name], name=name)
 
 

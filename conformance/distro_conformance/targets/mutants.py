@@ -1,0 +1,29 @@
+"""Where a mutant is: built into the model, into the reference node, or read into a real server as rules.
+
+The three share their names, and few names are in all of them; whoever asks at the wrong place is told the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from distro_conformance.targets.rules import real_mutants
+from distro_conformance.verdict import UsageError, alike
+from distro_impl.mutants import MUTANTS as NODE_MUTANTS
+from distro_model.mutants import MUTANTS as MODEL_MUTANTS
+
+_WHOSE = {"model": "the model", "node": "the reference node", "real": "a real server"}
+
+
+def mutants_at() -> Mapping[str, Collection[str]]:
+    """By level."""
+    return {"model": MODEL_MUTANTS, "node": NODE_MUTANTS, "real": real_mutants()}
+
+
+def no_mutant(level: str, mutant_id: str) -> UsageError:
+    """What is said to who wants a mutant that this level does not have."""
+    levels = [each for each, known in mutants_at().items() if mutant_id in known]
+    if levels:
+        have = f"{' and '.join(_WHOSE[each] for each in levels)} {'has' if len(levels) == 1 else 'have'} it"
+        return UsageError(f"{_WHOSE[level]} has no mutant '{mutant_id}'; {have} (level {' and '.join(levels)})")
+    return UsageError(f"{_WHOSE[level]} has no mutant '{mutant_id}'; {alike('mutant', mutants_at()[level], mutant_id)}")
