@@ -57,6 +57,19 @@ GROUP_MAX = 24
 """Names that one line can hold."""
 
 
+class UnreadableError(TargetError):
+    """It answers, and not what has to be known of it: nothing can be judged."""
+
+    exit_code = 3
+
+
+def without_twins(texts: Sequence[str], where: str) -> Sequence[str]:
+    """Raises UsageError when one of them stands there twice."""
+    if twice := next((text for text in texts if texts.count(text) > 1), None):
+        raise UsageError(f"{where} names {twice} twice; name each once")
+    return texts
+
+
 def named(what: str, known: Mapping[str, T], name: str) -> T:
     """The entry of that name. Raises UsageError, which lists what there is, or of very many what is like it."""
     if name not in known:

@@ -95,6 +95,8 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("serve", "--set", "nacos.standalone=true", "--nodes", "2"), "the options make a cluster; drop one"),
         (("serve", "--set", "delay"), "--set takes KEY=VALUE, not 'delay'"),
         (("serve", "--member", "localhost"), "--member takes HOST:PORT"),
+        (("serve", "--member", "h:1", "--member", "h:1"), "--member names h:1 twice; name each once"),
+        (("replay", str(B02), "--target", "attach:h:1,h:1"), "attach:h:1,h:1 names h:1 twice"),
         (("serve", "--members-file", "/proc/nowhere"), "the member list /proc/nowhere cannot be read"),
         (("serve", "--members-file", str(B02)), f"{B02}, line 3: 'profile nacos-2.0.4' is no member"),
         (("serve", "--members-file", str(B02), "--member", "a:1"), "both name members; give one"),

@@ -19,7 +19,7 @@ from distro_conformance.language.text import parse
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.targets.process import description_of
 from distro_conformance.targets.registry import resolve_target
-from distro_conformance.verdict import TargetError, UsageError, Verdict
+from distro_conformance.verdict import TargetError, UnreadableError, UsageError, Verdict
 from distro_model.actions import ListMembers
 
 SERVE = ROOT / "docs" / "examples" / "serve.toml"
@@ -38,6 +38,17 @@ SERVE = ROOT / "docs" / "examples" / "serve.toml"
         ("command = ['x', '{port}']\nprofile = '2.2.4'", "no profile '2.2.4'"),
         ("command = ['x', '{port}']\nprofile = 'nacos-9'", "no profile 'nacos-9'; known: nacos-2.0.0"),
         ("command = [", "cannot read the description"),
+        ("", "there is no 'command' to start the server; it (or a file) has to say {port}, where to listen"),
+        ("command = ['x', '{port}', '{membrs}']", "there is no placeholder '{membrs}'; placeholders are {port}, "),
+        ("command = ['x', '{port}', '{member}']", "there is no placeholder '{member}'; "),
+        ("command = ['x', '{port}']\nmember = ['{membr}']", "there is no placeholder '{membr}'; "),
+        ("command = ['x', '{port}']\n[files]\n'a' = '{hom}/b'", "there is no placeholder '{hom}'; "),
+        ("command = ['x', '{port}']\n[environment]\nA = '{hom}'", "there is no placeholder '{hom}'; "),
+        ("command = ['x', '{port}']\n[ready]\nline = 'at {prt}'", "there is no placeholder '{prt}'; "),
+        ("command = ['x', '{port}']\n[ready]\nseconds = 0", "'ready.seconds' is 0; give it a second at least"),
+        ("command = ['x', '{port}']\n[files]\n'../../evil' = 'x'", "[files] '../../evil' is no path below {home}"),
+        ("command = ['x', '{port}']\n[files]\n'/etc/evil' = 'x'", "[files] '/etc/evil' is no path below {home}"),
+        ("command = ['x', '{port}']\n[files]\n'' = 'x'", "[files] '.' is no path below {home}"),
     ],
 )
 def test_a_description_that_is_none_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
@@ -46,6 +57,11 @@ def test_a_description_that_is_none_is_refused(text: str, complaint: str, tmp_pa
     with pytest.raises(UsageError) as refused:
         description_of(str(path))
     assert complaint in str(refused.value)
+
+
+def test_braces_that_are_no_placeholders_are_left_alone() -> None:
+    text = "sh -c 'x {port} ${home_of} {{name}} %X{trace} {a: 1} {A} f{n}'"
+    assert description_of(text).command[-1] == "x {port} ${home_of} {{name}} %X{trace} {a: 1} {A} f{n}"
 
 
 def test_what_stands_after_process_is_a_file_or_a_command(tmp_path: Path) -> None:
@@ -60,12 +76,43 @@ def test_what_stands_after_process_is_a_file_or_a_command(tmp_path: Path) -> Non
     ("command", "complaint"),
     [
         ("no-such-program {port}", "there is no program 'no-such-program' to start"),
-        ("sh -c 'echo out of order; exit 3' {port}", "ended while it was starting: out of order"),
+        ("sh -c 'echo out of order; exit 3' {port}", "ended while it was starting; its output: out of order$"),
+        (f"{SERVE} {{port}}", "while it was starting; its output: /.*serve.toml cannot be started: Permission denied$"),
     ],
 )
 def test_a_server_that_does_not_start_says_why(command: str, complaint: str) -> None:
     with pytest.raises(TargetError, match=complaint):
         run_node_conformance(f"process:{command}", requirement_ids=["DISTRO-SYNC-001"])
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("ready", "complaint"),
+    [
+        ("line = 'never'", "is not ready after 1 s: it has not written 'never'; its output: on the way$"),
+        ("http = '/up'", r"after 1 s: http://127.0.0.1:\d+/up does not answer with status 200; its output: on"),
+        ("", r"after 1 s: its SDK port \d+ takes no client; its output: on the way$"),
+    ],
+)
+def test_a_server_that_is_not_ready_in_time_is_told_with_what_was_waited_for(
+    ready: str, complaint: str, tmp_path: Path
+) -> None:
+    described = tmp_path / "server.toml"
+    sleeps = "command = ['sh', '-c', 'echo on the way; exec sleep 60', '{port}']\nprofile = 'strict'"
+    described.write_text(f"{sleeps}\n[ready]\nseconds = 1\n{ready}")
+    with pytest.raises(TargetError, match=complaint):
+        run_node_conformance(f"process:{described}", requirement_ids=["DISTRO-SYNC-001"])
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("_installed")
+def test_a_walk_needs_the_snapshot_and_says_so(tmp_path: Path) -> None:
+    """Who answers, and not that, is no node that cannot be reached."""
+    described = _served_with(GIVES_NO_SNAPSHOT, tmp_path)
+    needs = r"a does not say what it holds, .* SNAPSHOT .*'distrocheck test node' does without"
+    with pytest.raises(UnreadableError, match=needs) as ended:
+        replay(parse("nodes a b\nexpect within 1s: all agree"), target=f"process:{described}")
+    assert ended.value.exit_code == Verdict.INCONCLUSIVE.exit_code
 
 
 @pytest.mark.wire
@@ -111,6 +158,13 @@ def forgetful(*told, **how):
         register(*told, **how)
     forgotten.append(told)
 ClientManager.register = forgetful
+from distro_conformance.cli import main
+main()
+"""
+
+GIVES_NO_SNAPSHOT = """
+from distro_impl.distro import distro_handler
+distro_handler.encode_content = lambda _: ""
 from distro_conformance.cli import main
 main()
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from distro_conformance.drivers.registry import Wishes, resolve_cluster
 from distro_conformance.release import listed_profile
+from distro_conformance.targets import embedded
 from distro_conformance.targets.embedded import EmbeddedTarget
 from distro_conformance.targets.maven import class_path
 from distro_conformance.targets.nacos import release_and_jars
@@ -18,7 +20,7 @@ from distro_conformance.targets.registry import resolve_target
 from distro_conformance.targets.releases import RELEASES
 from distro_conformance.verdict import UsageError
 from distro_impl.mutants import MUTANTS, Mutant
-from distro_impl.profiles import PROFILES
+from distro_impl.profiles import PROFILES, Profile
 from distro_model.profiles import UnknownProfileError
 from distro_model.profiles import profile_named as rules_named
 
@@ -80,6 +82,7 @@ def test_a_distribution_is_a_target_of_the_release_in_its_runnable_jar(
         ("nacos:2.2.4", None, "B43", r"a real server has no mutant 'B43'; the model has it \(level model\)"),
         ("embedded", None, "m-no-verify", r"a real server has it \(level real\)"),
         ("process:x {port}", "nacos-9", None, "no profile 'nacos-9'; known: nacos-2.0.0"),
+        ("attach:h:1,h:2,h:1", None, None, "attach:h:1,h:2,h:1 names h:1 twice; name each once"),
         ("attach:127.0.0.1:9", "nacos-2.2", None, "no profile 'nacos-2.2'; known: nacos-2.0.0"),
     ],
 )
@@ -142,10 +145,13 @@ def _a_java(directory: Path) -> Path:
 def test_a_node_is_broken_last_so_that_nothing_repairs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts as known from the start would take back whom the node knows; also in another node like it."""
     monkeypatch.setitem(MUTANTS, "m-shy", Mutant("m-shy", "", {"connects_to_reported_only": True}))
+    started: list[Profile] = []
+    monkeypatch.setattr(embedded, "Node", lambda config, **_: started.append(config.profile))
     broken = EmbeddedTarget("strict", "m-shy")
     for each in (broken, broken.fresh()):
-        assert each._profile.connects_to_reported_only
-        assert each._profile.mutant == "m-shy"
+        with pytest.raises(AttributeError):  # there is no node to start
+            asyncio.run(each.start((), print))
+    assert [(each.connects_to_reported_only, each.mutant) for each in started] == [(True, "m-shy")] * 2
 
 
 @pytest.mark.parametrize("name", [*PROFILES, "nacos-2.2.3", "nacos-2.2.44", "nacos-3.1.0"])

@@ -17,7 +17,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import ProfileOption
 from distro_conformance.event_loop import new_event_loop
-from distro_conformance.verdict import UsageError, pair
+from distro_conformance.verdict import UsageError, pair, without_twins
 from distro_impl import Cluster, parse_member_list, profile_named
 from distro_impl.config import CLUSTER_PORT_OFFSET
 from distro_impl.logs import LogFormat, log_to, log_to_directory
@@ -126,7 +126,7 @@ async def _serve(cluster: Cluster) -> None:
 def _further_members(options: Sequence[str], chosen: Configured, port: int) -> tuple[str, ...]:
     """The settings and the environment may name the nodes of this process too."""
     if options or chosen.is_standalone:
-        return tuple(_member(text) for text in options)
+        return tuple(without_twins([_member(text) for text in options], "--member"))
     if chosen.members:
         return parse_member_list(",".join(chosen.members), port, "the setting nacos.member.list")
     name = next((name for name in MEMBER_LIST_VARIABLES if os.environ.get(name, "").strip()), None)

@@ -16,7 +16,7 @@ from distro_conformance.drivers.cluster import Lists
 from distro_conformance.drivers.service_lists import read_list
 from distro_conformance.node.player import NAMESPACE, RefusedError, query_request
 from distro_conformance.targets.identity import NO_HEADERS
-from distro_conformance.verdict import TargetError
+from distro_conformance.verdict import TargetError, UnreadableError
 from distro_conformance.wire.connection import CLUSTER_LABELS, TRANSPORT, UNREGISTERED, Connection
 from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
@@ -102,7 +102,10 @@ class Reader:
         try:
             return read_snapshot(reply)
         except ValueError as error:
-            raise TargetError(f"{node} cannot be read: {error}") from error
+            raise UnreadableError(
+                f"{node} does not say what it holds, which is read from its answer to SNAPSHOT"
+                f" (docs/protocol #distro-snapshot): {error}; 'distrocheck test node' does without"
+            ) from error
 
     async def _queried(self, node: str) -> tuple[Replica, ...]:
         found = []

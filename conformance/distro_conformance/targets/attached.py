@@ -15,7 +15,7 @@ from typing import Self
 from distro_conformance.targets.identity import NO_HEADERS
 from distro_conformance.targets.nacos import get, listed_members
 from distro_conformance.targets.target import UNLIMITED, Limits, OnProgress
-from distro_conformance.verdict import TargetError, UsageError
+from distro_conformance.verdict import TargetError, UsageError, without_twins
 from distro_conformance.waiting import RealClock
 
 OWN_NAMESPACE = "distrocheck"
@@ -73,7 +73,7 @@ def addresses_in(text: str) -> tuple[str, ...]:
     addresses = tuple(sorted(filter(None, text.split(","))))
     if not addresses or any(not re.fullmatch(r"[\w.-]+:\d+", address) for address in addresses):
         raise UsageError(f"attach: takes HOST:PORT,HOST:PORT,... (main ports), not '{text}'")
-    return addresses
+    return tuple(without_twins(addresses, f"attach:{text}"))
 
 
 def asked_profile(address: str) -> str:

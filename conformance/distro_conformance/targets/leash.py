@@ -19,7 +19,10 @@ def main() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != int(parent):  # it died before the line above
             sys.exit(1)
-    os.execvp(command[0], command)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be started: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 from distro_conformance.node.player import PlayedClient
@@ -42,6 +43,7 @@ from distro_conformance.verdict import TargetError, UsageError
 SUFFIX = ".toml"
 _TABLES = ("environment", "files", "ready")
 _KEYS = {"command": list, "member": list, "profile": str, **dict.fromkeys(_TABLES, dict)}
+PLACEHOLDERS = ("port", "sdk_port", "cluster_port", "address", "members", "member_lines", "home", "offset")
 _READY_KEYS = {"line": str, "http": str, "seconds": int}
 
 
@@ -108,11 +110,32 @@ def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, type], path: P
 
 
 def _checked(described: Description, name: str) -> Description:
-    if not described.command or not any("{port}" in text for text in (*described.command, *described.files.values())):
+    if not described.command:
+        raise UsageError(
+            f"{name}: there is no 'command' to start the server; it (or a file) has to say {{port}}, where to listen"
+        )
+    if not any("{port}" in text for text in (*described.command, *described.files.values())):
         raise UsageError(f"{name}: the command (or a file) has to say {{port}}, where the server shall listen")
+    texts = (*described.command, *described.environment.values(), *described.files.values(), described.ready_line or "")
+    _refuse_misspelt(texts, PLACEHOLDERS, name)
+    _refuse_misspelt(described.member, (*PLACEHOLDERS, "member"), name)
+    for path in map(PurePath, described.files):
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise UsageError(f"{name}: [files] '{path}' is no path below {{home}}; name one without / before it and ..")
+    if described.ready_seconds < 1:
+        raise UsageError(f"{name}: 'ready.seconds' is {described.ready_seconds}; give it a second at least")
     if described.profile is not None:
         listed_profile(described.profile)
     return described
+
+
+def _refuse_misspelt(texts: Iterable[str], known: Sequence[str], name: str) -> None:
+    """What looks like a placeholder is one: filled by nobody it would start the server with nonsense. Braces of others
+    follow a `$`, a `%` or a word, are doubled, or hold more than small letters."""
+    for found in re.findall(r"(?<![\w$%{])\{([a-z_]+)\}", "\n".join(texts)):
+        if found not in known:
+            there_are = ", ".join(f"{{{each}}}" for each in known)
+            raise UsageError(f"{name}: there is no placeholder '{{{found}}}'; placeholders are {there_are}")
 
 
 @cache
@@ -187,23 +210,33 @@ class ProcessServer(ServerProcess):
             path.write_text(self._filled(text), encoding="utf-8")
 
     def _filled(self, text: str) -> str:
-        values = {
-            "port": self.port,
-            "sdk_port": self.port + SDK_OFFSET,
-            "cluster_port": self.port + CLUSTER_OFFSET,
-            "address": self.address,
-            "members": ",".join(self._members),
-            "member_lines": "".join(f"{member}\n" for member in self._members),
-            "home": self.home,
-            "offset": CLUSTER_OFFSET if self._offset is None else self._offset,
-        }
-        for name, value in values.items():
+        values = (
+            self.port,
+            self.port + SDK_OFFSET,
+            self.port + CLUSTER_OFFSET,
+            self.address,
+            ",".join(self._members),
+            "".join(f"{member}\n" for member in self._members),
+            self.home,
+            CLUSTER_OFFSET if self._offset is None else self._offset,
+        )
+        for name, value in zip(PLACEHOLDERS, values, strict=True):
             text = text.replace(f"{{{name}}}", str(value))
         return text
 
     def _failed(self, what: str) -> TargetError:
         said = " ".join(self.said.split())[-400:]
-        return TargetError(f"{self._described.command[0]} at {self.address} {what}: {said or 'it wrote nothing'}")
+        wrote = f"its output: {said}" if said else "it wrote nothing"
+        return TargetError(f"{self._described.command[0]} at {self.address} {what}; {wrote}")
+
+    @property
+    def _awaited(self) -> str:
+        described = self._described
+        if described.ready_line is not None:
+            return f": it has not written '{self._filled(described.ready_line)}'"
+        if described.ready_http is not None:
+            return f": http://{self.address}{described.ready_http} does not answer with status 200"
+        return f": its SDK port {self.port + SDK_OFFSET} takes no client"
 
 
 class ProcessTarget(ServedTarget):

@@ -101,7 +101,12 @@ class ServerProcess:
             return await condition()
 
         if await eventually(holds, RealClock(slack_ms=0), round(within_s * 1000), step_ms=100) is None:
-            raise self._failed(f"is not ready after {within_s:.0f} s")
+            raise self._failed(f"is not ready after {within_s:.0f} s{self._awaited}")
+
+    @property
+    def _awaited(self) -> str:
+        """What it has not shown, where that can be said."""
+        return ""
 
     def _failed(self, what: str) -> TargetError:
         """With what it wrote last."""
