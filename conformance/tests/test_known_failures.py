@@ -5,6 +5,8 @@ The symptom of each is seen on nodes that have the bug (`test_node_conformance`)
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from distro_conformance.findings import Finding, Judgement
@@ -108,6 +110,14 @@ def test_the_symptom_is_excused_with_bug_and_link(requirement: str) -> None:
     entry = known_failure(requirement, PROFILE, "nacos")
     assert entry is not None
     assert (judged.judgement, judged.known, judged.link) == (Judgement.KNOWN, entry.bug, entry.link)
+
+
+@pytest.mark.parametrize("requirement", SYMPTOMS)
+def test_a_described_server_may_have_the_bug_or_have_mended_it(requirement: str) -> None:
+    found = violation(requirement, SYMPTOMS[requirement])
+    assert against_the_list(found, PROFILE, "process").judgement is Judgement.KNOWN
+    mended = replace(found, judgement=Judgement.CONFORMS, message="")
+    assert against_the_list(mended, PROFILE, "process") is mended
 
 
 @pytest.mark.parametrize(("requirement", "observed", "what"), NEAR_MISSES, ids=lambda value: str(value)[:40])
