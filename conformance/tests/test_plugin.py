@@ -137,6 +137,33 @@ def test_each_requirement_is_a_test_of_the_target(tmp_path: Path) -> None:
     assert " passed" in ran.stdout
 
 
+@pytest.mark.parametrize(
+    ("named", "complaint"),
+    [
+        (("bogus",), "no target 'bogus'; known: embedded"),
+        (("process:nope.toml",), "cannot read the description nope.toml"),
+        (("embedded", "--distro-profile", "nacos-9"), "no profile 'nacos-9'; known: nacos-2.0.0"),
+    ],
+)
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_target_that_there_is_not_is_one_mistake(
+    named: tuple[str, ...], complaint: str, workers: tuple[str, ...], tmp_path: Path
+) -> None:
+    ran = run_pytest(tmp_path, "--distro-target", *named, *workers)
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR, ran.stdout
+    assert f"ERROR: --distro-target: {complaint}" in ran.stderr
+    assert "FAILED" not in ran.stdout
+
+
+@pytest.mark.wire
+def test_a_target_that_does_not_start_is_started_once(tmp_path: Path) -> None:
+    target = "process:sh -c 'echo again >> started; exit 3' {port}"
+    ran = run_pytest(tmp_path, "-q", "--distro-target", target, "--distro-profile", "strict", "-k", "DISTRO-SYNC")
+    assert ran.returncode == 1, ran.stdout
+    assert "ended while it was starting" in ran.stdout
+    assert (tmp_path / "started").read_text() == "again\n"
+
+
 @pytest.mark.wire
 def test_a_target_that_does_not_conform_fails_the_test_of_that_requirement(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(BROKEN)

@@ -15,10 +15,13 @@ import pytest
 if TYPE_CHECKING:
     from distro_conformance.plugin.cluster import TestCluster
     from distro_conformance.plugin.target import TargetRun
+    from distro_conformance.verdict import KitError
 
 _MARK = "distro(nodes=3, profile='strict', time='real', http=True): what distro_cluster starts for this test"
 _OPTIONS = {"nodes", "profile", "time", "http"}
-_KEY: pytest.StashKey[TargetRun] = pytest.StashKey()
+_KEY: pytest.StashKey[TargetRun | KitError] = pytest.StashKey()
+"""The target, or why it did not start."""
+_DEFAULT = "embedded"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
+    spec, profile = config.getoption("--distro-target"), config.getoption("--distro-profile")
+    if spec is None and profile is None:
+        return
+    from distro_conformance.targets.registry import resolve_target  # noqa: PLC0415
+    from distro_conformance.verdict import KitError  # noqa: PLC0415
+
+    try:
+        resolve_target(spec or _DEFAULT, profile)
+    except KitError as error:  # one mistake, and not a failure of each test
+        raise pytest.UsageError(f"--distro-target: {error}") from error
 
 
 @pytest.fixture
@@ -67,15 +80,22 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     target = config.stash.get(_KEY, None)
-    if target is not None:
+    if target is not None and not isinstance(target, Exception):
         target.stop()
 
 
 def _target(config: pytest.Config) -> TargetRun:
-    """Started once, by whoever needs it first."""
-    if _KEY not in config.stash:
-        from distro_conformance.plugin.target import TargetRun  # noqa: PLC0415
+    """Started once, by whoever needs it first; what does not start is not started again for each of many tests."""
+    from distro_conformance.plugin.target import TargetRun  # noqa: PLC0415
+    from distro_conformance.verdict import KitError  # noqa: PLC0415
 
-        spec = config.getoption("--distro-target") or "embedded"
-        config.stash[_KEY] = TargetRun(spec, config.getoption("--distro-profile"))
-    return config.stash[_KEY]
+    if _KEY not in config.stash:
+        spec = config.getoption("--distro-target") or _DEFAULT
+        try:
+            config.stash[_KEY] = TargetRun(spec, config.getoption("--distro-profile"))
+        except KitError as error:
+            config.stash[_KEY] = error
+    found = config.stash[_KEY]
+    if isinstance(found, Exception):
+        raise found
+    return found
