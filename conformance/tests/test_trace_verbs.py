@@ -60,6 +60,9 @@ def test_export_writes_a_file_and_says_which(
     printed = call("export", str(imported[0]), "--to", "mermaid", "--client", "10.0.1.1:80#true", "--without-verify")
     assert printed.stdout.startswith("sequenceDiagram\n")
     assert "N1-)N0: CHANGE 10.0.1.1:80#35;true" in printed.stdout
+    nobody = call("export", str(imported[0]), "--to", "mermaid", "--client", "nobody")
+    assert (nobody.returncode, nobody.stdout) == (2, "")
+    assert re.search(r"no client nobody in the run nacos-logs; there are \S+, ", nobody.stderr)
 
 
 def test_a_scenario_calls_servers_and_clients_by_names_that_it_can_say(

@@ -92,6 +92,8 @@ def _main() -> NoReturn:
 
 def _told(error: Exception) -> str:
     """What it says; of a mutant, where it is, for the libraries know nothing of each other."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename} cannot be used: {error.strerror}; name another file"
     if (mutant_id := getattr(error, "mutant_id", None)) is None:
         return str(error)
     from distro_conformance.targets.mutants import no_mutant

@@ -38,6 +38,11 @@ def export(
         raise UsageError("--json prints a document about what was written; name the file with --out")
     writable_file(out, "--out")
     found = read_run(readable(trace, "trace"), run)
+    known = {event.client for event in found.events if event.client is not None}
+    for name in client or ():
+        if name not in known:
+            there_are = f"there are {', '.join(sorted(known)[:5])}" if known else "there are none"
+            raise UsageError(f"{trace}: no client {name} in the run {found.header.run}; {there_are}")
     events = [
         event
         for event in found.events

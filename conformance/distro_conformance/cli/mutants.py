@@ -33,7 +33,7 @@ def run(
     target: Annotated[
         str | None, typer.Option(help="At the level real: nacos:VERSION or nacos:DIRECTORY.  [default: nacos:2.2.4]")
     ] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="For each mutant.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="For each mutant.")] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:

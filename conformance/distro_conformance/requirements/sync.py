@@ -25,7 +25,8 @@ async def registration_arrives_as_change(kit: Kit) -> None:
         f"the CHANGE to hold {service} at 10.0.0.1:80 and nothing else",
         change,
     )
-    kit.require('"zone":"a"' in published[0].attributes, "the instance's metadata", published[0].attributes)
+    sent = '"zone":"a"'
+    kit.require(sent in published[0].attributes, f"the instance's metadata {{{sent}}}", published[0].attributes)
 
 
 @requirement("DISTRO-SYNC-002", MUST, "#client-disconnect, #sync-announce")
