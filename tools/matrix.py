@@ -25,7 +25,7 @@ RELEASES = {"node": ("",), "real": ("nacos:2.2.4", "nacos:2.3.2")}
 _HOW = {
     "node": "One reference node with the mutant, held against the requirements; where none fails, three in lockstep.",
     "real": (
-        "A real server into which rules of Byteman are read (`conformance/distro_conformance/targets/rules`), held\n"
+        "A real server into which rules of Byteman are read (`conformance/distro_conformance/targets/byteman`), held\n"
         "against the requirements; those that start a server of their own only where no other one fails. Rules that\n"
         "never fired leave the question open. A row names all that failed: on a machine that is too busy these are\n"
         "also requirements that were only late."

@@ -10,10 +10,10 @@ from functools import cache
 
 import pytest
 
+from distro_conformance.exploration.explored import against_the_list, explore_profile
 from distro_conformance.findings import Judgement
 from distro_conformance.findings.breaks import CAUSES, causes_of, known_breaks, repaired
 from distro_conformance.gate.options import BUDGETS
-from distro_conformance.scenario.exploration import against_the_list, explore_profile
 from distro_model import PROFILES, PROPERTIES, explore
 from distro_model.mutants import with_mutant
 

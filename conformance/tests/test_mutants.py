@@ -24,7 +24,7 @@ from distro_conformance.mutation.traces import (
     live,
     trace_bench,
 )
-from distro_conformance.targets.rules import Fired, real_mutants
+from distro_conformance.targets.real_mutants import Fired, real_mutants
 from distro_conformance.verdict import Verdict
 from distro_impl import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS

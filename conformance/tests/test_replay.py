@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from distro_conformance.exploration.explored import explore_profile
 from distro_conformance.language.expectations import AllAgree, Has
 from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import Scenario, ScenarioError, parse, read
-from distro_conformance.scenario.exploration import explore_profile
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
 from distro_model.clock import View

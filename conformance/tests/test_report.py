@@ -18,6 +18,7 @@ from sarif_pydantic import Sarif
 from distro_conformance.diagrams.sequence import Note, Sequence
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.transitions import sequence_of_actions
+from distro_conformance.exploration.explored import SearchOptions, diagram_of, explore_profile
 from distro_conformance.findings import Finding, Held, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.page import report_of
@@ -25,7 +26,6 @@ from distro_conformance.report import Failure, Report, Stage, write_page, write_
 from distro_conformance.report.benches import charts_of, write_benches
 from distro_conformance.report.history import HISTORY, earlier_reports
 from distro_conformance.report.page import Page, page_of, sentence
-from distro_conformance.scenario.exploration import SearchOptions, diagram_of, explore_profile
 from distro_conformance.verdict import Verdict
 from distro_model.actions import Connect, Cut, Register
 from distro_model.bounded.bounds import Bounds

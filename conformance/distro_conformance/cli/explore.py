@@ -12,12 +12,12 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, only
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file
+from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
+from distro_conformance.exploration.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.findings import Finding
 from distro_conformance.findings.breaks import known_breaks
 from distro_conformance.language.text import Scenario
 from distro_conformance.plain import fields_of, plain
-from distro_conformance.scenario.exploration import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
-from distro_conformance.scenario.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.explorer import VACUOUS, Counterexample, Engine

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from distro_conformance.exploration.explored import Explored, against_the_list, diagram_of, explore_profile
 from distro_conformance.findings import Finding, Judgement, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
 from distro_conformance.gate.options import GateOptions
@@ -20,7 +21,6 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.report import Failure, Stage
 from distro_conformance.report.walks import failure_of
-from distro_conformance.scenario.exploration import Explored, against_the_list, diagram_of, explore_profile
 from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict

@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 
+from distro_conformance.exploration.explored import stop_after
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.traces import SHOWN, judge_in_traces
 from distro_conformance.node.run import run_node_conformance, run_requirements
 from distro_conformance.requirements import all_requirements
-from distro_conformance.scenario.exploration import stop_after
 from distro_conformance.targets.nacos_target import NacosTarget
-from distro_conformance.targets.rules import real_mutants
+from distro_conformance.targets.real_mutants import real_mutants
 from distro_conformance.verdict import UsageError
 from distro_conformance.walks.hunt import HuntOptions, hunt
 from distro_impl import MUTANTS as NODE_MUTANTS

@@ -1,1 +1,1 @@
-"""Scenarios: the text, its replay on model and nodes, and the counterexamples that the explorer tells in it."""
+"""Kept for tests that version 0.1 wrote; scenarios are in `language`, and what a search found in `exploration`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from distro_conformance.targets.rules import real_mutants
+from distro_conformance.targets.real_mutants import real_mutants
 from distro_conformance.verdict import UsageError, alike
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS

@@ -10,7 +10,7 @@ from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.mutants import no_mutant
 from distro_conformance.targets.nacos import NacosServer, release_and_jars
 from distro_conformance.targets.nacos_home import LEASE_KEY
-from distro_conformance.targets.rules import Fired, agent_options, real_mutants
+from distro_conformance.targets.real_mutants import Fired, agent_options, real_mutants
 from distro_conformance.targets.served import ServedTarget
 from distro_conformance.targets.server_process import ServerProcess
 from distro_conformance.targets.target import OnProgress

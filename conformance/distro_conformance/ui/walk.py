@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from distro_conformance.diagrams.sequence import Sequence as Diagram
 from distro_conformance.diagrams.transitions import sequence_of
-from distro_conformance.scenario.exploration import counterexample_scenario, stop_after
+from distro_conformance.exploration.explored import counterexample_scenario, stop_after
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster

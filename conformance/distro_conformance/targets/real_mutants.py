@@ -1,7 +1,7 @@
 """Mutants of a real server: rule files that an agent reads into it at start.
 
-Each file of `rules/` is one mutant: a comment that says in a sentence what the server does wrong, and rules of Byteman
-that make it so. The sentences are those of the protocol reference and its defects, turned round. Classes and methods
+Each file of `byteman/` is one mutant: a comment that says in a sentence what the server does wrong, and rules that make
+it so. The sentences are those of the protocol reference and its defects, turned round. Classes and methods
 are those of 2.2.4. What a rule does begins with a line on the server's console, `fired ID`: a rule that fits nothing is
 passed over without a word, and then whoever lives is no survivor.
 """
@@ -17,7 +17,7 @@ from distro_conformance.targets.maven import artifact
 from distro_conformance.targets.target import OnProgress
 
 AGENT = "org.jboss.byteman:byteman:4.0.23"
-_RULES = Path(__file__).with_name("rules")
+_RULES = Path(__file__).with_name("byteman")
 
 
 @dataclass(frozen=True, slots=True)

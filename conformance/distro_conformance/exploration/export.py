@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from distro_conformance.scenario.exploration import Explored
+from distro_conformance.exploration.explored import Explored
 from distro_conformance.verdict import UsageError
 from distro_model.bounded.view import call_line, node_lines
 from distro_model.cluster.budget import Budget, Clock
