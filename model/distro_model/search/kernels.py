@@ -373,6 +373,45 @@ def arrive(
 
 
 @part_of_kernel
+def follow(
+    layout: Layout, scratch: Scratch, step: Int, last: Int, choice: Int, is_only: bool
+) -> tuple[Int, Int, Int, bool]:
+    """Go on from a step until the end of the chain, or a look-up that is missing or refused (in the second place).
+
+    A look-up with several alternatives leaves a choice behind, and from the end of the chain the walk goes on at the
+    latest of them. Registers are written once in a chain, so that needs no restoring.
+    """
+    value: Int = REFUSED
+    while step < last:
+        value = remembered(layout, scratch.registers, step)
+        if value <= REFUSED:
+            break
+        alternatives = layout.heap[np.uint64(value)]
+        if alternatives > 1:
+            is_only = False
+            choice += 1
+            scratch.choices[choice, 0] = step
+            scratch.choices[choice, 1] = value + 1
+            scratch.choices[choice, 2] = alternatives
+        take(layout, scratch.registers, step, value + 1)
+        step += 1
+    return step, value, choice, is_only
+
+
+@part_of_kernel
+def choose_again(layout: Layout, scratch: Scratch, choice: Int) -> tuple[Int, Int]:
+    """Take the next alternative of a choice; returns the step behind it, and the latest choice that is still open."""
+    choices = scratch.choices
+    step = choices[choice, 0]
+    alternative = choices[choice, 1] + np.int64(layout.steps[step, WIDTH])
+    choices[choice, 1] = alternative
+    choices[choice, 2] -= 1
+    still_open = choice - np.int64(choices[choice, 2] == 1)
+    take(layout, scratch.registers, step, alternative)
+    return step + 1, still_open
+
+
+@part_of_kernel
 def walk_row(
     layout: Layout,
     known: Known,
@@ -389,12 +428,9 @@ def walk_row(
 ) -> tuple[Int, Int]:
     """Walk every asked strand, depth first; returns the end of the candidates, and what kept it from counting. If a
     look-up is missing, the row will stand at `aside`.
-
-    A look-up with several alternatives leaves a choice behind, and from the end of the chain the walk goes on at the
-    latest of them. Registers are written once in a chain, so that needs no restoring.
     """
     load(layout, job, row, scratch)
-    registers, choices = scratch.registers, scratch.choices
+    registers = scratch.registers
     begin, ordinal = end, 0
     for word in range(job.asked.size):
         bits = strands_to_walk(layout, job, registers, word)
@@ -403,23 +439,12 @@ def walk_row(
             bits &= bits - np.uint64(1)
             if state == FREE:
                 tally.walked[strand] += sign
-            step, last = np.int64(layout.first_steps[strand]), np.int64(layout.first_steps[strand + 1])
-            choice, is_only = -1, True
+            step: Int = np.int64(layout.first_steps[strand])
+            last = np.int64(layout.first_steps[strand + 1])
+            choice: Int = -1
+            is_only = True
             while True:
-                value: Int = REFUSED
-                while step < last:
-                    value = remembered(layout, registers, step)
-                    if value <= REFUSED:
-                        break
-                    alternatives = layout.heap[np.uint64(value)]
-                    if alternatives > 1:
-                        is_only = False
-                        choice += 1
-                        choices[choice, 0] = step
-                        choices[choice, 1] = value + 1
-                        choices[choice, 2] = alternatives
-                    take(layout, registers, step, value + 1)
-                    step += 1
+                step, value, choice, is_only = follow(layout, scratch, step, last, choice, is_only)
                 if step == last:
                     at = Place(strand, row, ordinal, begin, sign, state, aside)
                     end, state = arrive(layout, known, job, out, tally, report, scratch, at, end)
@@ -434,14 +459,7 @@ def walk_row(
                     refuse(layout, tally, registers, strand, step, is_only, sign if state == FREE else 0)
                 if choice < 0:
                     break
-                step = choices[choice, 0]
-                alternative = choices[choice, 1] + np.int64(layout.steps[step, WIDTH])
-                choices[choice, 1] = alternative
-                choices[choice, 2] -= 1
-                if choices[choice, 2] == 1:
-                    choice -= 1
-                take(layout, registers, step, alternative)
-                step += 1
+                step, choice = choose_again(layout, scratch, choice)
             if sign == -1 and state != FREE:
                 return end, state
     return end, state
