@@ -30,11 +30,15 @@ def on_verify_due(node: NodeState, event: VerifyDue, profile: Profile) -> Step:
     owned = [client for client in node.clients if is_responsible(node, client, profile)]
     targets = verified_members(node, profile)
     verifies = tuple(
-        Send(target, Verify(client.name, client.revision if profile.revisions_travel else 0))
-        for client in owned
-        for target in targets
+        Send(target, Verify(client.name, verified_revision(client, profile))) for client in owned for target in targets
     )
     return Step(node, (*verifies, *lists_sent(owned, targets, profile)))
+
+
+@rule("number-a-verify", source="verify-round")
+def verified_revision(client: Client, profile: Profile) -> int:
+    """A verify carries the revision at which its owner has the client, or 0 where revisions do not travel."""
+    return client.revision if profile.revisions_travel else 0
 
 
 @guard(source="verify-round")
