@@ -178,6 +178,13 @@ def test_help_and_version_load_none_of_the_verbs() -> None:
     assert "simulate" in ran.stdout
 
 
+def test_a_wrong_option_waits_for_no_engine() -> None:
+    wrong = "import sys; from distro_conformance.cli import app\n"
+    wrong += "try: app(['explore', '--changes', 'many'], standalone_mode=False)\n"
+    wrong += "except Exception as error: print(error, {'numpy', 'numba', 'networkx'} & {*sys.modules})"
+    assert executed(sys.executable, "-c", wrong).stdout.endswith("is not a valid int. set()\n")
+
+
 @pytest.mark.parametrize(("group", "verb"), [(group, verb) for group, verbs in VERBS.items() for verb in verbs])
 def test_every_verb_of_the_table_is_there(call: Call, group: str, verb: str) -> None:
     assert "Usage: " in call(*(() if group == COMMAND_NAME else (group,)), verb, "--help").stdout

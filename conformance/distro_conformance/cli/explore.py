@@ -13,7 +13,6 @@ from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOpti
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
-from distro_conformance.exploration.export import GRAPH_FORMS, graph_text, itf_text
 from distro_conformance.findings import Finding
 from distro_conformance.findings.breaks import known_breaks
 from distro_conformance.language.text import Scenario
@@ -59,6 +58,9 @@ def explore(
     json: JsonOption = False,
 ) -> None:
     """Search all that can happen; print the shortest run that breaks a property, as a scenario."""
+    # NumPy and networkx, which no mistake in the options has to wait for.
+    from distro_conformance.exploration.export import GRAPH_FORMS, graph_text, itf_text
+
     if graph and graph.suffix not in GRAPH_FORMS:
         raise UsageError(f"--graph {graph}: name a file that ends in {' or '.join(GRAPH_FORMS)}")
     for path, option in ((scenario, "--scenario"), (itf, "--itf"), (graph, "--graph")):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from distro_impl import VirtualClock, free_main_ports
-from distro_impl.transport.grpc_transport import GrpcTransport
-from distro_impl.transport.memory import MemoryTransport
-from distro_impl.transport.transport import Transport
+if TYPE_CHECKING:
+    from distro_impl import VirtualClock
+    from distro_impl.transport.transport import Transport
 
 GRPC_EVERY = 4
 """Of so many runs, or rounds of runs, the first goes over gRPC where nothing else is asked for."""
@@ -34,11 +34,17 @@ class Wire:
     seed: int = 0
 
     def transport(self, clock: VirtualClock) -> Transport:
+        # The verbs name a carrier before it is known whether they will run: nodes are loaded when there are any.
+        from distro_impl.transport.grpc_transport import GrpcTransport  # noqa: PLC0415
+        from distro_impl.transport.memory import MemoryTransport  # noqa: PLC0415
+
         return GrpcTransport() if self.carrier is Carrier.GRPC else MemoryTransport(clock, self.seed)
 
     def main_ports(self, nodes: int) -> list[int]:
         """Ascending. Nobody else is in memory, so there they are always the same."""
         if self.carrier is Carrier.GRPC:
+            from distro_impl import free_main_ports  # noqa: PLC0415
+
             return sorted(free_main_ports(nodes))
         return [FIRST_PORT_IN_MEMORY + number * PORTS_OF_A_NODE for number in range(nodes)]
 
