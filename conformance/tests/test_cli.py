@@ -373,6 +373,11 @@ def test_the_table_of_sdks_holds_to_its_schema(document: Document) -> None:
     assert (code, [each["outcome"] for each in found["results"]]) == (0, ["pass"])
 
 
+def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(call: Call) -> None:
+    told = call("explain", "nacos-2.2.2").stdout.splitlines()
+    assert told[:2] == ["nacos-2.2.2 is not listed, and behaves as nacos-2.2.4", "nacos-2.2.4 (profile)"]
+
+
 @pytest.mark.parametrize("what", ["requirements", "invariants", "mutants", "profiles", "targets"])
 def test_everything_that_has_a_name_is_listed_and_explained(call: Call, document: Document, what: str) -> None:
     _, found = document("list", what)

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from distro_conformance.catalogue import CATALOGUE
+from distro_conformance.catalogue import CATALOGUE, Entry
 from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, say
+from distro_conformance.release import listed_profile
 from distro_conformance.verdict import UsageError, named
 
 
@@ -28,17 +29,32 @@ def explain(
     json: JsonOption = False,
 ) -> None:
     """Explain one requirement, invariant, mutant, profile, rule or target."""
-    registries = ([(name, entry) for entry in read() if entry.id == entry_id] for name, read in CATALOGUE.items())
-    found = next(filter(None, registries), [])  # names are unique, and the last registries need an extra
+    found = _called(entry_id) or _called(_like(entry_id))
     if not found:
         raise UsageError(f"nothing is called '{entry_id}'; 'distrocheck list requirements' and its sisters say what is")
     if json:
         print_json("explain", {"id": entry_id, "entries": [{"kind": kind, **entry.to_json()} for kind, entry in found]})
         return
+    if found[0][1].id != entry_id:
+        say(f"{entry_id} is not listed, and behaves as {found[0][1].id}")
     for kind, entry in found:
         say(f"{entry.id} ({kind.removesuffix('s')})\n  {entry.text}")
         for name, value in entry.details.items():
             say(f"  {name}: {value}")
+
+
+def _called(entry_id: str) -> list[tuple[str, Entry]]:
+    """With the name of the registry. Names are unique, and the last registries need an extra."""
+    registries = ([(name, entry) for entry in read() if entry.id == entry_id] for name, read in CATALOGUE.items())
+    return next(filter(None, registries), [])
+
+
+def _like(entry_id: str) -> str:
+    """A release that is not listed is explained by the profile that it behaves as."""
+    try:
+        return listed_profile(entry_id)
+    except UsageError:
+        return entry_id
 
 
 def show(what: str, json: bool) -> None:
