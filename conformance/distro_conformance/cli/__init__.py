@@ -35,7 +35,6 @@ import_app = typer.Typer(name="import", cls=LazyGroup, help="What others recorde
 app.add_typer(import_app)
 LazyGroup.registry = {COMMAND: app, "test": test, "import": import_app}.__getitem__
 
-COMPLETION_VARIABLE = f"_{COMMAND.upper()}_COMPLETE"
 BROKEN_PIPE_EXIT_CODE = 141
 DEFECT_EXIT_CODE = 70
 """Ours, not the target's: 1, which Python would give, says that a node violates something."""
@@ -75,8 +74,6 @@ def _main() -> NoReturn:
         missing = missing_extra(error)
         if missing is None:
             _fail_by_defect(error)
-        if COMPLETION_VARIABLE in os.environ:  # the shell asks between two keys: nothing is said into its line
-            sys.exit(USAGE_EXIT_CODE)
         _fail(missing, USAGE_EXIT_CODE)
     except BrokenPipeError:
         _end_unread()
