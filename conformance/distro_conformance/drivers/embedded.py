@@ -207,9 +207,8 @@ class EmbeddedCluster(WiredCluster):
     def _prepare(self, names: Sequence[str], profile: str, spare: Sequence[str] = ()) -> None:
         """Everything but the start of the nodes: ports, links, the recording."""
         self._profile = profile_named(profile)
-        chosen = with_mutant(
-            self._suited(self._profile), self._mutant
-        )  # last: nothing repairs what is broken on purpose
+        # The mutant comes last: nothing repairs what is broken on purpose.
+        chosen = with_mutant(self._suited(self._profile), self._mutant)
         chosen = replace(chosen, client_expired_ms=self._lease_ms) if self._lease_ms else chosen
         self._name(names, spare, profile)
         ports = dict(zip(self.names, self._wire.main_ports(len(self.names)), strict=True))
