@@ -127,6 +127,17 @@ async def together(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def in_order(awaited: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all of them come to, in order. All are awaited; of those that fail the first in order is raised.
+
+    So the same run names the same node, whichever was faster.
+    """
+    come_to = await asyncio.gather(*awaited, return_exceptions=True)
+    if failed := next((each for each in come_to if isinstance(each, BaseException)), None):
+        raise failed
+    return [each for each in come_to if not isinstance(each, BaseException)]
+
+
 async def _found(look: Look[T], clock: Clock, time_ms: Callable[[], int], step_ms: int) -> T | None:
     """`time_ms` is asked again each time: how busy the machine is shows on the way."""
     began_ms = clock.now_ms()

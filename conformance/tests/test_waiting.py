@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from distro_conformance.waiting import MAX_SLACK_MS, SLACK_MS, RealClock, eventually, known, never
+from distro_conformance.waiting import MAX_SLACK_MS, SLACK_MS, RealClock, eventually, in_order, known, never
 
 
 @dataclass
@@ -57,3 +57,13 @@ def test_a_node_that_hangs_is_slow_before_it_answers(monkeypatch: pytest.MonkeyP
     assert clock.slack_ms == MAX_SLACK_MS
     now_s[0] += 31
     assert clock.slack_ms == SLACK_MS
+
+
+def test_of_those_that_fail_the_first_in_order_is_told_not_the_fastest() -> None:
+    async def after(turns: int, fails: str) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        raise ValueError(fails)
+
+    with pytest.raises(ValueError, match="a"):
+        asyncio.run(in_order([after(5, "a"), after(0, "b")]))

@@ -26,7 +26,7 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_offset
 from distro_conformance.targets.server_process import signal_group
 from distro_conformance.verdict import TargetError
-from distro_conformance.waiting import Clock, RealClock, eventually, known
+from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
 from distro_conformance.wire.fates import Fate
 from distro_conformance.wire.forwarder import LOOPBACK
 from distro_conformance.wire.links import Link
@@ -213,13 +213,13 @@ class WiredCluster:
     async def held_by(self, nodes: Sequence[str]) -> Observation:
         """What each of these nodes holds, as its SNAPSHOT tells; None for a node that is down."""
         up = [name for name in nodes if name in self.up and name not in self._paused]
-        held = await asyncio.gather(*map(self.reader.held, up))
+        held = await in_order(map(self.reader.held, up))
         return {**dict.fromkeys(nodes), **dict(zip(up, held, strict=True))}
 
     async def shown(self, nodes: Iterable[str]) -> Mapping[str, Lists]:
         """What each of these nodes that is up answers to a query of each service."""
         up = [name for name in nodes if name in self.up]
-        lists = await asyncio.gather(*(self.reader.lists(name, self.clients.services) for name in up))
+        lists = await in_order(self.reader.lists(name, self.clients.services) for name in up)
         return dict(zip(up, lists, strict=True))
 
     def name_of(self, address: str) -> str:
