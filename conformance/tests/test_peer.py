@@ -121,6 +121,19 @@ async def test_a_start_that_was_broken_off_is_made_anew() -> None:
     await peer.stop()
 
 
+async def test_what_it_has_answered_is_heard_although_it_stops_meanwhile() -> None:
+    """Else its record says that a node was told something, and the node asks again."""
+    for number in range(20):
+        async with a_peer_and_a_node() as (peer, node):
+            asked = [asyncio.create_task(verify(node, f"c{each}")) for each in range(40)]
+            while len(peer.arrivals) <= number:  # noqa: ASYNC110 - listeners are called within the handler
+                await asyncio.sleep(0)
+            await peer.stop()
+            replies = await asyncio.gather(*asked, return_exceptions=True)
+            heard = [reply for reply in replies if isinstance(reply, Message) and reply.succeeded]
+            assert len(heard) == len(distro_arrivals(peer))
+
+
 async def test_it_says_nothing_before_it_has_dialled() -> None:
     with pytest.raises(TargetError, match="has not dialled"):
         await PlayedPeer(1, lambda: 0).verify("c", 1)

@@ -9,6 +9,7 @@ empty snapshot; `answer` changes the reply to an operation, for one client or fo
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, RAFT_OFFSET, with_o
 from distro_conformance.verdict import TargetError
 from distro_conformance.wire.connection import CLUSTER_LABELS, Connection
 from distro_conformance.wire.forwarder import Context, node_server
+from distro_conformance.wire.links import LinkCutError
 from distro_conformance.wire.messages import (
     DISTRO_REQUEST,
     DistroCall,
@@ -60,6 +62,7 @@ from distro_traces.content import Replica
 
 REPORT_REQUEST = "MemberReportRequest"
 _KEEP_ALIVE_MS = 5_000
+_HEARD_WITHIN_S = 0.2
 _READING = ("SNAPSHOT", "QUERY")
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
 OnArrival = Callable[["Arrival"], None]
@@ -118,6 +121,8 @@ class PlayedPeer:
     """Its HTTP side; listens as long as the member does."""
     _rules: list[AnswerRule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
+    _leaving: set[asyncio.Future[None]] = field(default_factory=set)  # of calls that are answered and not yet over
+    _is_gone: bool = False
     _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
     link: PeerLink | None = None
     """What a request passes on its way to this member, where the node's own side cannot be stood upon."""
@@ -158,6 +163,7 @@ class PlayedPeer:
         if self._server is not None:
             await self.stop()
         self._server = server = node_server(self._unary, self._stream)
+        self._is_gone = False
         address = f"127.0.0.1:{self.port + CLUSTER_OFFSET}"
         try:
             server.add_insecure_port(address)
@@ -170,10 +176,22 @@ class PlayedPeer:
         await self.hang_up()
         if self._transport is None:
             await self.http.stop()
-        if self._server is not None:
+        if isinstance(self._server, grpc.aio.Server):
+            await self._end(self._server)
+            self._server = None
+        elif self._server is not None:
             await self._server.stop(None)
             self._server = None
         self._registered.clear()
+
+    async def _end(self, server: grpc.aio.Server) -> None:
+        """No more is taken, and what was answered is heard before the connections end: the record says so."""
+        ending = asyncio.ensure_future(server.stop(_HEARD_WITHIN_S))
+        while self._leaving and not ending.done():
+            await asyncio.wait((ending, *self._leaving), return_when=asyncio.FIRST_COMPLETED)
+        self._is_gone = True
+        await server.stop(None)
+        await ending
 
     async def join(self, node: str) -> None:
         """Dial a node that has this member on its list. Up to 2.2.0 it connects only to members that have reported
@@ -271,18 +289,26 @@ class PlayedPeer:
 
     async def _unary(self, payload: Payload, context: Context) -> Payload:
         async def handled(request: Payload) -> Payload:
+            if self._is_gone:
+                raise LinkCutError(f"{self.address} is gone")
             answer, after_ms = self.handled(request, context.peer())
-            if not after_ms:
-                return answer
-            return await answered_late(answer, after_ms, in_virtual_time=self.in_virtual_time)
+            if after_ms:
+                return await answered_late(answer, after_ms, in_virtual_time=self.in_virtual_time)
+            self._leaves(context)
+            return answer
 
-        if self.link is None:
-            return await handled(payload)
         try:
-            return await self.link.carry(payload, handled)
+            return await (handled(payload) if self.link is None else self.link.carry(payload, handled))
         except ConnectionError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             raise
+
+    def _leaves(self, context: Context) -> None:
+        """An answer is on its way until the call is over."""
+        heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heard.add_done_callback(self._leaving.discard)
+        self._leaving.add(heard)
+        context.add_done_callback(lambda _: heard.set_result(None))  # type: ignore[arg-type] # stubs ask for a class
 
     def handled(self, payload: Payload, transport: str) -> tuple[Payload, int]:
         """The reply to a request that came over this transport, and after how many ms it is due."""
