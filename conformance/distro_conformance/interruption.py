@@ -2,7 +2,8 @@
 
 The first interrupt unwinds what runs. On its way it may become another error (a node that is not answered any more), or
 wait for what knows nothing of it (a process that ends its run, a JVM its job). What has ended by then was interrupted,
-whatever it says; what has not is ended from outside, and its children with it. So is all at a second interrupt.
+whatever it says; what has not is ended from outside. So is all at a second interrupt, and each time whatever children
+are left.
 
 A verb that runs until it is interrupted has a handler of its own meanwhile. This file is small, and beside `cli`,
 because it is at work before the command is loaded.
@@ -53,6 +54,7 @@ def is_heard() -> bool:
 def end() -> NoReturn:
     """Say so, and leave."""
     _say_it()
+    _end_children()
     sys.exit(EXIT_CODE)
 
 
@@ -80,16 +82,20 @@ def _interrupt(*_: object) -> None:
 
 
 def _end_at_once() -> NoReturn:
+    _say_it()
+    _end_children()
+    os._exit(EXIT_CODE)
+
+
+def _end_children() -> None:
     import psutil  # noqa: PLC0415  (nobody else here needs it)
 
-    _say_it()
     left = psutil.Process().children(recursive=True)
     for end in (psutil.Process.terminate, psutil.Process.kill):
         for child in left:
             with contextlib.suppress(psutil.Error):
                 end(child)
         _, left = psutil.wait_procs(left, CHILDREN_END_S)
-    os._exit(EXIT_CODE)
 
 
 def _say_it() -> None:
