@@ -211,16 +211,28 @@ class Throttle(WithTime):
     verb = "throttle"
 
 
+SYNCS = ("CHANGE", "DELETE")
+ACKNOWLEDGED = (*SYNCS, "VERIFY")
+"""Their answer says nothing but that they arrived."""
+OPERATIONS = (*ACKNOWLEDGED, "SNAPSHOT")
+"""What a Distro request is for; a report is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class OfRequest(OfLink):
-    """What becomes of one request. The subclass says what.
+    """What becomes of one request. The subclass says what, and to which operations that can happen.
 
-    `operation` and `client` None match any Distro request (never a report). Several requests may leave in one instant,
-    in an order that nothing prescribes; naming both says which of them is meant.
+    `operation` and `client` None match any of these. Several requests may leave in one instant, in an order that
+    nothing prescribes; naming both says which of them is meant.
     """
 
     operation: str | None = None
     client: str | None = None
+    meets: ClassVar[tuple[str, ...]] = OPERATIONS
+
+    def means(self, operation: str, client: str | None) -> bool:
+        """Whether it is about such a request."""
+        return operation in self.meets and self.operation in (None, operation) and self.client in (None, client)
 
     def __str__(self) -> str:
         words = (self.verb, f"{self.source}->{self.target}", self.operation, self.client)
@@ -248,6 +260,7 @@ class Swallow(Fault):
     """It is acknowledged with SUCCESS and not delivered. A SNAPSHOT cannot be: its answer has content."""
 
     verb = "swallow"
+    meets = ACKNOWLEDGED
 
 
 class LoseReply(Fault):
@@ -260,18 +273,21 @@ class Garble(Fault):
     """A CHANGE or DELETE takes effect, and its answer is of a type that its sender does not know."""
 
     verb = "garble"
+    meets = SYNCS
 
 
 class Mistype(Fault):
     """A CHANGE or DELETE arrives as data of a type that its target does not know, as from a member that knows more."""
 
     verb = "mistype"
+    meets = SYNCS
 
 
 class Duplicate(Fault):
     """It arrives twice, and its sender hears the second answer. Of one that is held a copy arrives; it waits on."""
 
     verb = "duplicate"
+    meets = ACKNOWLEDGED
 
 
 class Reorder(Fault):

@@ -12,25 +12,16 @@ from distro_model.transitions import (
     AnnounceRuns,
     BeatCheckRuns,
     ChecksConnections,
-    Delivers,
     EndsConnectionCheck,
     Fails,
-    Garbles,
     HttpAsks,
     InsideNode,
     Lapses,
     LeaseCheckRuns,
     ListRead,
     LoadRuns,
-    Loses,
-    LosesReply,
-    Mistypes,
     OnLink,
-    Overtakes,
     PeriodPasses,
-    RepliesLate,
-    ReplyArrives,
-    Swallows,
     TaskRuns,
     TimesOut,
     Transition,
@@ -41,19 +32,6 @@ BY_A_LEASE = (LeaseCheckRuns, BeatCheckRuns, Lapses, ChecksConnections, EndsConn
 """What comes within minutes, as silence is counted."""
 
 BY_THEMSELVES = (TaskRuns, VerifyRuns, LoadRuns, TimesOut, Fails, AnnounceRuns, PeriodPasses, *BY_A_LEASE)
-
-DECISIONS: Mapping[type[OnLink], type[actions.RequestAction]] = {
-    Delivers: actions.Deliver,
-    Overtakes: actions.Deliver,
-    RepliesLate: actions.AnswerLate,
-    ReplyArrives: actions.Reply,
-    Loses: actions.Drop,
-    LosesReply: actions.LoseReply,
-    Swallows: actions.Swallow,
-    Garbles: actions.Garble,
-    Mistypes: actions.Mistype,
-}
-"""What becomes of a call that a link holds."""
 
 _HTTP: Mapping[HttpAction, Callable[[str, str, str, bool], actions.HttpRequest]] = {
     HttpAction.REGISTER: actions.HttpRegister,
@@ -76,8 +54,8 @@ def action_of(choice: Transition) -> Action:
         case HttpAsks(node, _, asked):
             instance = asked.instance or asked.client.partition("#")[0]
             return _HTTP[asked.action](asked.service, instance, node, asked.by_v2)
-        case OnLink(source, target, request) if type(choice) in DECISIONS:
-            kind, about = DECISIONS[type(choice)], (str(request.operation), subject_of(request))
+        case OnLink(source, target, request, decided_by=kind) if kind is not None:
+            about = (str(request.operation), subject_of(request))
             if issubclass(kind, actions.Fault):
                 return kind(source, target, *about, held=True)
             return kind(source, target, *about)

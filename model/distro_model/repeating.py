@@ -15,7 +15,6 @@ from itertools import groupby
 from distro_model import actions
 from distro_model.actions import Action, Advance, Hold, Release
 from distro_model.bounded.cluster import bounded_cluster
-from distro_model.choices import DECISIONS
 from distro_model.clock.cluster import ClusterState, View, observe, prologue
 from distro_model.explorer import Counterexample
 from distro_model.profiles import Profile
@@ -24,7 +23,7 @@ from distro_model.search.results import Run
 from distro_model.search.system import Row, System, findings, transitions
 from distro_model.search.system import Transition as StepTaken
 from distro_model.timing import ConflictError, NoTimesError, Place, Timing, shown_by, whole
-from distro_model.transitions import Fails, TaskRuns
+from distro_model.transitions import Fails, OnLink, TaskRuns
 
 LASTING = frozenset({"INV-CONV", "INV-DELETE", "EVENTUALLY-CONV"})
 """Properties about settled states: what they found must still be so after two more verify rounds of every node."""
@@ -90,7 +89,8 @@ def _told_at_once(run: Run, system: System) -> Run:
 def _early(run: Run, system: System) -> Run:
     steps, rows = list(run.transitions), list(run.rows)
     for late in range(1, len(steps) - 1):
-        if type(steps[late].label) not in (TaskRuns, *DECISIONS):
+        label = steps[late].label
+        if not (isinstance(label, TaskRuns) or (isinstance(label, OnLink) and label.decided_by)):
             continue
         for at in range(late, 0, -1):
             sooner = _taken(system, rows[at - 1], steps[at].label)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from distro_model import actions
 from distro_model.actions import Action as EnvironmentAction
 from distro_model.actions import Connect, Crash, Deregister, Disconnect, Register, RegisterBatch, Restart
 from distro_model.events import HttpReceived
@@ -207,6 +208,8 @@ class OnLink:
     outcome: CallResult | None = None
     """None: its sender does not hear of its end now."""
     fate: ClassVar[str]
+    decided_by: ClassVar[type[actions.RequestAction] | None] = None
+    """What brings it about on a clock, of a call that a link holds; None: it comes by itself, or nothing does."""
 
     def __str__(self) -> str:
         return f"{self.source}->{self.target}: {self.request} {self.fate}"
@@ -234,10 +237,12 @@ class Reconnects(OnConnection):
 
 class Delivers(OnLink):
     fate = "arrives and is answered"
+    decided_by = actions.Deliver
 
 
 class Overtakes(OnLink):
     fate = "arrives before one that was sent earlier, and is answered"
+    decided_by = actions.Deliver
 
 
 class Duplicates(OnLink):
@@ -246,26 +251,32 @@ class Duplicates(OnLink):
 
 class Loses(OnLink):
     fate = "is lost"
+    decided_by = actions.Drop
 
 
 class LosesReply(OnLink):
     fate = "arrives, its reply is lost"
+    decided_by = actions.LoseReply
 
 
 class RepliesLate(OnLink):
     fate = "arrives, its reply is on its way"
+    decided_by = actions.AnswerLate
 
 
 class ReplyArrives(OnLink):
     fate = "is answered at last"
+    decided_by = actions.Reply
 
 
 class Swallows(OnLink):
     fate = "is acknowledged and not delivered"
+    decided_by = actions.Swallow
 
 
 class Garbles(OnLink):
     fate = "arrives, its answer is of an unknown type"
+    decided_by = actions.Garble
 
 
 class Raises(OnLink):
@@ -274,6 +285,7 @@ class Raises(OnLink):
 
 class Mistypes(OnLink):
     fate = "arrives as data of a type that nobody there knows"
+    decided_by = actions.Mistype
 
 
 class BeginsToApply(OnLink):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import grpc.aio
 
@@ -27,7 +29,6 @@ from distro_conformance.targets.ports import CLUSTER_OFFSET, SDK_OFFSET, with_of
 from distro_conformance.targets.server_process import signal_group
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import Clock, RealClock, eventually, in_order, known
-from distro_conformance.wire.fates import Fate
 from distro_conformance.wire.forwarder import LOOPBACK
 from distro_conformance.wire.links import Link
 from distro_model.actions import (
@@ -73,6 +74,9 @@ from distro_traces.ndjson import Recorder
 NOTICED_WITHIN_MS, NOTICED_BUSY_MS = 5_000, 30_000
 """What a server may take until it has noticed the end of a client's connection; a real one where others want the cores,
 too."""
+
+
+Meant = TypeVar("Meant", bound=OfRequest)
 
 
 class WiredCluster:
@@ -362,16 +366,19 @@ class WiredCluster:
             case Throttle(ms=ms):
                 link.throttle(ms)
             case Fault(held=False):
-                link.arm(Fate(action.verb), action.operation, self.clients.id_of(action.client))
+                link.arm(self._by_id(action))
             case OfRequest():
                 await self._decide(link, action)
 
     async def _decide(self, link: Link, action: OfRequest) -> None:
         """In real time the request may still be on its way to the link."""
-        client = self.clients.id_of(action.client)
-        decide = link.reply if isinstance(action, Reply) else partial(link.decide, Fate(action.verb))
-        if await eventually(known(partial(decide, action.operation, client)), self.clock, 0) is None:
+        meant = self._by_id(action)
+        decide = partial(link.reply, meant) if isinstance(meant, Reply) else partial(link.decide, meant)
+        if await eventually(known(decide), self.clock, 0) is None:
             raise TargetError(f"'{action}': no such message waits on the link")
+
+    def _by_id(self, action: Meant) -> Meant:
+        return replace(action, client=self.clients.id_of(action.client))
 
     async def _crash(self, name: str) -> None:
         for (source, target), link in self.links.items():

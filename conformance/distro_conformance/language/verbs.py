@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from distro_conformance.language.expectations import (
     STATES,
@@ -26,9 +26,9 @@ from distro_conformance.language.expectations import (
     SubscriptionShows,
 )
 from distro_conformance.language.observing import Checkpoint, Look, Query, Subscribe
-from distro_conformance.language.words import OPERATIONS, Words, duration_ms
+from distro_conformance.language.words import Words, duration_ms
 from distro_model import actions
-from distro_model.actions import MALFORMED, RESULTS, SAID, Action, Advance
+from distro_model.actions import MALFORMED, OPERATIONS, RESULTS, SAID, Action, Advance
 
 VERSION = 2
 """Of the language. Version 1 had fewer verbs and conditions; every text of it is one of version 2."""
@@ -36,14 +36,6 @@ VERSION = 2
 _HTTP: Mapping[str, Callable[[str, str, str, bool], actions.HttpRequest]] = {
     request.verb: request for request in (actions.HttpRegister, actions.HttpDeregister, actions.HttpBeat)
 }
-
-
-def _fault(kind: Callable[..., Action]) -> Callable[[Words], Action]:
-    def read(words: Words) -> Action:
-        held = words.takes("held")
-        return kind(*words.link(), words.operation(), words.optional(), held=held)
-
-    return read
 
 
 def _hold(words: Words) -> actions.Hold:
@@ -125,15 +117,16 @@ def _verb(kind: type[Action | Look], *parts: str) -> Verb:
     return Verb(" ".join(parts), kind, lambda words: kind(*(value for take in read for value in take(words))))
 
 
-_FAULTS = (
-    actions.Drop,
-    actions.Swallow,
-    actions.LoseReply,
-    actions.Garble,
-    actions.Mistype,
-    actions.Duplicate,
-    actions.Reorder,
-)
+def _of_request(kind: type[actions.RequestAction]) -> Verb:
+    if not issubclass(kind, actions.Fault):
+        return _verb(kind, _LINK, _REQUEST)
+
+    def read(words: Words) -> Action:
+        held = words.takes("held")
+        return kind(*words.link(), words.operation(), words.optional(), held=held)
+
+    return Verb(f"[held] {_LINK} {_REQUEST}", kind, read)
+
 
 VERBS: Mapping[str, Verb] = {
     "connect": _verb(actions.Connect, "CLIENT", "NODE"),
@@ -147,8 +140,7 @@ VERBS: Mapping[str, Verb] = {
     "hold": Verb(f"[distro] {_LINK}", actions.Hold, _hold),
     **{kind.verb: _verb(kind, _LINK) for kind in (actions.Release, actions.Blackhole)},
     **{kind.verb: _verb(kind, _LINK, _DURATION) for kind in (actions.Delay, actions.Throttle)},
-    **{kind.verb: Verb(f"[held] {_LINK} {_REQUEST}", kind, _fault(kind)) for kind in _FAULTS},
-    **{kind.verb: _verb(kind, _LINK, _REQUEST) for kind in (actions.Deliver, actions.AnswerLate, actions.Reply)},
+    **{kind.verb: _of_request(kind) for kind in get_args(actions.RequestAction)},
     **{kind.verb: _verb(kind, "NODE") for kind in (actions.Crash, actions.Restart)},
     "move": _verb(actions.Move, "NODE", "SPARE"),
     **{kind.verb: _verb(kind, "NODE") for kind in (actions.Pause, actions.Resume)},

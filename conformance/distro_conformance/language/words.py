@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-OPERATIONS = ("CHANGE", "DELETE", "VERIFY", "SNAPSHOT")
+from distro_model.actions import OPERATIONS
+
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from distro_conformance.language.words import OPERATIONS
 from distro_conformance.walks.client_rules import CLIENTS_MAX, NODES, SERVICES, ClientRules
 from distro_conformance.walks.stage import Stage
 from distro_conformance.walks.walk import SHORT_PAUSES_MS, SYNC_MS, pick
 from distro_model.actions import (
+    ACKNOWLEDGED,
     Action,
     Advance,
     Crash,
@@ -29,7 +29,6 @@ from distro_model.actions import (
 )
 
 LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
-ABOUT_A_CLIENT = tuple(operation for operation in OPERATIONS if operation != "SNAPSHOT")
 JUST_BEFORE_TIME_OUT_MS = 2_200
 """After a CHANGE was sent: it times out while a DELETE of now still waits."""
 
@@ -111,7 +110,7 @@ class LockstepMachine(ClientRules):
             self.perform(Advance(SHORT_PAUSES_MS[0]))
 
     @precondition(lambda self: self.connected_ever)
-    @rule(operation=st.sampled_from(ABOUT_A_CLIENT), client=st.integers(1, CLIENTS_MAX), peer=st.integers(0, 1))
+    @rule(operation=st.sampled_from(ACKNOWLEDGED), client=st.integers(1, CLIENTS_MAX), peer=st.integers(0, 1))
     def drop(self, operation: str, client: int, peer: int) -> None:
         about = self.client_ever(client)
         self.perform(Drop(*self.link_from_home(about, peer), operation, about))

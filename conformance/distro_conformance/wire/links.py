@@ -17,7 +17,6 @@ from enum import Enum
 import grpc.aio
 
 from distro_conformance.wire.carried import Carried, Journal
-from distro_conformance.wire.fates import Armed, Fate
 from distro_conformance.wire.messages import (
     ACKNOWLEDGED,
     DISTRO_REQUEST,
@@ -32,6 +31,19 @@ from distro_conformance.wire.messages import (
 from distro_impl import Clock, SystemClock
 from distro_impl.clocks.clock import Waiting
 from distro_impl.transport.transport import Forward, PeerLink
+from distro_model.actions import (
+    AnswerLate,
+    Drop,
+    Duplicate,
+    Fault,
+    Garble,
+    LoseReply,
+    Mistype,
+    OfRequest,
+    Reorder,
+    Reply,
+    Swallow,
+)
 from distro_protos import Message, Payload, UnreadableBodyError, decode, encode
 from distro_traces.event import Outcome
 
@@ -60,7 +72,7 @@ class _Kept:
 
     call: DistroCall | None
     stage: _Stage
-    decided: Waiting[Fate | None]
+    decided: Waiting[OfRequest | None]
 
 
 class Link(PeerLink):
@@ -76,7 +88,7 @@ class Link(PeerLink):
         self._journal = journal
         self._clock = clock or SystemClock()
         self._kept: list[_Kept] = []
-        self._armed: list[Armed] = []
+        self._armed: list[Fault] = []
         self._source_is_gone = False
         self._severed = asyncio.Event()
 
@@ -137,45 +149,35 @@ class Link(PeerLink):
         self._journal.fault(self.source, self.target, f"throttle {ms} ms")
         self._spacing_ms, self._next_ms = ms, self._clock.now_ms()
 
-    def arm(self, fate: Fate, operation: str | None = None, client: str | None = None) -> None:
-        """For the next Distro request (of that operation, about that client id).
+    def arm(self, fault: Fault) -> None:
+        """For the next request that it means. Clients are named by their ids."""
+        self._journal.fault(self.source, self.target, f"{fault.verb} {_whose(fault)}")
+        self._armed.append(fault)
 
-        It is lost (`drop`), acknowledged and never delivered (`swallow`; a CHANGE, DELETE or VERIFY), delivered while
-        its reply is lost (`lose-reply`), delivered twice (`duplicate`), or after the next one (`reorder`).
-        """
-        armed = Armed(fate, operation, client)
-        self._journal.fault(self.source, self.target, f"{fate} {armed}")
-        self._armed.append(armed)
-
-    def decide(self, fate: Fate, operation: str | None = None, client: str | None = None) -> bool:
-        """The same for the first matching request that a hold keeps back; False when there is none.
-
-        Also `deliver`, and `answer-late`: its reply waits for `reply`.
-        """
-        wanted = Armed(fate, operation, client)
-        held = self._first(_Stage.RELEASE, wanted)
+    def decide(self, fate: OfRequest) -> bool:
+        """The same for the first such request that a hold keeps back; False when there is none."""
+        held = self._first(_Stage.RELEASE, fate)
         if held is None:
             return False
-        self._journal.fault(self.source, self.target, f"{fate} held {wanted}")
-        if fate is Fate.DROP:
+        self._journal.fault(self.source, self.target, f"{fate.verb} held {_whose(fate)}")
+        if isinstance(fate, Drop):
             held.stage = _Stage.NOTHING
         else:
             self._decide(held, fate)
         return True
 
-    def reply(self, operation: str | None = None, client: str | None = None) -> bool:
-        """The first matching reply that `answer-late` keeps back arrives; False when there is none."""
-        wanted = Armed(Fate.ANSWER_LATE, operation, client)
-        late = self._first(_Stage.REPLY, wanted)
-        if late is None:
+    def reply(self, late: Reply) -> bool:
+        """The first such reply that `answer-late` keeps back arrives; False when there is none."""
+        kept = self._first(_Stage.REPLY, late)
+        if kept is None:
             return False
-        self._journal.fault(self.source, self.target, f"reply {wanted}")
-        self._decide(late, None)
+        self._journal.fault(self.source, self.target, f"{late.verb} {_whose(late)}")
+        self._decide(kept, None)
         return True
 
-    def _first(self, stage: _Stage, wanted: Armed) -> _Kept | None:
+    def _first(self, stage: _Stage, meant: OfRequest) -> _Kept | None:
         at_stage = (kept for kept in self._kept if kept.stage is stage)
-        return next((kept for kept in at_stage if kept.call is not None and wanted.matches(kept.call)), None)
+        return next((kept for kept in at_stage if kept.call is not None and _is_meant(kept.call, meant)), None)
 
     def _next_turn(self) -> None:
         """The first that was released and has not travelled on."""
@@ -183,7 +185,7 @@ class Link(PeerLink):
         if first is not None:
             self._decide(first, None)
 
-    def _decide(self, kept: _Kept, fate: Fate | None) -> None:
+    def _decide(self, kept: _Kept, fate: OfRequest | None) -> None:
         self._kept.remove(kept)
         kept.decided.give(fate)
 
@@ -237,40 +239,40 @@ class Link(PeerLink):
         self.check_connect()
         await self._travels(carried.call)
         fate = self._fate_of(carried.call)
-        if fate is Fate.DROP:
+        if isinstance(fate, Drop):
             await self._wait(carried.call, _Stage.NOTHING)
-        while self.is_held and fate is not Fate.SWALLOW:
+        while self.is_held and not isinstance(fate, Swallow):
             decided = await self._wait(carried.call, _Stage.RELEASE)
             fate = decided or fate
-            if decided is not Fate.DUPLICATE:
+            if not isinstance(decided, Duplicate):
                 break
             if not self.is_refusing:
                 await self._deliver(carried, request, forward)
             fate = None
-        if fate is Fate.SWALLOW:
+        if isinstance(fate, Swallow):
             return encode(DISTRO_RESPONSE, ACKNOWLEDGED), Outcome.SUCCESS
         if self.is_refusing:
             return await self._refuse(carried.call, fate)
-        if fate is Fate.REORDER:
+        if isinstance(fate, Reorder):
             self._next_turn()
             await self._wait(carried.call, _Stage.NEXT)
-        if fate is Fate.MISTYPE:
+        if isinstance(fate, Mistype):
             request = mistyped(request)
         answer = await self._deliver(carried, request, forward)
         for overtaken in [kept for kept in self._kept if kept.stage is _Stage.NEXT]:
             self._decide(overtaken, None)
-        if fate is Fate.DUPLICATE:
+        if isinstance(fate, Duplicate):
             answer = await self._deliver(carried, request, forward)
-        if fate is Fate.GARBLE:
+        if isinstance(fate, Garble):
             return encode(UNHEARD_TYPE, ACKNOWLEDGED), Outcome.ERROR
-        if fate in (Fate.LOSE_REPLY, Fate.ANSWER_LATE):
-            await self._wait(carried.call, _Stage.REPLY if fate is Fate.ANSWER_LATE else _Stage.NOTHING)
+        if isinstance(fate, LoseReply | AnswerLate):
+            await self._wait(carried.call, _Stage.NOTHING if isinstance(fate, LoseReply) else _Stage.REPLY)
         return answer
 
-    async def _refuse(self, call: DistroCall, fate: Fate | None) -> tuple[Payload, Outcome]:
+    async def _refuse(self, call: DistroCall, fate: OfRequest | None) -> tuple[Payload, Outcome]:
         """What else was to become of it makes no difference, but where its reply is lost."""
         self._next_turn()
-        if fate is Fate.LOSE_REPLY:
+        if isinstance(fate, LoseReply):
             await self._wait(call, _Stage.NOTHING)
         return encode(DISTRO_RESPONSE, REFUSED), Outcome.FAIL
 
@@ -297,15 +299,15 @@ class Link(PeerLink):
         finally:
             self._next_turn()
 
-    def _fate_of(self, call: DistroCall) -> Fate | None:
-        """Of the first fault armed for such a call, which is spent on it."""
+    def _fate_of(self, call: DistroCall) -> OfRequest | None:
+        """The first fault armed for such a call, which is spent on it."""
         for armed in self._armed:
-            if armed.matches(call):
+            if _is_meant(call, armed):
                 self._armed.remove(armed)
-                return armed.fate
+                return armed
         return None
 
-    async def _wait(self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None) -> Fate | None:
+    async def _wait(self, call: DistroCall | None, stage: _Stage, *, until_ms: int | None = None) -> OfRequest | None:
         """Until somebody decides, that time has come, the connection ends, or the sender gives up."""
         kept = _Kept(call, stage, Waiting(self._clock))
         self._kept.append(kept)
@@ -323,6 +325,15 @@ class Link(PeerLink):
     def _end(self, carried: Carried, outcome: Outcome) -> None:
         if not self._source_is_gone:
             self._journal.ended(carried, outcome)
+
+
+def _is_meant(call: DistroCall, meant: OfRequest) -> bool:
+    """An ADD is handled as a CHANGE."""
+    return meant.means("CHANGE" if call.operation == "ADD" else call.operation, call.client)
+
+
+def _whose(meant: OfRequest) -> str:
+    return f"{meant.operation or 'any'} {meant.client or ''}".rstrip()
 
 
 def _read(payload: Payload) -> tuple[Message, Outcome]:

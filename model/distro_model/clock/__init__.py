@@ -24,7 +24,6 @@ from distro_model.clock.environment import unknown_to
 from distro_model.clock.instants import TooManyOutcomesError
 from distro_model.clock.plan import Plan
 from distro_model.clock.traffic import Ended, Traffic, compared_revision
-from distro_model.clock.wires import matches
 
 __all__ = [
     "ClusterState",
@@ -38,7 +37,6 @@ __all__ = [
     "apply",
     "compared_revision",
     "enabled",
-    "matches",
     "observe",
     "prologue",
     "start",

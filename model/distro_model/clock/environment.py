@@ -45,11 +45,10 @@ from distro_model.actions import (
     beyond_the_model,
 )
 from distro_model.clock.board import Board
-from distro_model.clock.wires import NOT_MET, matches
 from distro_model.cluster import calls, clients, connections, crashes, http_clients, links, members
 from distro_model.cluster.values import Call, Connection, Life, Phase
 from distro_model.events import HttpAction, HttpReceived
-from distro_model.messages import Content, Operation
+from distro_model.messages import Content, subject_of
 from distro_model.profile import Profile
 from distro_model.rules.ip_clients import has_v2
 
@@ -297,10 +296,8 @@ def _link_guard(board: Board, action: LinkAction) -> str | None:
 
 
 def _request_guard(board: Board, action: OfRequest) -> str | None:
-    excluded = NOT_MET.get(type(action), (Operation.REPORT,)) if isinstance(action, Fault) else (Operation.REPORT,)
-    allowed = [str(each) for each in Operation if each not in excluded]
-    if action.operation is not None and action.operation not in allowed:
-        return f"{action.operation} is none of {', '.join(allowed)}"
+    if action.operation is not None and action.operation not in action.meets:
+        return f"{action.operation} is none of {', '.join(action.meets)}"
     waits = isinstance(action, Deliver | AnswerLate | Reply) or (isinstance(action, Fault) and action.held)
     if waits:
         return None if held_call(board, action) is not None else f"no such {_waiting(action)} waits"
@@ -312,11 +309,8 @@ def _request_guard(board: Board, action: OfRequest) -> str | None:
 def held_call(board: Board, action: OfRequest) -> Call | None:
     """The first call on the link that the action means."""
     phase = Phase.ANSWERED if isinstance(action, Reply) else Phase.SENT
-    meant = (
-        action if isinstance(action, Fault) else Fault(action.source, action.target, action.operation, action.client)
-    )
-    calls = board.link(action.source, action.target).calls
-    return next((call for call in calls if call.phase is phase and matches(meant, call.request)), None)
+    calls = (call for call in board.link(action.source, action.target).calls if call.phase is phase)
+    return next((call for call in calls if action.means(call.request.operation, subject_of(call.request))), None)
 
 
 def _waiting(action: OfRequest) -> str:

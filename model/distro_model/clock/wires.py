@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from distro_model.actions import Duplicate, Fault, Garble, Mistype, Swallow
+from distro_model.actions import Fault
 from distro_model.messages import Operation, Request, subject_of
 
 
@@ -31,24 +31,8 @@ class Wire:
 
     def fault_for(self, request: Request) -> Fault | None:
         """The fault armed first among those that match."""
-        return next((fault for fault in self.faults if matches(fault, request)), None)
+        return next((fault for fault in self.faults if fault.means(request.operation, subject_of(request))), None)
 
     def without(self, fault: Fault) -> Wire:
         position = self.faults.index(fault)
         return replace(self, faults=(*self.faults[:position], *self.faults[position + 1 :]))
-
-
-NOT_MET = {
-    Swallow: (Operation.REPORT, Operation.SNAPSHOT),
-    Duplicate: (Operation.REPORT, Operation.SNAPSHOT),
-    **dict.fromkeys((Garble, Mistype), (Operation.REPORT, Operation.SNAPSHOT, Operation.VERIFY)),
-}
-"""A SNAPSHOT cannot be swallowed: there is no content to acknowledge it with."""
-
-
-def matches(fault: Fault, request: Request) -> bool:
-    if fault.client is not None and subject_of(request) != fault.client:
-        return False
-    if fault.operation is not None:
-        return request.operation == fault.operation
-    return request.operation not in NOT_MET.get(type(fault), (Operation.REPORT,))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from distro_model.actions import ACKNOWLEDGED, OPERATIONS, SYNCS
 from distro_model.cluster import alarms
 from distro_model.cluster.registers import Before, IpLived, Lived, Meant, OneLink, Taken
 from distro_model.cluster.statement import Function, Step, Transition, chooses, of, records, tells, watches, writes
@@ -86,16 +87,14 @@ def is_operation(call: Call | None, operation: Operation) -> Meant | None:
     return Meant(call) if call is not None and call.request.operation is operation else None
 
 
-def one_of(operations: frozenset[Operation]) -> Function:
+def one_of(operations: tuple[str, ...]) -> Function:
     def is_one(call: Call | None) -> Meant | None:
         return Meant(call) if call is not None and call.request.operation in operations else None
 
     return is_one
 
 
-is_sync = one_of(frozenset({Operation.CHANGE, Operation.DELETE}))
-is_distro = one_of(frozenset({Operation.CHANGE, Operation.DELETE, Operation.VERIFY}))
-is_any = one_of(frozenset({Operation.CHANGE, Operation.DELETE, Operation.VERIFY, Operation.SNAPSHOT}))
+is_sync, is_acknowledged, is_any = map(one_of, (SYNCS, ACKNOWLEDGED, OPERATIONS))
 
 
 def has_come_to(phase: Phase) -> Function:
@@ -236,7 +235,7 @@ OVERTAKE = Transition(
 )
 """A request arrives before one that was sent earlier (the receiver's thread pool, D3)."""
 
-DUPLICATE = Transition("duplicate", (*meaning(is_distro), tells("target", arrival)), _says(Duplicates))
+DUPLICATE = Transition("duplicate", (*meaning(is_acknowledged), tells("target", arrival)), _says(Duplicates))
 """The request arrives, and will arrive again. A clock does so where it is told to; a search loses the reply instead,
 after which the sender tries again."""
 
@@ -251,7 +250,7 @@ LOSE_REPLY = Transition(
 SWALLOW = Transition(
     "swallow",
     (
-        *taking(is_distro),
+        *taking(is_acknowledged),
         records(left_to_lease),
         records(without_delete),
         records(without_ip_delete),
@@ -289,7 +288,7 @@ TIME_OUT = Transition(
 ABANDON = Transition(
     "abandon",
     (
-        *meaning(is_distro),
+        *meaning(is_acknowledged),
         writes(abandon),
         records(left_by_late_change),
         records(without_ip_delete),

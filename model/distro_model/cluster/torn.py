@@ -17,7 +17,7 @@ from distro_model.search.system import Fairness
 from distro_model.transitions import AppliesInPart, AppliesLastPart, BeginsToApply, ReadsRevision
 from distro_model.work import Apply
 
-is_change = one_of(frozenset({Operation.CHANGE}))
+is_change = one_of((Operation.CHANGE,))
 
 
 def begin(link: Link, call: Call) -> OneLink:
