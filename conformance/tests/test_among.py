@@ -23,7 +23,7 @@ from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.walks import side_by_side
 from distro_conformance.walks.finding import MACHINE, finding_of_walks
 from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
-from distro_conformance.walks.side_by_side import SideBySide
+from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.stage import Among
 from distro_conformance.wire.connection import UNREGISTERED
 from distro_conformance.wire.transports import Carrier
@@ -194,6 +194,21 @@ def test_runs_side_by_side_in_real_time_are_explained() -> None:
     runs = SideBySide(f"process:{SERVE}", seed=1, seconds=20)
     assert runs.run() is None
     assert runs.steps > 24
+
+
+def test_what_failed_in_real_time_is_played_again_there_and_goes_by_the_profile_of_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(runs: SideBySide) -> Failed:
+        runs.profile = "nacos-2.3.2"
+        return Failed((Connect("c1", "a"),), DivergedError(Advance(0), 0, "a shows c1"), 7, 0.5)
+
+    monkeypatch.setattr(SideBySide, "run", fails)
+    result = searched(target="process:./serve {port}")
+    assert result.options.profile == "nacos-2.3.2"
+    assert result.failure is not None
+    again = result.failure.replayed_by(Path("x.scenario"))
+    assert again == "distrocheck replay x.scenario --target 'process:./serve {port}'"
 
 
 def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(

@@ -17,7 +17,7 @@ from distro_conformance.report.walks import failure_of, report_of_hunt
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.walks import stage
 from distro_conformance.walks.finding import finding_of_hunt
-from distro_conformance.walks.hunt import HuntOptions, hunt
+from distro_conformance.walks.hunt import HuntOptions, hunt, save_failure
 from distro_conformance.walks.machine import LockstepMachine
 from distro_impl import Profile
 from distro_traces.event import Kind
@@ -57,7 +57,10 @@ def test_nodes_that_never_agree_are_found_and_the_run_is_kept(monkeypatch: pytes
     assert {Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED, Kind.CHECKPOINT} <= {event.kind for event in recorded.events}
     assert recorded.events[-1].kind is Kind.CHECKPOINT, "that the clients leave is not of this run"
     finding = finding_of_hunt(result)
-    failure = failure_of(finding.about, result, found, tmp_path / "x.scenario", tmp_path / "test_x.py")
+    scenario, test = save_failure(found, tmp_path, "x")
+    failure = failure_of(finding.about, result, found, scenario, test)
+    assert failure.replay == f"distrocheck replay {scenario} --target silent", "there it failed, and nowhere else"
+    assert 'target="silent"' in test.read_text()
     (section,) = page_of(report_of_hunt(result, finding, failure), tmp_path).sections
     assert len(section.held) == 3
     assert any(each.differs for each in section.held)

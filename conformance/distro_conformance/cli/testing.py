@@ -242,7 +242,7 @@ def _tell(
         scenario, pytest = save_failure(found, out / "failures", f"{name}-{options.mutant or options.profile}-{seed}")
         failure = fields_of(
             found,
-            *("scenario", "error", "is_flaky", "recording"),
+            *("scenario", "error", "is_flaky", "recording", "target"),
             requirement=about,
             seconds_until_found=round(found.seconds_until_found, 3),
             replay=str(scenario),
@@ -263,9 +263,9 @@ def _tell(
     else:
         over_grpc = f"{result.steps_over['grpc']} of them over gRPC"
         told = []
-        if found and failure:
+        if found and failure and shown:
             say(found.scenario.render())
-            ways = (f"replay: distrocheck replay {failure['replay']}", f"test:   pytest {failure['pytest']}")
+            ways = (f"replay: {shown.replay}", f"test:   pytest {failure['pytest']}")
             told = [Told(result.verdict, found.message, ways)]
         summary(told, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
     raise typer.Exit(result.verdict.exit_code)

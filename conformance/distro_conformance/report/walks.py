@@ -33,7 +33,7 @@ def failure_of(about: str, walks: Hunt | TourReport, found: FoundFailure, scenar
         about,
         "The nodes left the model",
         found.scenario.render(),
-        f"distrocheck replay {scenario}",
+        found.replayed_by(scenario),
         f"python -m pytest {pytest}",
         recorded(found.scenario, scenario) if is_recorded else str(found.recording or ""),
         "" if isinstance(walks, Hunt) and walks.options.is_elsewhere else shrunk,

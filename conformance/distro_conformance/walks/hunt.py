@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,6 +109,13 @@ class FoundFailure:
     is_flaky: bool = False
     """In real time: it did not fail each time it was done again."""
     recording: Path | None = None
+    target: str = "embedded"
+
+    def replayed_by(self, scenario: Path) -> str:
+        """The command that plays it again where it failed."""
+        where = () if self.target == "embedded" else ("--target", self.target)
+        return shlex.join(("distrocheck", "replay", str(scenario), *where))
+
     """Of the run on a cluster in its own time, which cannot be had again."""
 
 
@@ -287,6 +295,7 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         options.target, options.seed, options.seconds, on_progress, lambda profile: counting(profile, taken)
     )
     found = runs.run()
+    options = replace(options, profile=runs.profile)
     failure = None
     if found is not None:
         rate = f"it failed {found.failures} of {found.attempts} times"
@@ -295,9 +304,8 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
         comment = f"Found by the machine on {options.target}, seed {options.seed}; {rate}: {found.error}"
         steps = [*found.actions, ExpectModel()]
         scenario = build(steps, nodes=options.nodes, comment=comment, played=options.nodes[1:])
-        failure = FoundFailure(
-            scenario, message, len(found.actions), found.steps, found.seconds, found.error, found.is_flaky
-        )
+        ours, first = (scenario, message, len(found.actions)), (found.steps, found.seconds)
+        failure = FoundFailure(*ours, *first, found.error, found.is_flaky, target=options.target)
     seconds = time.monotonic() - began_s
     over = steps_over({"grpc": runs.steps})
     return Hunt(options, runs.steps, runs.runs, over, seconds, failure, coverage=of_walks(taken))
@@ -369,10 +377,11 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
         return None
     actions, error = tally.failing
     if options.is_elsewhere:
-        comment = f"Found on {options.target}, seed {options.seed}: {error}\nReplay it with --target {options.target}."
+        comment = f"Found on {options.target}, seed {options.seed}: {error}"
         steps: list[Step] = [*actions, Expect(AllAgree(), AGREE_WITHIN_MS)]
         scenario = build(steps, nodes=NODES, comment=comment)
-        return FoundFailure(scenario, str(error), len(actions), *tally.first_failure, recording=tally.recording)
+        ours = (scenario, str(error), len(actions))
+        return FoundFailure(*ours, *tally.first_failure, recording=tally.recording, target=options.target)
     run = Run(options.nodes, tuple(actions))
     stage = Among if options.among_played else partial(Lockstep, serves_http=tally.http)
     on_nodes = OnNodes(
@@ -398,5 +407,5 @@ def save_failure(failure: FoundFailure, directory: Path, name: str) -> tuple[Pat
     """Write `NAME.scenario` and `test_NAME.py`; returns both paths."""
     scenario = keep(directory, failure.scenario, name)
     test = directory / f"test_{name.replace('-', '_')}.py"
-    test.write_text(pytest_file(failure.scenario, name), encoding="utf-8")
+    test.write_text(pytest_file(failure.scenario, name, failure.target), encoding="utf-8")
     return scenario, test

@@ -81,6 +81,8 @@ class SideBySide:
     seconds: float
     on_progress: Callable[[str], None] = lambda _: None
     watch: Watch = lambda profile: profile
+    profile: str = ""
+    """Of the node, once it is there."""
     steps: int = 0
     runs: int = 0
     undecided: int = 0
@@ -92,6 +94,7 @@ class SideBySide:
 
     async def _run(self) -> Failed | None:
         node = resolve_target(self.target)
+        self.profile = node.profile
         cluster = PeersCluster(node, on_progress=self.on_progress, watch=self.watch)
         try:
             await cluster.start((NODE, *PEERS), node.profile)
