@@ -134,6 +134,18 @@ async def test_what_it_has_answered_is_heard_although_it_stops_meanwhile() -> No
             assert len(heard) == len(distro_arrivals(peer))
 
 
+async def test_who_restarts_it_waits_until_it_has_stopped() -> None:
+    async with a_peer_and_a_node() as (peer, node):
+        asked = [asyncio.create_task(verify(node, f"c{each}")) for each in range(40)]
+        while not peer.arrivals:  # noqa: ASYNC110 - listeners are called within the handler
+            await asyncio.sleep(0)
+        await asyncio.gather(peer.stop(), peer.start())
+        await asyncio.gather(*asked, return_exceptions=True)
+        again = await Connection.open(f"127.0.0.1:{peer.port + CLUSTER_OFFSET}", labels=CLUSTER_LABELS)
+        assert (await verify(again, "c1")).succeeded
+        await again.close()
+
+
 async def test_it_says_nothing_before_it_has_dialled() -> None:
     with pytest.raises(TargetError, match="has not dialled"):
         await PlayedPeer(1, lambda: 0).verify("c", 1)

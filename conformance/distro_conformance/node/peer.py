@@ -121,6 +121,8 @@ class PlayedPeer:
     """Its HTTP side; listens as long as the member does."""
     _rules: list[AnswerRule] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)  # transport -> label `source`
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever restarts it waits until whoever stops it has done so."""
     _leaving: set[asyncio.Future[None]] = field(default_factory=set)  # of calls that are answered and not yet over
     _is_gone: bool = False
     _mute: frozenset[str] = frozenset()  # transports on which nothing is answered
@@ -160,8 +162,16 @@ class PlayedPeer:
     async def start(self) -> None:
         """Listen, anew where a start that was broken off has left it listening. Raises TargetError when the port is
         taken."""
-        if self._server is not None:
-            await self.stop()
+        async with self._turn:
+            if self._server is not None:
+                await self._stop()
+            await self._start()
+
+    async def stop(self) -> None:
+        async with self._turn:
+            await self._stop()
+
+    async def _start(self) -> None:
         self._server = server = node_server(self._unary, self._stream)
         self._is_gone = False
         address = f"127.0.0.1:{self.port + CLUSTER_OFFSET}"
@@ -172,7 +182,7 @@ class PlayedPeer:
         await server.start()
         await self.http.start()
 
-    async def stop(self) -> None:
+    async def _stop(self) -> None:
         await self.hang_up()
         if self._transport is None:
             await self.http.stop()
