@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import ANY, AsyncMock, Mock
 
 import pytest
 
 from distro_conformance.drivers.clients import ConnectedClient, ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
+from distro_conformance.drivers.oracle import Heard
 from distro_conformance.drivers.peers import PeersCluster
+from distro_conformance.drivers.played import ANSWERS
 from distro_conformance.findings import Judgement
 from distro_conformance.language.recording import record
 from distro_conformance.language.replay import replay
@@ -26,10 +28,13 @@ from distro_conformance.walks.hunt import FoundFailure, Hunt, HuntOptions, hunt
 from distro_conformance.walks.side_by_side import Failed, SideBySide
 from distro_conformance.walks.stage import Among
 from distro_conformance.wire.connection import UNREGISTERED
+from distro_conformance.wire.links import Link
+from distro_conformance.wire.messages import DISTRO_REQUEST, distro_request
 from distro_conformance.wire.transports import Carrier
 from distro_model.actions import Advance, Answers, Connect, Register, Restart, Says
+from distro_model.messages import CallResult
 from distro_model.rules.rule import RULES
-from distro_protos import Message
+from distro_protos import Message, Payload, encode
 from distro_traces.event import Kind, Outcome
 from distro_traces.reading import read_run
 
@@ -219,6 +224,20 @@ def test_what_a_node_still_owes_to_a_run_that_has_ended_does_not_end_the_search(
     cluster.perform = AsyncMock(side_effect=DivergedError(Restart("d"), 55_794, "a: it has not reported itself to b"))
     asyncio.run(SideBySide("embedded", seed=1, seconds=1)._rest(cluster))
     cluster.perform.assert_awaited_once_with(Restart("d"))
+
+
+@pytest.mark.parametrize("answer", ["fail", "error", "unreadable", "unheard"])
+def test_the_model_hears_which_bad_answer_it_was(answer: str) -> None:
+    """A trace tells three of them as an error; a release tries again after one of these three only."""
+    oracle = Mock(clients=ConnectedClients(str))
+    oracle.now_ms.return_value = 0
+
+    async def answered(_: Payload) -> Payload:
+        return ANSWERS[answer].encoded()
+
+    delete = encode(DISTRO_REQUEST, distro_request("DELETE", "c1"), client_ip="127.0.0.1")
+    asyncio.run(Link("a", "b", Heard(oracle)).carry(delete, answered))
+    oracle.hears.assert_called_once_with(ANY, CallResult(answer), ())
 
 
 @pytest.mark.parametrize("up", [("a", "b", "c"), ("a", "b", "c", "d")])

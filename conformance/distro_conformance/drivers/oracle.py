@@ -13,7 +13,7 @@ from distro_conformance.drivers.lockstep import DivergedError
 from distro_conformance.drivers.service_lists import published_of
 from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.wire.carried import Carried
-from distro_conformance.wire.messages import UNHEARD_TYPE, read_snapshot
+from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, read_snapshot
 from distro_model.actions import Action, Advance
 from distro_model.clock import View
 from distro_model.events import Event
@@ -23,6 +23,11 @@ from distro_protos import Message
 from distro_traces.content import Replica
 from distro_traces.event import Outcome
 
+_UNREAD = {
+    (Outcome.ERROR, UNHEARD_TYPE): CallResult.UNHEARD,
+    (Outcome.ERROR, DISTRO_RESPONSE): CallResult.UNREADABLE,  # else it would be a success or a failure
+}
+"""What a trace tells as an error, and its sender does not take for one (docs/protocol #sync-unreadable)."""
 Asks = Callable[[], Awaitable[Answer | None]]
 
 
@@ -40,7 +45,7 @@ class Heard(TrafficLog):
 
     def replied(self, carried: Carried, outcome: Outcome, reply: Message) -> None:
         super().replied(carried, outcome, reply)
-        result = CallResult.UNHEARD if reply.type == UNHEARD_TYPE else CallResult(outcome.value)
+        result = _UNREAD.get((outcome, reply.type), CallResult(outcome.value))
         copies: tuple[Change, ...] = ()
         if carried.call.operation == "SNAPSHOT" and result is CallResult.SUCCESS:
             copies = self._oracle.changes_of(read_snapshot(reply))

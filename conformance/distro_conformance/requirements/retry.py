@@ -6,7 +6,7 @@ from __future__ import annotations
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import Arrival
 from distro_conformance.node.player import PlayedClient
-from distro_conformance.node.replies import ERROR, FAILURE, NEVER, SUCCESS, Reply
+from distro_conformance.node.replies import ERROR, FAILURE, NEVER, SUCCESS, UNREADABLE, Reply
 from distro_conformance.requirements.requirement import MUST, requirement
 
 _STRANGE = Reply("NobodyKnowsThisResponse", {"resultCode": 200, "errorCode": 0, "success": True})
@@ -45,7 +45,17 @@ async def unanswered_change_is_repeated(kit: Kit) -> None:
 @requirement("DISTRO-RETRY-004", MUST, "#sync-unreadable", bug="B42")
 async def change_with_a_strange_answer_is_repeated(kit: Kit) -> None:
     """A CHANGE whose answer is of a type that the sender does not know is sent again."""
-    client, _, first = await _changed(kit, _STRANGE)
+    await _repeated(kit, _STRANGE)
+
+
+@requirement("DISTRO-RETRY-009", MUST, "#sync-unreadable", bug="B42")
+async def change_with_an_unreadable_answer_is_repeated(kit: Kit) -> None:
+    """A CHANGE whose answer cannot be read is sent again."""
+    await _repeated(kit, UNREADABLE)
+
+
+async def _repeated(kit: Kit, answer: Reply) -> None:
+    client, _, first = await _changed(kit, answer)
 
     async def otherwise() -> dict[str, object]:
         arrivals = kit.arrivals(client.id)

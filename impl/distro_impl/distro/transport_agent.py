@@ -77,8 +77,10 @@ class DistroTransportAgent:
             return DistroReply.NOT_SENT, None
         try:
             reply = await self._clients.request(peer, DISTRO_DATA, body, timeout_ms)
-        except (PeerUnreachableError, TimeoutError, UnreadableBodyError):
+        except (PeerUnreachableError, TimeoutError):
             return DistroReply.EXCEPTION, None
+        except UnreadableBodyError:
+            return DistroReply.EXCEPTION, Message("", {}, {})
         if reply.type != DISTRO_DATA_RESPONSE:
             return DistroReply.EXCEPTION, reply
         return (DistroReply.SUCCESS if reply.succeeded else DistroReply.FAIL), reply

@@ -50,7 +50,7 @@ async def _error_is_success(old: Any, self: Any, *arguments: Any) -> Any:
 
 @mutant("B42", DistroTransportAgent, "_send")
 async def _strange_is_lost(old: Any, self: Any, *arguments: Any) -> Any:
-    """A sync whose answer is of an unknown type is lost without a retry."""
+    """A sync whose answer cannot be read, or is of an unknown type, is lost without a retry."""
     outcome, reply = await old(self, *arguments)
     is_strange = reply is not None and reply.type not in _TYPES
     return (DistroReply.SUCCESS, reply) if is_strange else (outcome, reply)

@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "B42",
-        "A sync whose answer is of an unknown type is neither finished nor retried.",
+        "A sync whose answer cannot be read, or is of an unknown type, is neither finished nor retried.",
         rules=(sync.drops_unheard,),
         breaks=("INV-RETRY",),
         bounds=Bounds(changes=1, drops=0, swallows=0, garbles=1),

@@ -170,8 +170,9 @@ def calls_back(_result: CallResult, _: Profile) -> bool:
 
 @instead_of(calls_back)
 def drops_unheard(result: CallResult, _: Profile) -> bool:
-    """Where the type of an answer is unknown an exception leaves the callback: nobody hears of the end (B42)."""
-    return result is not CallResult.UNHEARD
+    """Where an answer cannot be read, or its type is unknown, an exception leaves the callback: nobody hears of the
+    end (B42)."""
+    return result not in (CallResult.UNREADABLE, CallResult.UNHEARD)
 
 
 def _heard(node: NodeState, peer: str, request: Change | Delete) -> NodeState:
