@@ -6,51 +6,15 @@ the simulator and the validators. It is a function of its three arguments and of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from itertools import product
+from typing import get_args, get_type_hints
 
-from distro_model.events import (
-    AnnounceDue,
-    ApplyDue,
-    BatchRegistered,
-    BeatCheckDue,
-    CallEnded,
-    ClientConnected,
-    ClientDisconnected,
-    ConnectionCheckDue,
-    ConnectionCheckEnds,
-    DetectionAnswered,
-    DetectionHandled,
-    Event,
-    HandlingRaised,
-    HttpEntered,
-    HttpFinished,
-    HttpReceived,
-    InstanceDeregistered,
-    InstanceRegistered,
-    LeaseCheckDue,
-    LoadDue,
-    LoadInterrupted,
-    LocalEventDue,
-    MembersListed,
-    MetadataDeleted,
-    OperatorSet,
-    ReadDue,
-    ReportDue,
-    ReportToNotUpDue,
-    RequestFinished,
-    RequestReceived,
-    RequestStarted,
-    SetupFinished,
-    SetupStarted,
-    TaskDue,
-    UnknownReceived,
-    VerifyDue,
-)
-from distro_model.messages import Change, Delete, OwnedList, Report, Request, Snapshot, Verify
+from distro_model.events import ApplyDue, CallEnded, Event, ReadDue, RequestReceived
+from distro_model.messages import OwnedList
 from distro_model.node import NodeState, Step
 from distro_model.profile import Profile
-from distro_model.rules import (
+from distro_model.rules import (  # noqa: F401 - to import them is to have their rules listed
     clients,
     connections,
     health,
@@ -64,11 +28,12 @@ from distro_model.rules import (
     torn,
     verify,
 )
+from distro_model.rules.rule import RULES
 
 
 def step(node: NodeState, event: Event, profile: Profile) -> Step:
     """The next state and the outputs. Total: every input is legal in every state, if only to be ignored."""
-    after = _by_rules(node, event, profile)
+    after = _by_rule(node, event, profile)
     if profile.sending_counts_as_activity:
         after = health.with_activity(after, event.at_ms, profile)
     if after.node.metadata:
@@ -90,71 +55,34 @@ def whole_step(node: NodeState, event: Event, profile: Profile) -> Step:
     return done
 
 
-def _by_rules(node: NodeState, event: Event, profile: Profile) -> Step:
-    if isinstance(event, RequestReceived):
-        return REQUESTS[type(event.request)](node, event, event.request, profile)
-    if isinstance(event, CallEnded):
-        return ENDS[type(event.request)](node, event, event.request, profile)
-    return EVENTS[type(event)](node, event, profile)
+def _by_rule(node: NodeState, event: Event, profile: Profile) -> Step:
+    rule = rule_for(event)
+    if isinstance(event, (RequestReceived, CallEnded)):
+        return rule(node, event, event.request, profile)
+    return rule(node, event, profile)
+
+
+def rule_for(event: Event) -> Callable[..., Step]:
+    """The rule that is applied to such an event, and to such a request that arrives or is over."""
+    if isinstance(event, (RequestReceived, CallEnded)):
+        return BY_INPUT[type(event), type(event.request)]
+    return BY_INPUT[type(event),]
 
 
 def _nothing_follows(node: NodeState, _event: CallEnded, _request: OwnedList, _: Profile) -> Step:
     return Step(node)
 
 
-EVENTS: Mapping[type[Event], Callable[[NodeState, Any, Profile], Step]] = {
-    ClientConnected: clients.on_connected,
-    SetupStarted: clients.on_setup_started,
-    SetupFinished: clients.on_setup_finished,
-    InstanceRegistered: clients.on_registered,
-    InstanceDeregistered: clients.on_deregistered,
-    BatchRegistered: clients.on_batch_registered,
-    RequestStarted: clients.on_request_started,
-    RequestFinished: clients.on_request_finished,
-    ClientDisconnected: clients.on_disconnected,
-    TaskDue: sync.on_task_due,
-    VerifyDue: verify.on_verify_due,
-    LeaseCheckDue: verify.on_lease_check_due,
-    ReportDue: members.on_report_due,
-    ReportToNotUpDue: members.on_report_to_not_up_due,
-    LoadDue: load.on_load_due,
-    LoadInterrupted: load.on_load_interrupted,
-    ConnectionCheckDue: connections.on_connection_check_due,
-    DetectionAnswered: connections.on_detection_answered,
-    DetectionHandled: connections.on_detection_handled,
-    ConnectionCheckEnds: connections.on_connection_check_ends,
-    OperatorSet: metadata.on_operator_set,
-    MetadataDeleted: metadata.on_metadata_deleted,
-    LocalEventDue: notify.on_local_event_due,
-    HandlingRaised: receive.on_handling_raised,
-    UnknownReceived: receive.on_unknown,
-    ApplyDue: torn.on_apply_due,
-    ReadDue: torn.on_read_due,
-    HttpReceived: ip_clients.on_http,
-    HttpEntered: ip_clients.on_http_entered,
-    HttpFinished: ip_clients.on_http_finished,
-    AnnounceDue: ip_clients.on_announce_due,
-    BeatCheckDue: ip_clients.on_beat_check_due,
-    MembersListed: members.on_listed,
-}
-"""The rule for each event but the two that are about a request."""
+def _by_input() -> dict[tuple[type, ...], Callable[..., Step]]:
+    events = get_args(Event)
+    found: dict[tuple[type, ...], Callable[..., Step]] = {(CallEnded, OwnedList): _nothing_follows}
+    for rule in RULES.values():
+        *given, _profile, returned = get_type_hints(rule.own).values()
+        inputs = [get_args(each) or (each,) for each in given[1:]]
+        if returned is Step and inputs and inputs[0][0] in events:
+            found |= dict.fromkeys(product(*inputs), rule.function)
+    return found
 
-REQUESTS: Mapping[type[Request], Callable[[NodeState, RequestReceived, Any, Profile], Step]] = {
-    Change: receive.on_change,
-    Delete: receive.on_delete,
-    Verify: verify.on_verify,
-    OwnedList: verify.on_owned_list,
-    Snapshot: receive.on_snapshot,
-    Report: members.on_report,
-}
-"""The rule for each request that arrives."""
 
-ENDS: Mapping[type[Request], Callable[[NodeState, CallEnded, Any, Profile], Step]] = {
-    Change: sync.on_sync_ended,
-    Delete: sync.on_sync_ended,
-    Verify: verify.on_verify_ended,
-    OwnedList: _nothing_follows,
-    Snapshot: load.on_snapshot_ended,
-    Report: members.on_report_ended,
-}
-"""The rule for each request of ours that is over."""
+BY_INPUT = _by_input()
+"""The rule for each event, and for each request that arrives or is over: what the rule says that it takes."""

@@ -16,7 +16,7 @@ from distro_model.profiles import STRICT, Profile
 from distro_model.rules import receive, sync, verify
 from distro_model.rules.rule import RULES, NotARuleError, asked_by, instead_of, name_of, rule
 from distro_model.rules.watching import Taken, counting, watched
-from distro_model.step import ENDS, EVENTS, REQUESTS
+from distro_model.step import BY_INPUT
 
 COPY = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 2, (("web", "10.0.0.1:80"),), 0))
 VERIFY = RequestReceived(0, "a", Verify("c1", 3))
@@ -29,8 +29,15 @@ def refused(node, event, profile=STRICT):
 
 
 def test_every_event_and_request_has_a_rule():
-    assert set(EVENTS) | {RequestReceived, CallEnded} == set(get_args(Event))
-    assert set(REQUESTS) == set(ENDS) == set(get_args(Request))
+    about_a_request = {(event, request) for event in (RequestReceived, CallEnded) for request in get_args(Request)}
+    assert (
+        set(BY_INPUT) == {(event,) for event in get_args(Event)} - {(RequestReceived,), (CallEnded,)} | about_a_request
+    )
+
+
+def test_no_event_has_two_rules():
+    of_inputs = {each.function for each in RULES.values() if each.place.rpartition(".")[2].startswith("on_")}
+    assert {function for function in BY_INPUT.values() if function in of_inputs} == of_inputs
 
 
 class TestReplacing:

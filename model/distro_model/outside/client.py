@@ -20,11 +20,12 @@ from distro_model.messages import Answer, Request, Verify
 from distro_model.node import NodeState, Step
 from distro_model.outside.possible import Possible, Unseen, Waiting
 from distro_model.outside.slack import Slack
-from distro_model.outside.unexplained import Unexplained, request_text, rule_of, view_text
+from distro_model.outside.unexplained import Unexplained, request_text, view_text
 from distro_model.profile import Profile
 from distro_model.rules.owners import is_ip_client
+from distro_model.rules.rule import name_of
 from distro_model.rules.watching import Refusal, watched
-from distro_model.step import step
+from distro_model.step import rule_for, step
 
 REMEMBERED_MS = 10_000
 """So long states are kept that something has ended: what shows them may still be under way."""
@@ -340,7 +341,7 @@ class ClientOutside:
         for each in self._states:
             waiting = each.waiting_for(key)
             if waiting is not None:
-                return rule_of(waiting.event), self.client
+                return name_of(rule_for(waiting.event)), self.client
         return "confirm", self.client
 
     def _refusals(self, key: str, now_ms: int) -> tuple[Refusal, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from distro_model.clock.cluster import View
-from distro_model.events import Event
 from distro_model.messages import Change, Request, text_of
 from distro_model.rules.watching import Refusal
 
@@ -20,24 +19,6 @@ class Unexplained(Exception):  # noqa: N818 - an observation, not an error of th
         self.refusals = tuple(refusals)
         why = "".join(f"; {refusal}" for refusal in self.refusals)
         super().__init__(f"{seen}; the model expects {expected} (rule {rule}){why}")
-
-
-def rule_of(event: Event) -> str:
-    """The rule that says how such an event is answered."""
-    request = getattr(event, "request", None)
-    return _RULES.get(type(event if request is None else request).__name__, "confirm")
-
-
-_RULES = {
-    "Change": "apply-a-change",
-    "Delete": "apply-a-delete",
-    "Verify": "confirm",
-    "Snapshot": "give-a-snapshot",
-    "Report": "take-a-report",
-    "InstanceRegistered": "register",
-    "InstanceDeregistered": "deregister",
-    "BatchRegistered": "register-a-batch",
-}
 
 
 def request_text(request: Request) -> str:
