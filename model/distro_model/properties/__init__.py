@@ -1,7 +1,7 @@
 """Properties: what must hold, and what must be reachable, in every bounded cluster.
 
-A property has an id (docs/reference/invariants.md), a kind and a sentence. Where it is seen in states,
-`looks` gives the chains that look (`checks.py`, which also says what *settled* means). Where it is seen in a
+A property has an id (docs/reference/invariants.md) that begins with its kind, and a sentence. Where it is seen in
+states, `looks` gives the chains that look (`checks.py`, which also says what *settled* means). Where it is seen in a
 transition, `looks` is empty: a step of that transition watches it (`cluster/alarms.py`), or it is one of the alarms of
 every step of a node (`steps.py`). A `sometimes` that is never found does not hold, so that nothing passes because
 nothing happened.
@@ -47,15 +47,21 @@ def _in_transitions(_: Layout) -> Iterator[tuple[Lookup, ...]]:
     return iter(())
 
 
+_KINDS = {"INV": Kind.ALWAYS, "REACH": Kind.SOMETIMES, "EVENTUALLY": Kind.EVENTUALLY}
+
+
 @dataclass(frozen=True, slots=True)
 class Property:
     id: str
-    kind: Kind
     sentence: str
     looks: Looks = _in_transitions
     applies: Callable[[Bounds], bool] = lambda _: True
     """Whether the bounds allow for what a `sometimes` looks for, and for what an `always` speaks about: of what cannot
     happen nothing is said."""
+
+    @property
+    def kind(self) -> Kind:
+        return _KINDS[self.id.partition("-")[0]]
 
 
 def both(*parts: Looks) -> Looks:
@@ -96,15 +102,13 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
         for each in (
             Property(
                 "INV-CONV",
-                Kind.ALWAYS,
                 "In a settled state every node shows the same instances of every client that is connected or beats, and"
                 " the owner has heard of the latter.",
-                both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(ip_diverged("INV-CONV"))),
+                both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(lambda _: ip_diverged)),
                 _synchronises,
             ),
             Property(
                 "INV-OWNER",
-                Kind.ALWAYS,
                 "A client is native at the node that holds its connection and nowhere else, at every moment; an ip:port"
                 " client is owned by exactly one node as soon as all have found out who runs.",
                 both(of_copies(misowned), of_ownership),
@@ -112,13 +116,11 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-NATIVE",
-                Kind.ALWAYS,
                 "What a native client publishes, and its revision, change only through its own connection.",
                 applies=_replicates,
             ),
             Property(
                 "INV-LIVE",
-                Kind.ALWAYS,
                 "A client whose connection is open vanishes nowhere: no lease check removes its copy, and no check of"
                 " connections closes the connection of a client that answers. Nor does a client whose beats go on, by"
                 " any check or verify. Nothing is said of a node that some list has lacked, nor of a stray claim.",
@@ -126,7 +128,6 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-DELETE",
-                Kind.ALWAYS,
                 "In a settled state nobody holds a client that has disconnected, unless a crash since then, a"
                 " swallowed DELETE or a set-up that was never finished has left a copy to the lease.",
                 of_settled(undeleted("INV-DELETE")),
@@ -134,14 +135,12 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-SILENT",
-                Kind.ALWAYS,
                 "The next check of connections closes that of a client that has fallen silent.",
                 of_silent_connections,
                 _falls_silent,
             ),
             Property(
                 "INV-RECONNECT",
-                Kind.ALWAYS,
                 "A connection between nodes that broke silently is tested by the next health check, whatever is sent"
                 " on it, and replaced.",
                 of_half_open_links,
@@ -149,32 +148,27 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-METADATA",
-                Kind.ALWAYS,
                 "No node has what an operator set of an instance deleted while it knows a publisher of that instance.",
                 applies=lambda bounds: bounds.operator_changes > 0 and bounds.clients > 0,
             ),
             Property(
                 "INV-RESURRECT",
-                Kind.ALWAYS,
                 "A client that is gone is held nowhere a lease and two periods later, and a lease more for each crash:"
                 " who loads begins it anew.",
                 applies=_periods_pass,
             ),
             Property(
                 "INV-EXPIRE",
-                Kind.ALWAYS,
                 "A copy that nothing has renewed is held nowhere a lease and two periods later.",
                 applies=_periods_pass,
             ),
             Property(
                 "INV-RENEW",
-                Kind.ALWAYS,
                 "A request that is not answered with SUCCESS renews no lease.",
                 applies=_periods_pass,
             ),
             Property(
                 "INV-LOAD",
-                Kind.ALWAYS,
                 "A node that is not loaded goes on loading, and starts with a member that is UP; it is loaded if there"
                 " is nobody to load from, or once somebody has answered, and then holds every connected client that the"
                 " giver of the snapshot holds.",
@@ -182,38 +176,32 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-SOURCE",
-                Kind.ALWAYS,
                 "Only its owner verifies a client or sends its content, and no lease check sends anything.",
                 applies=_replicates,
             ),
             Property(
                 "INV-RETRY",
-                Kind.ALWAYS,
                 "A sync that did not end with SUCCESS is queued again while its target is a member, and no longer.",
                 applies=_synchronises,
             ),
             Property(
                 "INV-DEAD",
-                Kind.ALWAYS,
                 "In a settled state in which no beat check is due, nobody shows an ip:port client that is long silent.",
                 of_settled_ip_clients(undead),
                 lambda bounds: bounds.lapses > 1,
             ),
             Property(
                 "INV-ACK",
-                Kind.ALWAYS,
                 "A CHANGE or DELETE that is answered with SUCCESS has been applied.",
                 applies=_synchronises,
             ),
             Property(
                 "INV-VERIFY",
-                Kind.ALWAYS,
                 "A confirmed verify means: the copy had the owner's content at some moment between send and answer.",
                 applies=_synchronises,
             ),
             Property(
                 "INV-REV",
-                Kind.ALWAYS,
                 "A copy stamped with revision r holds what its owner had at revision r, 0 excepted where revisions do"
                 " not travel; an ip:port client at one revision has one content.",
                 both(of_revisions, of_equal_revisions),
@@ -221,16 +209,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-CLIENTACK",
-                Kind.ALWAYS,
                 "What a client was told to be registered is so at its node once that has drained, or its connection is"
                 " gone. What an ip:port client was told shows at once where it was handled, and in a settled state"
                 " everywhere, unless its beats stopped, nodes crashed or left, or nodes heard different things.",
-                both(of_homes, of_settled_ip_clients(unshown)),
+                both(of_homes, of_settled_ip_clients(lambda _: unshown)),
                 _has_any_clients,
             ),
             Property(
                 "INV-INDEX",
-                Kind.ALWAYS,
                 "Once a node has drained, its service index and its last push are what its table of clients says; after"
                 " a lost event, in settled states.",
                 of_indexes,
@@ -238,64 +224,54 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "INV-DELAY",
-                Kind.ALWAYS,
                 "A fresh change is due after the sync delay, whatever retry is queued for the same peer.",
                 applies=lambda bounds: bounds.retry_waits > 0 and _replicates(bounds),
             ),
             Property(
                 "INV-AIM",
-                Kind.ALWAYS,
                 "The end of a sync, verify or report to one member queues nothing for another.",
                 applies=lambda bounds: bounds.nodes > 2 and _synchronises(bounds),
             ),
             Property(
                 "INV-ISOLATE",
-                Kind.ALWAYS,
                 "No task waits for the end of a call to another member.",
                 of_workers,
                 lambda bounds: bounds.nodes > 2 and _synchronises(bounds),
             ),
             Property(
                 "INV-GONE",
-                Kind.ALWAYS,
                 "A DELETE of a client that is not held succeeds.",
                 applies=_replicates,
             ),
             Property(
                 "INV-INIT",
-                Kind.ALWAYS,
                 "A node that is not loaded neither verifies nor gives a snapshot.",
                 applies=lambda bounds: bounds.crashes > 0,
             ),
             Property(
                 "REACH-SECOND-REVISION",
-                Kind.SOMETIMES,
                 "A copy holds what its owner had at revision 2.",
                 of_copies(lambda _: at_second_revision),
                 lambda bounds: _replicates(bounds) and bounds.changes > 1,
             ),
             Property(
                 "REACH-RETRY",
-                Kind.SOMETIMES,
                 "A sync that timed out is queued again.",
                 applies=lambda bounds: _replicates(bounds) and bounds.drops + bounds.lost_replies > 0,
             ),
             Property(
                 "REACH-VERIFY-REPAIR",
-                Kind.SOMETIMES,
                 "A failed verify makes the owner queue the whole client for the one peer that failed.",
                 applies=_replicates,
             ),
             Property(
                 "EVENTUALLY-SILENT",
-                Kind.EVENTUALLY,
                 "If timers go on, the connection of a client that has fallen silent is closed in the end.",
                 of_silence,
                 _falls_silent,
             ),
             Property(
                 "EVENTUALLY-LOAD",
-                Kind.EVENTUALLY,
                 "If deliveries and timers go on, every node that runs and knows another that runs is loaded in the end,"
                 " whoever else stays down.",
                 of_loads,
@@ -303,7 +279,6 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "EVENTUALLY-CONV",
-                Kind.EVENTUALLY,
                 "If deliveries and timers go on, every node in the end shows the same instances of every connected"
                 " client, for good.",
                 of_all_nodes(diverged("EVENTUALLY-CONV")),
@@ -311,7 +286,6 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "EVENTUALLY-DELETE",
-                Kind.EVENTUALLY,
                 "A client that has disconnected is in the end held nowhere, unless a crash since then, a swallowed"
                 " DELETE or a set-up that was never finished has left a copy to the lease.",
                 of_all_nodes(undeleted("EVENTUALLY-DELETE")),
@@ -319,7 +293,6 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             ),
             Property(
                 "EVENTUALLY-QUIET",
-                Kind.EVENTUALLY,
                 "No node syncs for ever: between any two there comes a moment with no sync queued or unfinished.",
                 restless,
                 lambda bounds: _replicates(bounds) and not bounds.stays_down,  # for one that stays down, tasks wait

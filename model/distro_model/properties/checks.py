@@ -291,11 +291,10 @@ def diverged(property_id: str) -> Function:
     def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
         if life.connection is not Connection.OPEN or not stable(nodes):
             return ()
-        shown = {node.name: _content(node, life.client) for node in nodes if node is not None}
-        if len(set(shown.values())) < 2:
+        held = held_by(nodes, life.client)
+        if len(set(held.values())) < 2:
             return ()
-        what = ", ".join(f"{name} shows {text_of(content)}" for name, content in shown.items())
-        return ((Finding(property_id, f"{life.client}: {what}"),),)
+        return ((Finding(property_id, f"{life.client}: {said(held)}"),),)
 
     return found
 
@@ -382,9 +381,13 @@ def has_syncs(target: str) -> Function:
     return found
 
 
-def _content(node: NodeState, client: str) -> Content:
-    held = node.client(client)
-    return () if held is None else held.content
+def held_by(nodes: Nodes, client: str) -> dict[str, Content]:
+    held = {node.name: node.client(client) for node in nodes if node is not None}
+    return {name: () if each is None else each.content for name, each in held.items()}
+
+
+def said(held: dict[str, Content]) -> str:
+    return ", ".join(f"{name} shows {text_of(content)}" for name, content in held.items())
 
 
 def _connection(life: Life) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from distro_model.bounded.layout import CLOCK, Layout, client_column, link_column, node_column
@@ -11,11 +11,10 @@ from distro_model.cluster.values import Life, Link
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, VerifyDue
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
+from distro_model.properties.checks import Function
 from distro_model.rules.health import is_tested
 from distro_model.search.system import Alternative, Finding, Lookup
 from distro_model.step import step
-
-Function = Callable[..., Sequence[Alternative]]
 
 
 def of_silent_connections(layout: Layout) -> Iterator[tuple[Lookup, ...]]:

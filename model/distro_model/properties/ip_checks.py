@@ -16,7 +16,7 @@ from distro_model.bounded.layout import STALE, Layout, ip_column
 from distro_model.cluster.crashes import Pairs
 from distro_model.cluster.values import IpLife
 from distro_model.events import BeatCheckDue
-from distro_model.messages import Content, shown, text_of
+from distro_model.messages import shown, text_of
 from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.properties.checks import (
@@ -25,6 +25,8 @@ from distro_model.properties.checks import (
     Nodes,
     all_slices,
     at_rest,
+    held_by,
+    said,
     settled_look,
     sliced,
     stable,
@@ -105,28 +107,20 @@ def _owns(node: NodeState, client: str, profile: Profile) -> bool:
     return owner_of(node, client, profile) == node.name if held is None else is_responsible(node, held, profile)
 
 
-@cache
-def ip_diverged(property_id: str) -> Callable[[Profile], Function]:
-    def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-        held = _held(nodes, life.client)
-        if not stable(nodes) or not life.published or life.silence or len(set(held.values())) < 2:
-            return ()
-        return ((Finding(property_id, f"{life.client}: {_said(held)}"),),)
-
-    return lambda _: found
+def ip_diverged(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+    held = held_by(nodes, life.client)
+    if not stable(nodes) or not life.published or life.silence or len(set(held.values())) < 2:
+        return ()
+    return ((Finding("INV-CONV", f"{life.client}: {said(held)}"),),)
 
 
-def unshown(_: Profile) -> Function:
-    return _unshown
-
-
-def _unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
     """What the client was last told to be registered is what everybody shows. (Deregistered: see INV-RESURRECT.)"""
-    held = _held(nodes, life.client)
+    held = held_by(nodes, life.client)
     claimed = life.published and life.sure and not life.silence and stable(nodes)
     if not claimed or set(map(shown, held.values())) == {life.published}:
         return ()
-    what = f"{life.client} was answered for {text_of(life.published)}: {_said(held)}"
+    what = f"{life.client} was answered for {text_of(life.published)}: {said(held)}"
     return ((Finding("INV-CLIENTACK", what),),)
 
 
@@ -135,7 +129,7 @@ def undead(profile: Profile) -> Function:
     """It has been silent for longer than both time-outs, no check is due, and it is still shown."""
 
     def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
-        holders = [name for name, content in _held(nodes, life.client).items() if content]
+        holders = [name for name, content in held_by(nodes, life.client).items() if content]
         if not stable(nodes) or life.silence < 2 or life.left_to_lease or not holders:
             return ()
         if any(node is not None and step(node, BeatCheckDue(0), profile).node != node for node in nodes):
@@ -165,15 +159,6 @@ def _misrevised(client: str) -> Function:
         if held.revision != copy.revision or held.content == copy.content or not held.revision:
             return ()
         contents = {one.name: held.content, other.name: copy.content}
-        return ((Finding("INV-REV", f"{client} at one revision: {_said(contents)}"),),)
+        return ((Finding("INV-REV", f"{client} at one revision: {said(contents)}"),),)
 
     return found
-
-
-def _held(nodes: Nodes, client: str) -> dict[str, Content]:
-    held = {node.name: node.client(client) for node in nodes if node is not None}
-    return {name: () if each is None else each.content for name, each in held.items()}
-
-
-def _said(held: dict[str, Content]) -> str:
-    return ", ".join(f"{name} shows {text_of(content)}" for name, content in held.items())
