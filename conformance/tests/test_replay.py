@@ -12,7 +12,7 @@ from distro_conformance.language.replay import assert_scenario, replay
 from distro_conformance.language.text import Scenario, ScenarioError, parse, read
 from distro_conformance.verdict import UsageError, Verdict
 from distro_model.bounded.bounds import Bounds
-from distro_model.clock import View
+from distro_model.clock.cluster import View
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.scenario"))
 TARGETS = ("model", "embedded")

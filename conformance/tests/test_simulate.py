@@ -21,7 +21,8 @@ from distro_conformance.simulation.run import Simulated, SimulationOptions, simu
 from distro_conformance.verdict import UsageError, Verdict
 from distro_conformance.wire.messages import sync_data
 from distro_model.actions import Action, Advance, Connect, Deregister, Disconnect, Register, Restart
-from distro_model.clock import Traffic, View, start
+from distro_model.clock.cluster import View, start
+from distro_model.clock.traffic import Traffic
 from distro_model.messages import CallResult, Operation
 from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import Profile, profile_named

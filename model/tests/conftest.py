@@ -14,7 +14,8 @@ import pytest
 
 from distro_model import PossibleStates, View, observe, start
 from distro_model.actions import Action, Advance
-from distro_model.clock import ClusterState, Traffic, prologue
+from distro_model.clock.cluster import ClusterState, prologue
+from distro_model.clock.traffic import Traffic
 from distro_model.messages import CallResult
 from distro_model.profiles import Profile, profile_named
 

@@ -38,7 +38,7 @@ from distro_model.actions import (
     Swallow,
 )
 from distro_model.clock import board as boards
-from distro_model.clock import prologue
+from distro_model.clock.cluster import prologue
 from distro_model.clock.environment import OF_SEARCHES
 from distro_model.events import Event
 from distro_model.node import MemberState

@@ -39,7 +39,7 @@ from distro_model.actions import (
     Resume,
     Swallow,
 )
-from distro_model.clock import prologue
+from distro_model.clock.cluster import prologue
 from distro_model.mutants.mutant import CLOCK, SIMULATION
 from distro_model.profiles import STRICT
 from distro_model.simulation.agenda import Agenda

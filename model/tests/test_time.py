@@ -29,7 +29,9 @@ from distro_model.actions import (
     Restart,
     Swallow,
 )
-from distro_model.clock import Ended, Outcome, Traffic, instants, prologue
+from distro_model.clock import instants
+from distro_model.clock.cluster import Outcome, prologue
+from distro_model.clock.traffic import Ended, Traffic
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
 from distro_model.profiles import NACOS_2_0_4, NACOS_2_2_4, STRICT, Profile

@@ -19,8 +19,7 @@ from distro_model import (
 from distro_model.actions import Advance, Crash, Deliver, LoseReply, Register, RegisterBatch, Swallow
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.view import situation_of
-from distro_model.clock import prologue
-from distro_model.clock.cluster import views_of
+from distro_model.clock.cluster import prologue, views_of
 from distro_model.mutants import mutant_named
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import Run

@@ -36,7 +36,7 @@ from distro_impl import (
 from distro_impl.profiles import ReportTransport
 from distro_impl.transport.transport import Transport
 from distro_model.actions import Action, Advance, OverHttp, Pause, RegisterBatch, Resume
-from distro_model.clock import prologue
+from distro_model.clock.cluster import prologue
 from distro_model.possible import Observation
 from distro_model.profiles import profile_named as model_profile_named
 from distro_traces.content import replica_from_sync

@@ -17,7 +17,8 @@ from distro_conformance.verdict import KitError
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
 from distro_model.actions import Action, Advance, Fault, ListMembers, OverHttp, Restart, beyond_the_model
-from distro_model.clock import TooManyOutcomesError, start
+from distro_model.clock.cluster import start
+from distro_model.clock.instants import TooManyOutcomesError
 from distro_model.possible import Observation, PossibleStates, Rejection
 from distro_model.profiles import Profile, beside_nodes, profile_named
 from distro_traces.ndjson import Recorder

@@ -9,7 +9,8 @@ from itertools import permutations
 from distro_conformance.drivers.cluster import CannotError, Ends, VirtualTime
 from distro_conformance.drivers.service_lists import projection
 from distro_model.actions import Action, Advance, Move, Restart, beyond_the_model
-from distro_model.clock import IllegalActionError, observe, prologue, start, unknown_to
+from distro_model.clock.cluster import IllegalActionError, observe, prologue, start
+from distro_model.clock.environment import unknown_to
 from distro_model.messages import CallResult, Operation
 from distro_model.mutants import with_mutant
 from distro_model.possible import Observation, PossibleStates

@@ -15,7 +15,7 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, read_snapshot
 from distro_model.actions import Action, Advance
-from distro_model.clock import View
+from distro_model.clock.cluster import View
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Unexplained

@@ -57,7 +57,7 @@ from distro_model.actions import (
     Resume,
     Says,
 )
-from distro_model.clock import View
+from distro_model.clock.cluster import View
 from distro_model.events import (
     BatchRegistered,
     ClientConnected,

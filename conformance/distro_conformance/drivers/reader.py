@@ -26,7 +26,7 @@ from distro_conformance.wire.messages import (
     read_snapshot,
 )
 from distro_impl.transport.transport import Transport
-from distro_model.clock import View
+from distro_model.clock.cluster import View
 from distro_protos import Message, Payload, decode, encode
 from distro_traces.content import Replica
 from distro_traces.event import Outcome

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from distro_conformance.drivers.cluster import Lists
 from distro_conformance.node.player import CLUSTER, read_hosts
-from distro_model.clock import View
+from distro_model.clock.cluster import View
 from distro_model.messages import Content, batch_of, instances_of
 from distro_model.possible import Observation
 from distro_model.rules.owners import UNHEALTHY

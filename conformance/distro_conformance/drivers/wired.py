@@ -66,7 +66,8 @@ from distro_model.actions import (
     Resume,
     Throttle,
 )
-from distro_model.clock import View, compared_revision
+from distro_model.clock.cluster import View
+from distro_model.clock.traffic import compared_revision
 from distro_model.possible import Observation
 from distro_traces.content import Replica
 from distro_traces.ndjson import Recorder

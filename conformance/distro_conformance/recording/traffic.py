@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from distro_conformance.recording.journal import TraceJournal
 from distro_conformance.wire.carried import Carried
-from distro_model.clock import Ended, Traffic, compared_revision
+from distro_model.clock.traffic import Ended, Traffic, compared_revision
 from distro_model.messages import CallResult, Operation
 from distro_protos import Message
 from distro_traces.event import Outcome

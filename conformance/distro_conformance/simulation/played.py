@@ -17,7 +17,7 @@ from distro_conformance.language.observing import Checkpoint, Query, Subscribe
 from distro_conformance.language.text import Scenario, Step
 from distro_conformance.simulation.journal import SimulationJournal
 from distro_model.actions import Action, Advance
-from distro_model.clock import prologue
+from distro_model.clock.cluster import prologue
 from distro_model.mutants import with_mutant
 from distro_model.profiles import profile_named
 from distro_model.simulation.agenda import Agenda

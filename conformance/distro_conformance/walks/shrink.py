@@ -17,7 +17,7 @@ from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.walks.stage import Among, Lockstep
 from distro_conformance.wire.transports import IN_MEMORY, Carrier, Wire
 from distro_model.actions import Action, Advance, Deregister, Drop, Hold, OfLink, Register, RegisterBatch, Swallow
-from distro_model.clock import observe, prologue, start
+from distro_model.clock.cluster import observe, prologue, start
 from distro_model.mutants import UnknownMutantError, with_mutant
 from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import beside_nodes, profile_named

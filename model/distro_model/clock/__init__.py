@@ -8,37 +8,3 @@ chosen by whoever drives it.
 columns on which it all happens, and what becomes of a request at once, made after a `plan`; `wires` what is decided
 about requests beforehand; `traffic` how calls ended; `compiled` each statement as one plain function.
 """
-
-from distro_model.clock.cluster import (
-    ClusterState,
-    IllegalActionError,
-    Outcome,
-    View,
-    apply,
-    enabled,
-    observe,
-    prologue,
-    start,
-)
-from distro_model.clock.environment import unknown_to
-from distro_model.clock.instants import TooManyOutcomesError
-from distro_model.clock.plan import Plan
-from distro_model.clock.traffic import Ended, Traffic, compared_revision
-
-__all__ = [
-    "ClusterState",
-    "Ended",
-    "IllegalActionError",
-    "Outcome",
-    "Plan",
-    "TooManyOutcomesError",
-    "Traffic",
-    "View",
-    "apply",
-    "compared_revision",
-    "enabled",
-    "observe",
-    "prologue",
-    "start",
-    "unknown_to",
-]
