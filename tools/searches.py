@@ -12,15 +12,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ledger import Line, digest_of, gone_on, lines_of
+from pairs import Job, pairs
 
 import distro_model
 from distro_model import Bounds, explore
-from distro_model.bounded.pairs import pairs
 from distro_model.profiles import STRICT
 
 LEDGER = Path("distrocheck-out/nightly/searches.ndjson")
@@ -34,16 +33,8 @@ WHOLE = {
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    name: str
-    bounds: Bounds | None
-    contradiction: str | None = None
-
-
 def jobs(pair_states: int) -> Iterator[Job]:
-    for pair in pairs(max_states=pair_states):
-        yield Job(pair.name, pair.bounds, pair.contradiction)
+    yield from pairs(max_states=pair_states)
     for name, bounds in WHOLE.items():
         yield Job(name, bounds)
 

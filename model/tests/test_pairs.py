@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import pytest
 import searches as program
+from pairs import BUDGETS, pairs
 
 from distro_model import Bounds
-from distro_model.bounded.pairs import BUDGETS, pairs
 
 SIZES = {"nodes", "clients", "ip_clients", "changes", "services", "in_flight", "max_states", "lease_periods"}
 UNPAIRED = {

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 import pytest
+from fitting import misfits
 
 from distro_model.bounded import periods
 from distro_model.bounded.bounds import Bounds
@@ -14,7 +15,6 @@ from distro_model.bounded.chains import Chains
 from distro_model.bounded.layout import Layout
 from distro_model.cluster import calls, connections
 from distro_model.cluster.budget import Budget, Clock
-from distro_model.cluster.fitting import misfits
 from distro_model.cluster.statement import StatementError, Transition, tells, writes
 from distro_model.cluster.values import IpLife, Life, Link
 from distro_model.events import Event

@@ -2,8 +2,7 @@
 
 How it is said
     `statement` what a transition is: functions in a row, whose parameter names are registers; `registers` what several
-    of them write; `fitting` the check that the steps fit; `values` what the columns hold; `budget` two columns that
-    only a search has.
+    of them write; `values` what the columns hold; `budget` two columns that only a search has.
 
 What happens, a file for each family
     `calls` between sending and the end; `torn` CHANGEs made and applied in parts; `nodes` tasks and timers; `crashes`;

@@ -3,7 +3,7 @@
 A parameter is what an earlier step of the transition wrote, or a column of the place where it happens ("source",
 "link"), or a constant of that place ("source_name", "profile"). Where a parameter belongs to a family ("life": one for
 each client), the step happens once for each member. A step writes the fields of the NamedTuple that it returns; a list
-of those is a choice, None (or False) is its guard being false. `fitting.py` proves that names and types fit.
+of those is a choice, None (or False) is its guard being false. A test proves that names and types fit.
 
 Nothing here chooses: a search derives look-ups from these steps (`bounded/chains.py`), a clock and a simulation
 a plain function (`clock/compiled.py`).

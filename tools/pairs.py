@@ -60,14 +60,16 @@ BUDGETS = (*ANYBODY, *OF_CONNECTIONS, *OF_HTTP)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Job:
+    """One search of a cluster."""
+
     name: str
     bounds: Bounds | None
     contradiction: str | None = None
-    """Why there is no cluster with both."""
+    """Why there is no such cluster."""
 
 
-def pairs(**more: int) -> Iterator[Pair]:
+def pairs(**more: int) -> Iterator[Job]:
     """Each two budgets, for each kind of client that both may concern; `more` are bounds that hold for all."""
     for one, other in combinations(BUDGETS, 2):
         for kinds in _kinds(one, other):
@@ -79,9 +81,9 @@ def pairs(**more: int) -> Iterator[Pair]:
             wanted["in_flight"] = max(wanted["in_flight"], wanted["clients"] + wanted["ip_clients"])
             name = f"{one} + {other}, a client of {' and one of '.join(kinds)}"
             try:
-                yield Pair(name, Bounds(**wanted))
+                yield Job(name, Bounds(**wanted))
             except ValueError as contradiction:
-                yield Pair(name, None, str(contradiction).removeprefix("bounds: "))
+                yield Job(name, None, str(contradiction).removeprefix("bounds: "))
 
 
 def _of(budget: str) -> Mapping[str, int]:
