@@ -46,7 +46,7 @@ def reference_pages() -> Generated:
 
 def schemas() -> Generated:
     """docs/schemas: what each `--json` document is made of."""
-    documents = importlib.import_module("distro_conformance.cli.schemas")
+    documents = importlib.import_module("schemas")
     for name, text in documents.files():
         yield ROOT / "docs" / "schemas" / name, text
 

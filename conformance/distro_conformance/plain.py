@@ -1,6 +1,6 @@
 """A value of ours as JSON writes it: a dataclass under the names of its fields, down to what JSON has itself.
 
-`cli/json_schema.py` reads the same names off the types, so that a document and its schema are said once, by the type.
+`tools/json_schema.py` reads the same names off the types, so that a document and its schema are said once, by the type.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distro_conformance.cli.schemas import Schema, schema_of
+from schemas import Schema, schema_of
 
 
 def promised(name: str) -> Schema:

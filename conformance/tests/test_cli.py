@@ -21,10 +21,10 @@ import jsonschema
 import pytest
 from programs import COMMAND, ROOT, Call, Document, Ran, executed
 from promises import promised
+from schemas import DOCUMENTS, schema_of
 
 from distro_conformance.cli import console
 from distro_conformance.cli.output import Told, progress, summary, time_left
-from distro_conformance.cli.schemas import DOCUMENTS, schema_of
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS

@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from distro_conformance.audit.compare import Audited, Diverged
-from distro_conformance.audit.member import Reading
-from distro_conformance.cli.json_schema import (
+from json_schema import (
     ANYTHING,
     COUNT,
     NUMBER,
@@ -27,6 +25,9 @@ from distro_conformance.cli.json_schema import (
     of_fields,
     of_type,
 )
+
+from distro_conformance.audit.compare import Audited, Diverged
+from distro_conformance.audit.member import Reading
 from distro_conformance.differential.compare import Difference
 from distro_conformance.doctor import Check
 from distro_conformance.findings import Finding, Judged, Judgement
