@@ -53,8 +53,8 @@ def schemas() -> Generated:
 
 def pictures() -> Generated:
     """docs/explanation: the three stories that explain Distro, as the model tells them."""
-    stories = importlib.import_module("distro_conformance.diagrams.stories")
-    for name, text in stories.stories().items():
+    pages = importlib.import_module("pages.pictures")
+    for name, text in pages.pictures():
         yield ROOT / "docs" / "explanation" / name, text
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from charts import charts_of, write_benches
 from playwright.sync_api import Browser
 from programs import Call, Document
 from pydantic import BaseModel, ValidationError
@@ -23,7 +24,6 @@ from distro_conformance.findings import Finding, Held, Judged, Judgement
 from distro_conformance.mutation.kill import kill
 from distro_conformance.mutation.page import report_of
 from distro_conformance.report import Failure, Report, Stage, write_page, write_report
-from distro_conformance.report.benches import charts_of, write_benches
 from distro_conformance.report.history import HISTORY, earlier_reports
 from distro_conformance.report.page import Page, page_of, sentence
 from distro_conformance.verdict import Verdict

@@ -1,3 +1,2 @@
 """Runs as pictures: a sequence diagram is a value (`sequence`), made from the transitions of the model (`transitions`),
-and drawn as SVG for the report, the pages and the explorer in the browser (`svg`). `stories` are those of the
-documentation."""
+and drawn as SVG for the report, the pages and the explorer in the browser (`svg`)."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from distro_conformance.diagrams.stories import STORIES as FOUND
 from distro_conformance.ui.walk import Setting, Walk
 
 
@@ -21,35 +20,43 @@ class Story:
     ends: str
 
 
-_TOLD: Mapping[str, tuple[str, str]] = {
-    "healthy-change": (
-        "Two nodes, a and b, and one client. Press “go on” and watch what each node holds.",
-        (
+STORIES: Mapping[str, Story] = {
+    "healthy-change": Story(
+        profile="strict",
+        property_id="REACH-SECOND-REVISION",
+        title="A change of a client arrives at the other node",
+        begins="Two nodes, a and b, and one client. Press “go on” and watch what each node holds.",
+        ends=(
             "The copy on b equals the owner's record, a little more than a second after the change. This is all "
             "that Distro does when nothing goes wrong."
         ),
     ),
-    "lost-change": (
-        (
+    "lost-change": Story(
+        profile="nacos-2.0.4",
+        property_id="INV-CONV",
+        title="A change that is acknowledged and lost, and confirmed for ever",
+        begins=(
             "Release 2.0.4. A request will be acknowledged but not applied: a handler that swallows an "
             "exception is enough."
         ),
-        (
+        ends=(
             "b holds the first content, although it acknowledged the second. In 2.0.4 a VERIFY asks only "
             "whether a copy exists, so b confirms it every five seconds, and the wrong copy stays for ever. "
             "From 2.1.2 on, a VERIFY compares revisions."
         ),
     ),
-    "swallowed-delete": (
-        "Release 2.2.4. A CHANGE is on its way when its client disconnects: watch the task that a has for b.",
-        (
+    "swallowed-delete": Story(
+        profile="nacos-2.2.4",
+        property_id="INV-DELETE",
+        title="The retry of a CHANGE replaces the queued DELETE",
+        begins="Release 2.2.4. A CHANGE is on its way when its client disconnects: watch the task that a has for b.",
+        ends=(
             "The retry of the CHANGE replaced the queued DELETE. When it was executed the client was gone, so "
             "it sent nothing. b gets no DELETE and holds an instance that is gone until the lease of its copy "
             "ends."
         ),
     ),
 }
-STORIES: Mapping[str, Story] = {name: Story(*found, *_TOLD[name]) for name, found in FOUND.items()}
 
 MEANINGS: Mapping[str, str] = {
     "connect": "A client connects. This node is its owner now, and holds it as native.",

@@ -1,0 +1,33 @@
+"""The three runs with which the documentation explains Distro, found by searching the model and not drawn by hand.
+
+They are those that the explorer in the browser tells. When a rule changes, so does the picture, and the freshness check
+says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from distro_conformance.diagrams.sequence import Fault, Sequence
+from distro_conformance.diagrams.svg import svg_file
+from distro_conformance.ui.stories import STORIES, Story, begin
+from distro_model.properties import property_named
+from distro_model.search.system import Kind
+
+
+def pictures() -> Iterator[tuple[str, str]]:
+    """Name and text of each file. Searches three small clusters: some seconds."""
+    for name, story in STORIES.items():
+        yield f"{name}.svg", svg_file(drawn(name, story))
+
+
+def drawn(name: str, story: Story) -> Sequence:
+    """The whole walk of a story, and after it what is wrong then."""
+    ahead = begin(name)
+    walk = ahead.move(len(ahead.path))
+    assert walk.sought is not None
+    wrong = property_named(story.property_id).kind is not Kind.SOMETIMES
+    diagram = walk.diagram()
+    items = (*diagram.items, Fault(walk.sought.what, bad=True)) if wrong else diagram.items
+    return replace(diagram, items=items, title=story.title)
