@@ -1,45 +1,21 @@
-"""The protocol reference as data: the statements of docs/protocol, and who cites them.
+"""Who cites the protocol reference: `#anchor` in a text that speaks of docs/protocol, and the `source` of a rule.
 
-A statement is a heading, which is its anchor, a line with releases and source, and sentences. Code, requirements and
-tests cite it as `#anchor`, rules in their `source`. Only a checkout has the pages and the tests; an installed package
-has neither, and says nothing about them.
+Only a checkout has the tests; an installed package has none, and says nothing about them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from distro_conformance.requirements import all_requirements
 from distro_model.mutants import MUTANTS
-from distro_model.rules.rule import RULES, Function, Rule, name_of
+from distro_model.rules.rule import Function, Rule, name_of
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ROOT / "docs" / "protocol"
-_STATEMENT = re.compile(r"^### (?P<anchor>\S+)\n\*(?P<span>[^·\n]*)(?: · (?P<source>[^\n]*))?\*\n", re.MULTILINE)
 _CITATION = re.compile(r"(?<!\.md)#([a-z0-9]+(?:-[a-z0-9]+)+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    anchor: str
-    page: str
-    span: str
-    source: str
-
-
-@cache
-def statements() -> Mapping[str, Statement]:
-    """By anchor, in the order of the pages. Nothing where there is no checkout."""
-    found = {}
-    for page in sorted(PAGES.glob("*.md")):
-        for match in _STATEMENT.finditer(page.read_text()):
-            span, source = match["span"].strip(), match["source"] or match["span"].strip()
-            found[match["anchor"]] = Statement(match["anchor"], page.name, span, source)
-    return found
 
 
 def cited_in(text: str) -> frozenset[str]:
@@ -52,28 +28,18 @@ def cited_by(rule: Rule) -> frozenset[str]:
     return frozenset(each.strip() for each in anchors.split(","))
 
 
-@cache
-def citing_files(*folders: str) -> Mapping[str, frozenset[str]]:
-    """Path from the root -> the anchors that the file cites, of the Python files below these folders."""
-    return {path.relative_to(ROOT).as_posix(): cited_in(text) for path, text in _texts(*folders)}
-
-
-def _texts(*folders: str) -> Iterator[tuple[Path, str]]:
+def texts(*folders: str) -> Iterator[tuple[str, str]]:
+    """Path from the root and text of the Python files below these folders."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path, path.read_text()
-
-
-TESTS = ("model/tests", "impl/tests", "conformance/tests", "spark/tests", "traces/tests", "protos/tests")
+            yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
 @cache
 def _test_words() -> Mapping[str, frozenset[str]]:
     """File of tests that speaks of rules -> the words in it."""
     return {
-        path.relative_to(ROOT).as_posix(): frozenset(re.findall(r"\w+", text))
-        for path, text in _texts("model/tests")
-        if "distro_model.rules" in text
+        path: frozenset(re.findall(r"\w+", text)) for path, text in texts("model/tests") if "distro_model.rules" in text
     }
 
 
@@ -93,7 +59,3 @@ def replacements_of(rule: Rule) -> Mapping[str, Function]:
         for function in mutant.rules
         if name_of(function) == rule.name
     }
-
-
-def rules_of(anchor: str) -> tuple[Rule, ...]:
-    return tuple(rule for rule in RULES.values() if anchor in cited_by(rule))

@@ -9,18 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from distro_conformance.protocol import (
-    TESTS,
-    Statement,
-    cited_in,
-    citing_files,
-    replacements_of,
-    rules_of,
-    statements,
-    tests_of,
-)
+from distro_conformance.protocol import cited_in, replacements_of, tests_of
 from distro_conformance.requirements import all_requirements
 from pages.markdown import Block, page, table
+from pages.statements import TESTS, Statement, citing_files, rules_of, statements
 
 _BELOW = "the model knows requests and how calls end, not their form on the wire"
 _API = "the model has the requests of clients, not the API that they come by"
