@@ -14,7 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from distro_conformance.plain import fields_of
-from distro_conformance.verdict import Verdict
+from distro_conformance.verdict import Verdict, worst
 from distro_protos import Json
 
 
@@ -122,12 +122,8 @@ class Finding:
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """A violation outweighs a missing answer, a missing answer outweighs a pass; nothing judged at all is no answer."""
-    found = {finding.counted for finding in findings}
-    if Verdict.VIOLATES in found:
-        return Verdict.VIOLATES
-    is_whole = Verdict.CONFORMS in found and Verdict.INCONCLUSIVE not in found
-    return Verdict.CONFORMS if is_whole else Verdict.INCONCLUSIVE
+    """The worst that any of them contributes; nothing judged at all is no answer."""
+    return worst(finding.counted for finding in findings if finding.counted is not None)
 
 
 def counts(findings: Iterable[Finding]) -> Counter[Judgement]:

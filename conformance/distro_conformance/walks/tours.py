@@ -70,24 +70,25 @@ class Toured:
     walks_planned: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TourReport:
-    """`steps` counts actions on the nodes, `walks` those that were begun there, `whole` those done to their end.
+    """The result, counted as it goes. `steps` counts actions on the nodes, `walks` those that were begun there, `whole`
+    those done to their end.
 
     `cut_short`: of the walks that were given times, why a clock followed them no farther, and how many.
     `left_out`: walks of which whatever has times was done before.
     """
 
     options: TourOptions
-    tours: tuple[Toured, ...]
-    walks: int
-    whole: int
-    left_out: int
-    steps: int
-    steps_over: Mapping[str, int]
-    seconds: float
-    cut_short: Mapping[str, int]
-    failure: FoundFailure | None
+    tours: tuple[Toured, ...] = ()
+    walks: int = 0
+    whole: int = 0
+    left_out: int = 0
+    steps: int = 0
+    steps_over: dict[str, int] = field(default_factory=lambda: steps_over({}))
+    seconds: float = 0.0
+    cut_short: Counter[str] = field(default_factory=Counter)
+    failure: FoundFailure | None = None
 
     @property
     def edges(self) -> int:
@@ -154,46 +155,36 @@ class _Touring:
         self.tours = [
             _Tour(name, bounds, beside_nodes(profile_named(options.profile))) for name, bounds in options.bounds.items()
         ]
-        self.walks = self.whole = self.left_out = self.steps = 0
-        self.steps_over: Counter[str] = Counter()
-        self.cut_short: Counter[str] = Counter()
-        self.failure: FoundFailure | None = None
+        self.report = TourReport(options)
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began_s
 
     def run(self) -> TourReport:
+        report = self.report
         for planned in self.chosen():
             timed = self.timed(planned)
             if timed is None:
                 continue
             self.on_nodes(planned, timed)
             edges, covered = sum(each.graph.edges for each in self.tours), sum(len(t.covered) for t in self.tours)
-            self.on_progress(f"tours: {self.walks} walks, {self.steps} steps, {covered} of {edges} transitions")
-        return TourReport(
-            self.options,
-            tuple(each.summary() for each in self.tours),
-            self.walks,
-            self.whole,
-            self.left_out,
-            self.steps,
-            steps_over(self.steps_over),
-            self.seconds,
-            dict(self.cut_short.most_common()),
-            self.failure,
-        )
+            self.on_progress(f"tours: {report.walks} walks, {report.steps} steps, {covered} of {edges} transitions")
+        report.tours = tuple(each.summary() for each in self.tours)
+        report.cut_short = Counter(dict(report.cut_short.most_common()))
+        report.seconds = self.seconds
+        return report
 
     def chosen(self) -> Iterator[_Planned]:
         """The walk that would try most, again and again while there is time and one that would take anything new."""
         left = [planned for each in self.tours for planned in each.planned]
-        while left and self.failure is None and self.seconds < self.options.seconds:
-            if self.options.walks_max is not None and self.walks >= self.options.walks_max:
+        while left and self.report.failure is None and self.seconds < self.options.seconds:
+            if self.options.walks_max is not None and self.report.walks >= self.options.walks_max:
                 return
             best = max(left, key=_promise)
             left.remove(best)
             if _promise(best) == (0, 0):
-                self.left_out += 1 + len(left)
+                self.report.left_out += 1 + len(left)
                 return
             yield best
 
@@ -208,26 +199,26 @@ class _Touring:
         except NoTimesError:
             timed, transitions = None, 0
         if transitions < len(run.transitions):
-            self.cut_short[run.transitions[transitions].chain.kind] += 1
+            self.report.cut_short[run.transitions[transitions].chain.kind] += 1
         if timed is None or tour_.covered.issuperset(planned.edges[:transitions]):
-            self.left_out += 1
+            self.report.left_out += 1
             return None
         return timed
 
     def on_nodes(self, planned: _Planned, timed: TimedWalk) -> None:
         """Every action compared. What a walk takes counts as done when the action after which it is done was right."""
-        options, done = self.options, list[Action]()
-        wire = wire_of(options.transport, self.walks, self.walks)
-        self.walks += 1
+        options, report, done = self.options, self.report, list[Action]()
+        wire = wire_of(options.transport, report.walks, report.walks)
+        report.walks += 1
         try:
             with Lockstep(planned.tour.bounds.node_names, options.profile, options.mutant, wire=wire) as lockstep:
                 for action, taken in (*zip(timed.actions, timed.taken, strict=True), (Advance(CALM_MS), 0)):
                     done.append(action)
-                    self.steps += 1
-                    self.steps_over[wire.carrier.value] += 1
+                    report.steps += 1
+                    report.steps_over[wire.carrier.value] += 1
                     lockstep.perform(action)
                     planned.tour.covered.update(planned.edges[:taken])
-            self.whole += timed.stopped_at is None
+            report.whole += timed.stopped_at is None
         except DivergedError as error:
             comment = f"Found by a tour of all transitions ({planned.tour.bounds}): {error}"
             scenario = build(
@@ -238,7 +229,7 @@ class _Touring:
                 wire=wire,
                 comment=comment,
             )
-            self.failure = FoundFailure(scenario, str(error), len(done), self.steps, self.seconds)
+            report.failure = FoundFailure(scenario, str(error), len(done), report.steps, self.seconds)
 
 
 def _promise(planned: _Planned) -> tuple[int, int]:
