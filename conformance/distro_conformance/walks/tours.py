@@ -131,7 +131,7 @@ class _Tour:
         self.name = name
         self.bounds = bounds
         self.graph: StateGraph = state_graph(bounded_cluster(bounds, profile, ()))
-        self.planned = [_Planned(self, walk) for walk in transition_tours(self.graph, longest=LONGEST).walks]
+        self.planned = [_Planned(self, walk) for walk in transition_tours(self.graph, longest=LONGEST)]
         self.covered: set[int] = set()
         self.tried: set[int] = set()
         self._profile = profile

@@ -1,7 +1,7 @@
 """A state graph as others want it: for networkx, as GraphML (Gephi, yEd), as DOT (Graphviz). Text, never a file.
 
 What is said of a row is one short text for each column. A picture of more than some thousand states says nothing to
-anybody, and every edge is a dictionary here; so there is a limit on the edges, and it can be moved.
+anybody, and every edge is a dictionary here; so there is a limit on the edges.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ def shortly(_: str, value: Value) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
-def to_networkx(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_EDGES) -> nx.MultiDiGraph:
+def to_networkx(graph: StateGraph, describe: Describe = shortly) -> nx.MultiDiGraph:
     """Nodes are numbers of rows, with `initial` and a text for each column; edges have chain, kind, fair and label.
 
     Raises `GraphTooLargeError`.
     """
-    _require(graph, max_edges)
+    if graph.edges > MOST_EDGES:
+        raise GraphTooLargeError(
+            f"{graph.states:,} states and {graph.edges:,} edges are too many to draw; at most {MOST_EDGES:,} edges are"
+            " drawn. Lower nodes, clients, changes, drops or crashes"
+        )
     drawn = nx.MultiDiGraph()
     for number in range(graph.states):
         texts = zip(graph.system.columns, graph.row(number), strict=True)
@@ -45,14 +49,14 @@ def to_networkx(graph: StateGraph, describe: Describe = shortly, max_edges: int 
     return drawn
 
 
-def graphml(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_EDGES) -> str:
+def graphml(graph: StateGraph, describe: Describe = shortly) -> str:
     """Raises `GraphTooLargeError`."""
-    return "\n".join(nx.generate_graphml(to_networkx(graph, describe, max_edges))) + "\n"
+    return "\n".join(nx.generate_graphml(to_networkx(graph, describe))) + "\n"
 
 
-def dot(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_EDGES) -> str:
+def dot(graph: StateGraph, describe: Describe = shortly) -> str:
     """The initial row is bold; an edge that need not happen (not fair) is dashed. Raises `GraphTooLargeError`."""
-    drawn = to_networkx(graph, describe, max_edges)
+    drawn = to_networkx(graph, describe)
     lines = ["digraph states {", "  node [shape=box];"]
     for number, texts in drawn.nodes(data=True):
         label = "\n".join(f"{column}: {texts[column]}" for column in graph.system.columns)
@@ -67,11 +71,3 @@ def dot(graph: StateGraph, describe: Describe = shortly, max_edges: int = MOST_E
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _require(graph: StateGraph, max_edges: int) -> None:
-    if graph.edges > max_edges:
-        raise GraphTooLargeError(
-            f"{graph.states:,} states and {graph.edges:,} edges are too many to draw; at most {max_edges:,} edges are"
-            " drawn. Lower nodes, clients, changes, drops or crashes"
-        )

@@ -1,7 +1,7 @@
 """Walks over a state graph that become tests: tours that take every transition, and ways to rows that chance misses.
 
 A tour is a set of walks from the initial row that together take every edge. What a walk costs is its steps, and a
-new beginning counts as `restart` steps. The cheapest set is a flow (the directed postman of Edmonds and Johnson, 1973,
+new beginning counts as one. The cheapest set is a flow (the directed postman of Edmonds and Johnson, 1973,
 with a free way home from everywhere): each edge is taken at least once, and out of each row but the first no more
 often than into it. The rows and columns of that linear program are an incidence matrix, so its corners are whole
 numbers, and its optimum is the optimum. Cutting at the new beginnings a circuit that takes each edge as often as the
@@ -11,7 +11,6 @@ flow says (Hierholzer, 1873) gives the walks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,48 +26,25 @@ HOME = -1
 """Stands for a new beginning among the edges of a circuit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tours:
-    """Walks, each the edges from the initial row on, that together take each of the graph's edges."""
-
-    walks: tuple[tuple[int, ...], ...]
-    edges: int
-    """Distinct ones, so no tour has fewer steps."""
-
-    @property
-    def steps(self) -> int:
-        return sum(len(walk) for walk in self.walks)
-
-    @property
-    def ratio(self) -> float:
-        """Steps for each edge; 1 would take nothing twice."""
-        return self.steps / self.edges if self.edges else 1.0
-
-    def runs(self, graph: StateGraph) -> Iterator[Run]:
-        for number, walk in enumerate(self.walks, start=1):
-            yield graph.run(walk, Finding("TOUR", f"walk {number} of {len(self.walks)}"))
+Walk = tuple[int, ...]
+"""Edges from the initial row on."""
 
 
-def transition_tours(
-    graph: StateGraph, *, restart: int = 1, longest: int | None = None, max_edges: int = MOST_EDGES
-) -> Tours:
-    """The cheapest tours, where every new beginning costs `restart` steps.
+def transition_tours(graph: StateGraph, *, longest: int | None = None) -> tuple[Walk, ...]:
+    """The cheapest walks that together take each of the graph's edges.
 
     `longest`: walks are cut after so many steps and go on from a new beginning, by a shortest way (and are longer only
-    where that way is); the whole is then no longer the cheapest. Raises `GraphTooLargeError` above `max_edges`.
+    where that way is); the whole is then no longer the cheapest. Raises `GraphTooLargeError`.
     """
-    if graph.edges > max_edges:
+    if graph.edges > MOST_EDGES:
         raise GraphTooLargeError(
-            f"{graph.edges:,} edges are too many for a tour of all; at most {max_edges:,}. Lower nodes, clients,"
+            f"{graph.edges:,} edges are too many for a tour of all; at most {MOST_EDGES:,}. Lower nodes, clients,"
             " changes, drops or crashes"
         )
-    if not graph.edges:
-        return Tours((), 0)
-    circuit = _circuit(graph, _times(graph, restart))
-    return Tours(tuple(_cut(graph, circuit, longest)), graph.edges)
+    return tuple(_cut(graph, _circuit(graph, _times(graph)), longest)) if graph.edges else ()
 
 
-def _times(graph: StateGraph, restart: int) -> NDArray[np.int64]:
+def _times(graph: StateGraph) -> NDArray[np.int64]:
     """How often each edge is taken in the cheapest tours."""
     ways, first = np.unique(graph.source * np.int64(graph.states) + graph.target, return_index=True)
     source, target = (ways // graph.states), (ways % graph.states)
@@ -82,7 +58,7 @@ def _times(graph: StateGraph, restart: int) -> NDArray[np.int64]:
             (np.concatenate([source, target]), np.concatenate([position, position])),
         )
         leaves_more = csr_array(entries, shape=(graph.states, len(again)))[1:]
-        cost = 1 + restart * ((target != 0).astype(np.int64) - (source != 0))
+        cost = 1 + (target != 0).astype(np.int64) - (source != 0)
         solved = linprog(cost, A_ub=leaves_more, b_ub=_surplus(graph, times)[1:], method="highs")
         assert solved.status == 0, solved.message
         times[again] += np.rint(solved.x).astype(np.int64)
@@ -122,7 +98,7 @@ def _circuit(graph: StateGraph, times: NDArray[np.int64]) -> list[int]:
     return circuit[:homewards][::-1] + circuit[homewards:][::-1]
 
 
-def _cut(graph: StateGraph, circuit: list[int], longest: int | None) -> Iterator[tuple[int, ...]]:
+def _cut(graph: StateGraph, circuit: list[int], longest: int | None) -> Iterator[Walk]:
     """Cut where the circuit goes home and where a walk gets too long; leave out what takes nothing new at the ends."""
     taken: set[int] = set()
     walk: list[int] = []
