@@ -25,7 +25,7 @@ from distro_conformance.differential.listed import DEVIATIONS, VARIES, Listed, r
 from distro_conformance.differential.normalise import normalised
 from distro_conformance.differential.run import play, reference_nodes, run_differential
 from distro_conformance.differential.scripts import SCRIPTS
-from distro_conformance.findings import Judgement, verdict_of
+from distro_conformance.findings.finding import Judgement, verdict_of
 from distro_conformance.targets.maven import jars_of
 from distro_conformance.targets.releases import WHOLE_RELEASES, nacos_release
 from distro_conformance.verdict import TargetError, UsageError, Verdict, all_named

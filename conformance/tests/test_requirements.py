@@ -6,12 +6,13 @@ import re
 
 import pytest
 
-from distro_conformance.findings import Finding, Judgement, headline, verdict_of
+from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement, Level, headline, verdict_of
 from distro_conformance.findings.known import KNOWN_FAILURES, known_failure
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.release import Span, release_of
-from distro_conformance.requirements import MUST, SHOULD, Level, Requirement, all_requirements, requirement
+from distro_conformance.requirements import Requirement, all_requirements
+from distro_conformance.requirements.requirement import requirement
 from distro_conformance.verdict import UsageError, Verdict
 
 

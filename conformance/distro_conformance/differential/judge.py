@@ -14,7 +14,7 @@ from distro_conformance.differential.compare import Difference, differences
 from distro_conformance.differential.exchange import Exchange
 from distro_conformance.differential.listed import DEVIATIONS, VARIES, listing
 from distro_conformance.differential.scripts.registry import Script
-from distro_conformance.findings import MUST, SHOULD, Finding, Judgement
+from distro_conformance.findings.finding import MUST, SHOULD, Finding, Judgement
 from distro_conformance.plain import fields_of
 
 BY = "differential"

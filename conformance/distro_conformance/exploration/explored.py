@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
-from distro_conformance.findings import Finding, Held, Judgement, differ, verdict_of
 from distro_conformance.findings.breaks import known_breaks, repaired
+from distro_conformance.findings.finding import Finding, Held, Judgement, differ, verdict_of
 from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel, HasNot
 from distro_conformance.language.text import Scenario, Step, build

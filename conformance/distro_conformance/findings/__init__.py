@@ -10,30 +10,7 @@ the failures that a release is known for, each with its symptom; `breaks` the sa
 `traces` makes findings of a check on Spark.
 """
 
-from distro_conformance.findings.finding import (
-    MUST,
-    SHOULD,
-    Finding,
-    Held,
-    Judgement,
-    Level,
-    counts,
-    differ,
-    headline,
-    verdict_of,
-)
+from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.findings.judged import Judged
 
-__all__ = [
-    "MUST",
-    "SHOULD",
-    "Finding",
-    "Held",
-    "Judged",
-    "Judgement",
-    "Level",
-    "counts",
-    "differ",
-    "headline",
-    "verdict_of",
-]
+__all__ = ["Finding", "Judged", "Judgement"]

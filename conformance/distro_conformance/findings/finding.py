@@ -24,7 +24,7 @@ class Level(StrEnum):
     MAY = "MAY"  # so do known nodes, and others need not
 
 
-MUST, SHOULD, MAY = Level.MUST, Level.SHOULD, Level.MAY
+MUST, SHOULD = Level.MUST, Level.SHOULD
 
 
 class Judgement(StrEnum):

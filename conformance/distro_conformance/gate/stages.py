@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from distro_conformance.exploration.explored import Explored, against_the_list, diagram_of, explore_profile
-from distro_conformance.findings import Finding, Judgement, headline, verdict_of
+from distro_conformance.findings.finding import Finding, Judgement, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
 from distro_conformance.gate.options import GateOptions
 from distro_conformance.language.finding import findings_of_replay

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import grpc.aio
 
 from distro_conformance.diagrams.evidence import CLIENT_ID
-from distro_conformance.findings import Held, differ
+from distro_conformance.findings.finding import Held, differ
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.verdict import KitError

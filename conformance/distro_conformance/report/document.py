@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from distro_conformance.diagrams.sequence import Sequence
-from distro_conformance.findings import Finding, Judgement, counts, headline
+from distro_conformance.findings.finding import Finding, Judgement, counts, headline
 from distro_conformance.plain import fields_of, plain
 from distro_conformance.verdict import Verdict
 from distro_conformance.version import origin

@@ -11,7 +11,7 @@ import hashlib
 import json
 from typing import Any
 
-from distro_conformance.findings import Finding, Judgement, Level
+from distro_conformance.findings.finding import Finding, Judgement, Level
 from distro_conformance.report.document import Report
 
 VERSION = "2.1.0"

@@ -21,7 +21,7 @@ from distro_conformance.diagrams.evidence import sequence_of_evidence
 from distro_conformance.diagrams.sequence import Fault
 from distro_conformance.diagrams.svg import svg
 from distro_conformance.diagrams.trace import sequence_of_client
-from distro_conformance.findings import Finding, Held, differ
+from distro_conformance.findings.finding import Finding, Held, differ
 from distro_conformance.language.text import parse
 from distro_conformance.report.document import Failure, Report
 from distro_model.actions import Advance

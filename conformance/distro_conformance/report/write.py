@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from distro_conformance.findings import headline
+from distro_conformance.findings.finding import headline
 from distro_conformance.report.document import Report
 from distro_conformance.report.history import remember
 from distro_conformance.report.junit import junit_xml

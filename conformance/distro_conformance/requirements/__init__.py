@@ -7,15 +7,9 @@ being here.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from distro_conformance.requirements.requirement import MAY, MUST, SHOULD, Level, Requirement, registered, requirement
+from distro_conformance.requirements.requirement import Requirement, all_requirements
 
 for _area in iter_modules(__path__):
     import_module(f"{__name__}.{_area.name}")
 
-
-def all_requirements() -> tuple[Requirement, ...]:
-    """By id."""
-    return registered()
-
-
-__all__ = ["MAY", "MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement"]
+__all__ = ["Requirement", "all_requirements"]

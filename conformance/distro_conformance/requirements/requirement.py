@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from inspect import getdoc
 from typing import TYPE_CHECKING
 
-from distro_conformance.findings.finding import MAY, MUST, SHOULD, Level
+from distro_conformance.findings.finding import MUST, SHOULD, Level
 from distro_conformance.release import Span
 
 if TYPE_CHECKING:
     from distro_conformance.node.kit import Kit
 
-__all__ = ["MAY", "MUST", "SHOULD", "Level", "Requirement", "registered", "requirement"]
+__all__ = ["MUST", "SHOULD", "Level", "Requirement", "all_requirements", "requirement"]
 
 Check = Callable[["Kit"], Awaitable[None]]
 
@@ -67,6 +67,6 @@ def requirement(
     return register
 
 
-def registered() -> tuple[Requirement, ...]:
+def all_requirements() -> tuple[Requirement, ...]:
     """All, by id."""
     return tuple(_REGISTRY[name] for name in sorted(_REGISTRY))
