@@ -35,22 +35,11 @@ _STYLE = """
 .sequence .bad text{fill:var(--bad,#b3261e);font-weight:700}
 """.replace("\n", "")
 
-_ALONE = """
-svg{--ink:#1b1f24;--soft:#57606a;--line:#9aa4b0;--panel:#eef1f4;--bad:#b3261e;--bad-panel:#ffe3e0;--warn:#8a5200;
---warn-panel:#fff3dc;background:#fff}
-@media (prefers-color-scheme:dark){svg{--ink:#e6e9ec;--soft:#a7b0ba;--line:#56606b;--panel:#20262c;--bad:#ff9d94;
---bad-panel:#4a1d1a;--warn:#f0bd6b;--warn-panel:#3c2e12;background:#14181c}}
-""".replace("\n", "")
 
-
-def svg(sequence: Sequence) -> str:
-    """The picture as one element; its size grows with lifelines and items."""
-    return _Drawing(sequence).element(_STYLE)
-
-
-def svg_file(sequence: Sequence) -> str:
-    """The picture as a file of its own, which brings its colours along."""
-    return _Drawing(sequence).element(_ALONE + _STYLE) + "\n"
+def svg(sequence: Sequence, colours: str = "") -> str:
+    """The picture as one element; its size grows with lifelines and items. `colours`: those of a page around it, in the
+    words of CSS, where there is no page."""
+    return _Drawing(sequence).element(colours + _STYLE)
 
 
 @dataclass(frozen=True)
