@@ -6,7 +6,7 @@ The first observation that nothing explains is kept, and raised to whoever acts 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from distro_conformance.drivers.clients import ConnectedClients
 from distro_conformance.drivers.lockstep import DivergedError
@@ -15,7 +15,6 @@ from distro_conformance.recording.traffic import TrafficLog
 from distro_conformance.wire.carried import Carried
 from distro_conformance.wire.messages import DISTRO_RESPONSE, UNHEARD_TYPE, read_snapshot
 from distro_model.actions import Action, Advance
-from distro_model.clock.cluster import View
 from distro_model.events import Event
 from distro_model.messages import Answer, CallResult, Change, Delete, Request, Snapshot, Verify
 from distro_model.outside import NodeOutside, Unexplained
@@ -101,9 +100,6 @@ class Oracle:
 
     def changes_of(self, replicas: Iterable[Replica]) -> tuple[Change, ...]:
         return tuple(Change(self.clients.name_of(r.client) or "", r.revision, published_of(r)) for r in replicas)
-
-    def by_name(self, replicas: Iterable[Replica]) -> Mapping[str, View]:
-        return {self.clients.names.get(r.client, r.client): View(r.revision, published_of(r)) for r in replicas}
 
     # What nothing explains
 

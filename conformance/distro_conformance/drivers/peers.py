@@ -320,7 +320,7 @@ class PeersCluster(WiredCluster):
                 found = read_query(await self._tells(action, body))
             except ValueError as error:
                 raise TargetError(f"{self.under_test} cannot be asked for {action.client}: {error}") from error
-            held = {} if found is None else {action.client or "": self.oracle.by_name((found,))[action.client or ""]}
+            held = {} if found is None else self._by_name((found,))
             self._shown_one(action.client or "", held, asked_ms)
             return
 
