@@ -22,23 +22,13 @@ Everything here is a function of its arguments: no clock, no I/O, no randomness.
 """
 
 from distro_model.bounded.bounds import Bounds
-from distro_model.clock.cluster import (
-    ClusterState,
-    IllegalActionError,
-    Outcome,
-    View,
-    apply,
-    enabled,
-    observe,
-    start,
-)
-from distro_model.clock.traffic import Traffic
-from distro_model.explorer import Counterexample, Exploration, Result, explore
+from distro_model.clock.cluster import IllegalActionError, View, apply, enabled, observe, start
+from distro_model.explorer import Exploration, explore
 from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant
-from distro_model.possible import Difference, PossibleStates, Rejection
+from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import PROFILES, Profile, UnknownProfileError, profile_named
-from distro_model.properties import PROPERTIES, Property, UnknownPropertyError, property_named
-from distro_model.repeating import TimedRun, as_timed
+from distro_model.properties import PROPERTIES, UnknownPropertyError, property_named
+from distro_model.repeating import as_timed
 from distro_model.search.system import Kind
 from distro_model.step import step
 from distro_model.timing import NoTimesError
@@ -48,21 +38,13 @@ __all__ = [
     "PROFILES",
     "PROPERTIES",
     "Bounds",
-    "ClusterState",
-    "Counterexample",
-    "Difference",
     "Exploration",
     "IllegalActionError",
     "Kind",
     "NoTimesError",
-    "Outcome",
     "PossibleStates",
     "Profile",
-    "Property",
     "Rejection",
-    "Result",
-    "TimedRun",
-    "Traffic",
     "UnknownMutantError",
     "UnknownProfileError",
     "UnknownPropertyError",
