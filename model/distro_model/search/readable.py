@@ -20,8 +20,8 @@ from distro_model.search.system import (
     Transition,
     Value,
     findings,
-    findings_in,
     orbit,
+    transition,
     transitions,
 )
 
@@ -77,7 +77,7 @@ class _ReadableSearch:
         for chain in self.system.chains:
             for end in self.ends(chain, 0, registers):
                 self.taken[chain.name] += 1
-                self.arrive(row, self.transition(chain, row, end), depth + 1)
+                self.arrive(row, transition(self.system, chain, row, end), depth + 1)
 
     def ends(self, chain: Chain, position: int, registers: dict[str, Value]) -> list[dict[str, Value]]:
         """As `system.outcomes`, counting what each look-up refuses."""
@@ -96,25 +96,18 @@ class _ReadableSearch:
             )
         ]
 
-    def transition(self, chain: Chain, row: Row, end: dict[str, Value]) -> Transition:
-        after = list(row)
-        for column, register in chain.result.items():
-            after[self.system.index[column]] = end[register]
-        alarms = tuple(found for name in chain.alarms for found in findings_in(end[name]))
-        return Transition(chain, tuple(after), chain.says(end), alarms)
-
-    def arrive(self, before: Row, transition: Transition, depth: int) -> None:
-        for finding in transition.findings:
+    def arrive(self, before: Row, taken: Transition, depth: int) -> None:
+        for finding in taken.findings:
             if finding.property_id not in self.runs:
-                self.runs[finding.property_id] = self.run_to(before, transition, finding)
-        if self.is_reached(transition.after):
+                self.runs[finding.property_id] = self.run_to(before, taken, finding)
+        if self.is_reached(taken.after):
             return
-        self.reached_from[transition.after] = before
-        self.frontier.append((transition.after, depth))
+        self.reached_from[taken.after] = before
+        self.frontier.append((taken.after, depth))
         if depth == len(self.levels):
             self.levels.append(0)
         self.levels[depth] += 1
-        self.find_in(transition.after)
+        self.find_in(taken.after)
 
     def is_reached(self, row: Row) -> bool:
         if row in self.reached_from:

@@ -205,11 +205,16 @@ def transitions(system: System, row: Row) -> Iterator[Transition]:
     """Everything that may happen next, chain by chain, alternative by alternative."""
     for chain in system.chains:
         for end in outcomes(chain.lookups, dict(zip(system.columns, row, strict=True))):
-            after = list(row)
-            for column, register in chain.result.items():
-                after[system.index[column]] = end[register]
-            alarms = tuple(found for name in chain.alarms for found in findings_in(end[name]))
-            yield Transition(chain, tuple(after), chain.says(end), alarms)
+            yield transition(system, chain, row, end)
+
+
+def transition(system: System, chain: Chain, row: Row, end: Registers) -> Transition:
+    """What has come of the row when the chain ends with these registers."""
+    after = list(row)
+    for column, register in chain.result.items():
+        after[system.index[column]] = end[register]
+    alarms = tuple(found for name in chain.alarms for found in findings_in(end[name]))
+    return Transition(chain, tuple(after), chain.says(end), alarms)
 
 
 def orbit(system: System, row: Row) -> frozenset[Row]:
