@@ -56,31 +56,32 @@ def whole_step(node: NodeState, event: Event, profile: Profile) -> Step:
 
 
 def _by_rule(node: NodeState, event: Event, profile: Profile) -> Step:
-    rule = rule_for(event)
-    if isinstance(event, (RequestReceived, CallEnded)):
-        return rule(node, event, event.request, profile)
-    return rule(node, event, profile)
+    rule = BY_INPUT.get(type(event))  # that of most events: one look-up, for this is done millions of times
+    if rule is not None:
+        return rule(node, event, profile)
+    assert isinstance(event, (RequestReceived, CallEnded))
+    return BY_INPUT[type(event), type(event.request)](node, event, event.request, profile)
 
 
 def rule_for(event: Event) -> Callable[..., Step]:
     """The rule that is applied to such an event, and to such a request that arrives or is over."""
     if isinstance(event, (RequestReceived, CallEnded)):
         return BY_INPUT[type(event), type(event.request)]
-    return BY_INPUT[type(event),]
+    return BY_INPUT[type(event)]
 
 
 def _nothing_follows(node: NodeState, _event: CallEnded, _request: OwnedList, _: Profile) -> Step:
     return Step(node)
 
 
-def _by_input() -> dict[tuple[type, ...], Callable[..., Step]]:
+def _by_input() -> dict[type | tuple[type, ...], Callable[..., Step]]:
     events = get_args(Event)
-    found: dict[tuple[type, ...], Callable[..., Step]] = {(CallEnded, OwnedList): _nothing_follows}
+    found: dict[type | tuple[type, ...], Callable[..., Step]] = {(CallEnded, OwnedList): _nothing_follows}
     for rule in RULES.values():
         *given, _profile, returned = get_type_hints(rule.own).values()
         inputs = [get_args(each) or (each,) for each in given[1:]]
         if returned is Step and inputs and inputs[0][0] in events:
-            found |= dict.fromkeys(product(*inputs), rule.function)
+            found |= dict.fromkeys(product(*inputs) if inputs[1:] else inputs[0], rule.function)
     return found
 
 
