@@ -40,7 +40,7 @@ operations = st.none() | st.sampled_from(OPERATIONS)
 several = st.lists(instances, unique=True).map(lambda drawn: tuple(sorted(drawn)))
 member_lists = st.sets(nodes, min_size=1).map(lambda drawn: tuple(sorted(drawn)))
 conditions = st.one_of(
-    st.sampled_from((AllAgree(), AllUp())),
+    st.sampled_from((AllAgree(), AllAgree(("c1", "c2")), AllUp())),
     st.builds(Has, nodes, clients),
     st.builds(Has, nodes, clients, services, instances),
     st.builds(HasNot, nodes, clients),

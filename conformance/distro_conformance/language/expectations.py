@@ -54,14 +54,17 @@ class OfHeld:
 
 @dataclass(frozen=True, slots=True)
 class AllAgree(OfHeld):
-    """All nodes that are up hold the same; a client that publishes nothing is in no view."""
+    """All nodes that are up hold the same of all clients, or of all but these; one that publishes nothing is in no
+    view."""
+
+    but: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "all agree"
+        return " ".join(("all agree", *(("but", *self.but) if self.but else ())))
 
     def unmet_in(self, held: Observation) -> str | None:
         up = {node: clients for node, clients in held.items() if clients is not None}
-        for client in sorted({client for clients in up.values() for client in clients}):
+        for client in sorted({client for clients in up.values() for client in clients} - {*self.but}):
             shown = {node: clients[client].content if client in clients else () for node, clients in up.items()}
             if len(set(shown.values())) > 1:
                 return f"{client}: " + ", ".join(f"{node} shows {_published(shown[node])}" for node in sorted(shown))

@@ -158,7 +158,7 @@ VERBS: Mapping[str, Verb] = {
 """One entry a verb; the page of the language is made from these."""
 
 CONDITIONS: Mapping[str, type] = {
-    "all agree": AllAgree,
+    "all agree [but CLIENT CLIENT …]": AllAgree,
     "all up": AllUp,
     "NODE has CLIENT [SERVICE INSTANCE]": Has,
     "NODE has no CLIENT": HasNot,
@@ -195,7 +195,7 @@ def expectation(text: str, nodes: tuple[str, ...]) -> Expect | ExpectModel:
 def _condition(words: Words) -> Condition:
     if words.takes("all"):
         if words.takes("agree"):
-            return AllAgree()
+            return AllAgree(words.clients() if words.takes("but") else ())
         words.keyword("up")
         return AllUp()
     if words.takes("query"):

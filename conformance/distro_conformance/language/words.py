@@ -66,6 +66,13 @@ class Words:
             named.append(self.node())
         return tuple(sorted(named))
 
+    def clients(self) -> tuple[str, ...]:
+        """All that are left, one at least."""
+        named = [self.word("client")]
+        while self._rest:
+            named.append(self.word("client"))
+        return tuple(sorted(named))
+
     def instance(self, until: str | None = None) -> str:
         """`ip:port key=value …` up to a word or the end; the keys in order, so that equal instances are equal texts.
 

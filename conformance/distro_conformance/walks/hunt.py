@@ -22,7 +22,7 @@ from typing import get_args
 from hypothesis.errors import Flaky
 
 from distro_conformance.drivers.lockstep import DivergedError, LostError
-from distro_conformance.language.expectations import AllAgree, Expect, ExpectModel
+from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.regression import pytest_file
 from distro_conformance.language.text import Scenario, Step, build
 from distro_conformance.verdict import KitError, Verdict
@@ -33,7 +33,7 @@ from distro_conformance.walks.kept import broken_again, keep
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.shrink import OnNodes, Run, shrink
 from distro_conformance.walks.side_by_side import SideBySide
-from distro_conformance.walks.stage import AGREE_WITHIN_MS, Among, Elsewhere, Lockstep, Stage
+from distro_conformance.walks.stage import Among, Elsewhere, Lockstep, Stage, expected_after
 from distro_conformance.walks.walk import draw
 from distro_conformance.wire.transports import OVER_GRPC, Carrier, Wire, steps_over, wire_of
 from distro_model.actions import Action, Advance, Answers, Reorder, Says, Shape
@@ -378,7 +378,7 @@ def _failure(options: HuntOptions, tally: _Tally) -> FoundFailure | None:
     actions, error = tally.failing
     if options.is_elsewhere:
         comment = f"Found on {options.target}, seed {options.seed}: {error}"
-        steps: list[Step] = [*actions, Expect(AllAgree(), AGREE_WITHIN_MS)]
+        steps: list[Step] = [*actions, expected_after(actions)]
         scenario = build(steps, nodes=NODES, comment=comment)
         ours = (scenario, str(error), len(actions))
         return FoundFailure(*ours, *tally.first_failure, recording=tally.recording, target=options.target)

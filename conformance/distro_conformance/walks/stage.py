@@ -7,7 +7,7 @@ time, which has to agree in the end.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from distro_conformance.drivers.cluster import Cluster
@@ -22,7 +22,18 @@ from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import KitError, UsageError, Verdict
 from distro_conformance.wire.transports import IN_MEMORY, Wire
 from distro_impl import WorkFailedError
-from distro_model.actions import Action, Advance, AnswerAgain, FallSilent, Fault, ListMembers
+from distro_model.actions import (
+    Action,
+    Advance,
+    AnswerAgain,
+    Connect,
+    Crash,
+    Disconnect,
+    FallSilent,
+    Fault,
+    ListMembers,
+    Swallow,
+)
 from distro_traces.ndjson import Recorder
 
 AGREE_WITHIN_MS = 15_000
@@ -181,6 +192,7 @@ class Elsewhere(_OnCluster):
             raise UsageError(f"there are no nodes to walk on in '{target}'; 'explore' and 'simulate' are for the model")
         self.cluster, self.profile = resolved.cluster, resolved.profile
         self.cluster.only_own = True
+        self._done: list[Action] = []
         super().__init__(self.cluster, nodes, resolved.profile)
 
     @property
@@ -198,9 +210,13 @@ class Elsewhere(_OnCluster):
             return None
         return in_real_time(super().suited(action))
 
+    def perform(self, action: Action) -> None:
+        self._done.append(action)
+        super().perform(action)
+
     def checkpoint(self) -> None:
         """Raises DivergedError when the nodes do not agree in time."""
-        within = Expect(AllAgree(), AGREE_WITHIN_MS)
+        within = expected_after(self._done)
         verdict, found = event_loop().run_until_complete(hold(self.cluster, within))
         super().checkpoint()
         if verdict is not Verdict.CONFORMS:
@@ -208,8 +224,26 @@ class Elsewhere(_OnCluster):
 
     def close(self) -> None:
         """Its clients leave, which is in no recording."""
+        self._done.clear()
         self.cluster.record_no_more()
         event_loop().run_until_complete(self.cluster.forget_clients())
+
+
+def expected_after(actions: Iterable[Action]) -> Expect:
+    """That all agree, about all but clients of whose end nobody was told: only a lease ends their copies."""
+    home: dict[str, str] = {}
+    untold: set[str] = set()
+    for action in actions:
+        match action:
+            case Connect(client, node):
+                home[client] = node
+            case Disconnect(client):
+                home.pop(client, None)
+            case Crash(node):
+                untold |= {client for client, at in home.items() if at == node}
+            case Swallow(operation=None | "DELETE", client=client):
+                untold |= set(home) if client is None else {client}
+    return Expect(AllAgree(tuple(sorted(untold))), AGREE_WITHIN_MS)
 
 
 def in_real_time(action: Action | None) -> Action | None:
