@@ -144,7 +144,7 @@ SEEN_ELSEWHERE: Mapping[str, Elsewhere] = {
         "the nodes of a scenario share one process and one clock: none of them can be stopped by itself",
     ),
     "connection_replaces_copy": Elsewhere(
-        "impl/tests/test_connection.py::test_a_connection_takes_the_place_of_a_copy_with_its_id_but_only_in_strict",
+        "DISTRO-SETUP-010",
         "a server names a connection before it is set up, and in a scenario nobody hears the name that early",
     ),
     "load_outlives_exception": Elsewhere(

@@ -50,6 +50,7 @@ SYMPTOMS: dict[str, dict[str, object]] = {
     "DISTRO-REFUSAL-001": {"result_code": 200, "error_code": 500, "held": False},
     "DISTRO-REFUSAL-002": {"result_code": 200, "error_code": 500, "held": False},
     "DISTRO-REFUSAL-003": {"result_code": 200, "error_code": 500, "held": False},
+    "DISTRO-SETUP-010": {"both": True, "sent": []},
 }
 
 NEAR_MISSES: list[tuple[str, dict[str, object], str]] = [
@@ -97,6 +98,8 @@ NEAR_MISSES: list[tuple[str, dict[str, object], str]] = [
     ("DISTRO-REFUSAL-001", {"result_code": 200, "error_code": 500, "held": True}, "half of it was applied"),
     ("DISTRO-REFUSAL-002", {"result_code": 200, "error_code": 0, "held": True}, "applied as if it were known"),
     ("DISTRO-REFUSAL-003", {"result_code": 200, "error_code": 0, "held": True}, "applied as a CHANGE"),
+    ("DISTRO-SETUP-010", {"both": False, "sent": []}, "the registration is in no client"),
+    ("DISTRO-SETUP-010", {"both": True, "sent": ["CHANGE"]}, "the copy is announced as the node's own"),
 ]
 
 

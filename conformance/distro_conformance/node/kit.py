@@ -174,6 +174,14 @@ class Kit:
         self._connections.append(connection)
         return connection
 
+    async def named_connection(self) -> Connection:
+        """The same, of which the node has said what its id will be. Raises TargetError."""
+        connection = self.bare_connection()
+        await connection.ask_id()
+        self._own.add(connection.id)
+        self.note(f"a transport without set-up is called {connection.id} by the node")
+        return connection
+
     def http_client(self, owner: str, *, node_owns_without: str | None = None) -> PlayedHttpClient:
         """A new client of the node's HTTP API, at an address that makes `owner`, a member's address, its owner.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from distro_conformance.node.kit import Kit
+from distro_conformance.node.kit import Kit, Observed, services
 from distro_conformance.node.player import DETECTION, instance_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import known
@@ -127,6 +127,29 @@ async def brief_connection_leaves_no_client(kit: Kit) -> None:
     await kit.sleep(_NOTICED_MS + kit.target.clock.slack_ms)
     left = [each for each in ids if await kit.peer.query(each) is not None]
     kit.require(not left, "no trace of any of them", left, observed={"left": len(left)})
+
+
+@requirement("DISTRO-SETUP-010", MUST, "#client-connect, #client-unknown", bug="native-connect-onto-synced")
+async def connection_takes_the_place_of_a_copy(kit: Kit) -> None:
+    """A connection that is set up under the id of a copy is a client of the node with nothing but what it registers."""
+    connection = await kit.named_connection()
+    client, copied = await kit.synced(client=connection.id)
+    await kit.arrange(kit.holds(client, copied), within_ms=0, what=f"a copy of {client} with {copied}")
+    await connection.set_up(SDK_LABELS)
+    kit.note(f"{client} is set up with the labels {SDK_LABELS}")
+    await kit.sleep(500)  # naming hears of a connection later than its requests are taken
+    own = kit.service()
+    reply = await connection.ask("InstanceRequest", _registration(own))
+    kit.note(f"it registers {own} at 10.0.0.1:80: {reply}")
+    own_alone = kit.arrival("CHANGE", client, carrying=lambda copy: services(copy) == [own])
+
+    async def otherwise() -> Observed:
+        held = services(await kit.peer.query(client))
+        sent = [str(each) for each in kit.arrivals(client)]
+        return {"both": held == sorted((copied, own)), "published": held, "sent": sent}
+
+    what = f"a CHANGE of {client} with {own} and nothing else"
+    await kit.eventually(own_alone, within_ms=kit.timings.sync_ms, what=what, otherwise=otherwise)
 
 
 def _registration(service: str) -> Json:

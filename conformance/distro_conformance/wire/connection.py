@@ -95,15 +95,10 @@ class Connection:
         connection = cls(address, channel, on_push, headers)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
-                check = await connection.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
-                if check.type != "ServerCheckResponse":
-                    raise TargetError(f"{address} answers the server check with {check}")
-                connection.id = str(check.body.get("connectionId", ""))
+                await connection.ask_id()
                 if on_id is not None:
                     on_id(connection.id)
-                await connection._set_up(labels)
-                if until_registered:
-                    await connection._registered()
+                await connection.set_up(labels, until_registered=until_registered)
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             await connection.close()
             reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else "it does not answer in time"
@@ -166,12 +161,22 @@ class Connection:
             if code == _STARTING:
                 await asyncio.sleep(0.01)
 
-    async def _set_up(self, labels: Mapping[str, str]) -> None:
+    async def ask_id(self) -> None:
+        """The server check, which needs no set-up. Raises TargetError when it is answered otherwise."""
+        check = await self.ask("ServerCheckRequest", {"headers": {}, "module": "internal"})
+        if check.type != "ServerCheckResponse":
+            raise TargetError(f"{self.address} answers the server check with {check}")
+        self.id = str(check.body.get("connectionId", ""))
+
+    async def set_up(self, labels: Mapping[str, str], *, until_registered: bool = True) -> None:
+        """The rest, after the server check."""
         self._stream = stream = self._channel.open_stream()
         await stream.write(
             encode("ConnectionSetupRequest", _set_up_body(labels), client_ip="127.0.0.1").SerializeToString()
         )
         self._reader = asyncio.create_task(self._read(stream), name=f"stream from {self.address}")
+        if until_registered:
+            await self._registered()
 
     async def _read(self, stream: ClientStream) -> None:
         """Until the stream ends, whoever ends it."""

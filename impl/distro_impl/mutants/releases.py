@@ -68,6 +68,11 @@ add(
     Mutant(
         "D7", "A registration by version 2 of the HTTP API stays where it was made.", {"every_write_forwarded": False}
     ),
+    Mutant(
+        "native-connect-onto-synced",
+        "A client is created only if there is none of that id; a copy stays what it is, and takes what is registered.",
+        {"connection_replaces_copy": False},
+    ),
     Mutant("revision-zero-wildcard", "A verify of revision 0 passes against any copy.", {"zero_is_a_revision": False}),
     Mutant("m-distro-on-sdk-port", "Members' requests are taken on the port for SDKs.", {"distro_on_sdk_port": True}),
     Mutant("m-sends-to-everybody", "Members that are not UP are sent to.", {"sends_only_to_up_members": False}),
