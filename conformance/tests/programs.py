@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from distro_conformance.cli import app
+from distro_conformance.cli.verbs import LazyGroup
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
@@ -19,3 +26,19 @@ def executed(*command: str | Path, **options: Any) -> Ran:
     """What the program said, and with which code it ended. What hangs is ended; a busy machine may take its time."""
     usual = {"capture_output": True, "text": True, "timeout": 900}
     return subprocess.run(command, check=options.pop("check", False), **{**usual, **options})
+
+
+def understood(words: list[str]) -> Mapping[str, Any]:
+    """A command as the command line reads it, without doing it: what its verb is called with. Raises its exceptions for
+    mistakes, and LookupError."""
+    command, rest = typer.main.get_command(app), words[1:]
+    while isinstance(command, TyperGroup) and rest and not rest[0].startswith("-"):
+        within = command.make_context(command.name, rest[:1], resilient_parsing=True)
+        found = command.get_command(within, rest[0])
+        if found is None:
+            raise LookupError(f"no verb {rest[0]}")
+        command, rest = found, rest[1:]
+    if not isinstance(command, LazyGroup):
+        with contextlib.suppress(typer.Exit):  # of `--help`
+            return command.make_context(command.name, rest).params
+    return {}

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import typer
 from blocks import ROOT, Block, blocks
+from programs import understood
 
-from distro_conformance.cli import app
-from distro_conformance.cli.verbs import COMMAND, LazyGroup
+from distro_conformance.cli.verbs import COMMAND
 
 PAGES = sorted(
     page
@@ -71,20 +71,6 @@ def unexecuted(name: str, shown: list[Block], taken: dict[tuple[str, str], str])
     return alone
 
 
-def read(words: list[str]) -> None:
-    """As the command line reads it, without doing it. Raises its exceptions for mistakes, and LookupError."""
-    command, rest = typer.main.get_command(app), words[1:]
-    while isinstance(command, LazyGroup) and rest[:1] != ["--version"]:
-        within = command.make_context(command.name, rest[:1] or ["--help"], resilient_parsing=True)
-        found = command.get_command(within, rest[0])
-        if found is None:
-            raise LookupError(f"no verb {rest[0]}")
-        command, rest = found, rest[1:]
-    if not isinstance(command, LazyGroup):
-        with contextlib.suppress(typer.Exit):  # of `--help`
-            command.make_context(command.name, rest)
-
-
 def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -94,12 +80,12 @@ def test_what_a_page_says_to_type_is_understood(page: Path) -> None:
     text = page.read_text("utf-8")
     for words in (words for each in blocks(text) for words in typed(each.text)):
         if words[0] == COMMAND:
-            read(words)
+            understood(words)
     for found in IN_TEXT.findall(text):
         with contextlib.suppress(
             typer._click.exceptions.MissingParameter
         ):  # a sentence may leave out what stands above
-            read(shlex.split(found))
+            understood(shlex.split(found))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -154,4 +140,4 @@ def test_a_translation_has_the_same_blocks(chinese: str, english: str) -> None:
 @pytest.mark.parametrize("mistake", ["distrocheck gat", "distrocheck gate --bugdet quick", "distrocheck test nodes"])
 def test_what_nobody_can_type_is_noticed(mistake: str) -> None:
     with pytest.raises(Exception, match=r"No such option|no verb"):
-        read(shlex.split(mistake))
+        understood(shlex.split(mistake))

@@ -12,6 +12,7 @@ from distro_conformance.cli import app
 from distro_conformance.cli.options import JsonOption
 from distro_conformance.cli.output import print_json, progress, say
 from distro_conformance.cli.paths import readable, writable_directory
+from distro_conformance.commands import command
 
 
 @app.command()
@@ -38,4 +39,4 @@ def compact(
         print_json("compact", {**document, "path": str(out), "manifest": str(out / MANIFEST)})
         return
     say(f"{events} events in {len(files)} files, {seconds:.1f} s")
-    say(f"distrocheck check {out}")
+    say(command("check", out))

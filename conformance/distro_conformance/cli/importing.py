@@ -14,6 +14,7 @@ from distro_conformance.cli import import_app
 from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, profile_option
 from distro_conformance.cli.output import print_json, progress, say
 from distro_conformance.cli.paths import readable, writable_directory
+from distro_conformance.commands import command
 from distro_conformance.plain import plain
 from distro_conformance.verdict import UsageError
 
@@ -58,7 +59,7 @@ def nacos_logs(
     for limit in imported.limits:
         say(f"  not shown: {limit}")
     say(f"{imported.events} events of {imported.profile}, in ms since {imported.began}")
-    say(f"distrocheck check {imported.path}")
+    say(command("check", imported.path))
 
 
 def _pairs(texts: Sequence[str], option: str, alone: str | None = None) -> list[tuple[str, str]]:

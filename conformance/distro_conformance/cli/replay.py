@@ -56,7 +56,9 @@ def replay(
         say_aside(f"no violation, so {pytest} is not written")
     steps = [{"line": s.line, "text": s.text, "at_ms": s.at_ms, "outcome": s.outcome} for s in result.steps]
     if json:
-        findings = [finding.to_json() for finding in findings_of_replay(result, str(file))]
+        findings = [
+            finding.to_json() for finding in findings_of_replay(result, file, allow_disruption=allow_disruption)
+        ]
         document = {"target": target, "profile": result.profile, "mutant": result.mutant, "steps": steps}
         document["findings"] = findings
         print_json("replay", {"verdict": result.verdict, "reproduced": result.reproduced, **document})

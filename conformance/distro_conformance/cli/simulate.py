@@ -10,6 +10,7 @@ import typer
 from distro_conformance.cli import app
 from distro_conformance.cli.options import DEFAULT_OUT, JsonOption, MutantOption, ProfileOption
 from distro_conformance.cli.output import print_json, progress, say
+from distro_conformance.commands import command
 from distro_conformance.plain import fields_of
 
 
@@ -52,4 +53,4 @@ def simulate(
         return
     pace = f"{made.simulated_s:.0f} s simulated in {made.seconds:.1f} s, {made.events / made.seconds:.0f} events/s"
     say(f"{made.events} events of {made.runs} runs, {pace}")
-    say(f"distrocheck check {out}")
+    say(command("check", out))

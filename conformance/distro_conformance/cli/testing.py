@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -265,7 +266,7 @@ def _tell(
         told = []
         if found and failure and shown:
             say(found.scenario.render())
-            ways = (f"replay: {shown.replay}", f"test:   pytest {failure['pytest']}")
+            ways = (f"replay: {shown.replay}", f"test:   {shlex.join(['pytest', str(pytest)])}")
             told = [Told(result.verdict, found.message, ways)]
         summary(told, result.verdict, f"{counts}, {over_grpc}, {result.seconds:.1f} s{text}{_page(html)}")
     raise typer.Exit(result.verdict.exit_code)

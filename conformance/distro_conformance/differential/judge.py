@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from distro_conformance.commands import command
 from distro_conformance.differential.compare import Difference, differences
 from distro_conformance.differential.exchange import Exchange
 from distro_conformance.differential.listed import DEVIATIONS, VARIES, listing
@@ -60,12 +61,19 @@ def compared(real: Log, ours: Log, profile: str) -> Compared:
     )
 
 
-def judged(runs: Sequence[Compared], scripts: Sequence[Script], target: str) -> Iterator[Finding]:
-    """`runs`: of the target, one or two."""
+def judged(
+    runs: Sequence[Compared],
+    scripts: Sequence[Script],
+    target: str,
+    profile: str | None = None,
+    mutant: str | None = None,
+) -> Iterator[Finding]:
+    """`runs`: of the target, one or two. `profile` and `mutant`: of the reference node, where they were named."""
     otherwise = {each.key: each for run in runs for each in (*run.unexplained, *run.gone)}
     shown = Counter(key for run in runs for key in run.otherwise)
     for script in scripts:
-        again = f"distrocheck test differential --target {target} --script {script.id}"
+        asked = ("--target", target, "--script", script.id)
+        again = command("test differential", *asked, profile=profile, mutant=mutant)
         about = Finding(about=script.id, by=BY, judgement=Judgement.CONFORMS, text=script.text, again=again)
         own = [key for key in otherwise if key[0] == script.id]
         for key in own:

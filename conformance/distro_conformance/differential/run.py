@@ -77,7 +77,7 @@ def run_differential(
         "played_again": sorted(runs[0].scripts) if runs[1:] else [],
         "unused": sorted({listing(real.profile)[each.key].deviation for each in runs[-1].gone}),
     }
-    return Judged(target, own, tuple(judged(runs, scripts, target)), time.monotonic() - begun, figures)
+    return Judged(target, own, tuple(judged(runs, scripts, target, profile, mutant)), time.monotonic() - begun, figures)
 
 
 def reference_nodes(profile: str, mutant: str | None = None) -> Nodes:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
+from distro_conformance.commands import command
 from distro_conformance.diagrams.sequence import Fault, Sequence
 from distro_conformance.diagrams.transitions import sequence_of
 from distro_conformance.findings.breaks import known_breaks, repaired
@@ -244,13 +245,13 @@ def diagram_of(found: Counterexample) -> Sequence:
 
 
 def _command(profile: str, mutant: str | None, bounds: Bounds, property_id: str) -> str:
-    options = [f"--profile {profile}", *([f"--mutant {mutant}"] if mutant else []), f"--property {property_id}"]
+    options: list[object] = ["--property", property_id]
     for name, value in asdict(bounds).items():
         if value != getattr(Bounds(), name) and name in BOUND_OPTIONS:
-            options.append(f"--{name.replace('_', '-')} {value}")
+            options += [f"--{name.replace('_', '-')}", value]
         elif value != getattr(Bounds(), name):
-            options.append(f"--bound {name}={value}")
-    return " ".join(["distrocheck explore", *options])
+            options += ["--bound", f"{name}={value}"]
+    return command("explore", *options, profile=profile, mutant=mutant)
 
 
 def against_the_list(explored: Explored, seconds_max: float | None = None) -> Explored:

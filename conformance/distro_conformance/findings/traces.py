@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from distro_conformance.commands import command
 from distro_conformance.findings.finding import Finding, Judgement
 from distro_conformance.findings.upstream import upstream_of
 from distro_spark.known import KNOWN
@@ -35,7 +36,7 @@ def _of_rejection(rejected: Rejected, path: str) -> Finding:
         client=rejected.client,
         since=str(event),
         after=event.message,
-        again=f"distrocheck validate {path} --run {rejected.run}",
+        again=command("validate", path, "--run", rejected.run),
     )
 
 
@@ -45,7 +46,7 @@ def _of_invariant(judged: InvariantResult, result: CheckResult, path: str) -> It
         by=BY,
         judgement=Judgement.VIOLATES,
         text=judged.text,
-        again=f"distrocheck check {path} --invariant {judged.name}",
+        again=command("check", path, "--invariant", judged.name),
     )
     listed = [violation for violation in result.violations if violation.invariant == judged.name]
     yield from (_of_violation(violation, found) for violation in listed)

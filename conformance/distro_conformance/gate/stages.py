@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from distro_conformance.commands import command
 from distro_conformance.exploration.explored import Explored, against_the_list, diagram_of, explore_profile
 from distro_conformance.findings.finding import Finding, Judgement, headline, verdict_of
 from distro_conformance.findings.traces import findings_of
@@ -21,7 +22,7 @@ from distro_conformance.language.text import Scenario
 from distro_conformance.node.run import run_node_conformance
 from distro_conformance.report import Failure, Stage
 from distro_conformance.report.walks import failure_of
-from distro_conformance.scenarios import RECORDED_LIFE, scenario_named
+from distro_conformance.scenarios import RECORDED_LIFE, scenario_named, scenario_path
 from distro_conformance.targets.target import OnProgress
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.walks.finding import LOCKSTEP, finding_of_hunt
@@ -96,7 +97,7 @@ def _counterexample(options: GateOptions, search: Explored, name: str) -> list[F
     title = f"{name} does not hold in the model of {search.profile}"
     found = search.exploration.result(name).counterexample
     drawn = None if found is None else diagram_of(found)
-    return [Failure(name, title, scenario.render(), f"distrocheck replay {path} --target model", "", diagram=drawn)]
+    return [Failure(name, title, scenario.render(), command("replay", path, "--target", "model"), "", diagram=drawn)]
 
 
 def node_stage(options: GateOptions, profile: str, on_progress: OnProgress) -> StageResult:
@@ -167,7 +168,7 @@ def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgre
             text="Three servers play the whole scenario over recording links.",
             message=str(error),
             run=REAL_CLUSTER_RUN,
-            again=f"distrocheck replay {RECORDED_LIFE} --target {options.target}",
+            again=command("replay", scenario_path(RECORDED_LIFE), "--target", options.target),
         )
         stage = Stage("real cluster", Verdict.INCONCLUSIVE, time.monotonic() - began, str(error))
         return StageResult(stage, (finding,))
@@ -178,7 +179,10 @@ def real_cluster_stage(options: GateOptions, profile: str, on_progress: OnProgre
     seconds = time.monotonic() - began
     figures = {"start_seconds": round(seconds - played.steps[-1].at_ms / 1000, 1)}
     stage = Stage("real cluster", played.verdict, seconds, summary, figures)
-    findings = (replace(each, run=REAL_CLUSTER_RUN) for each in findings_of_replay(played, RECORDED_LIFE))
+    findings = (
+        replace(each, run=REAL_CLUSTER_RUN)
+        for each in findings_of_replay(played, scenario_path(RECORDED_LIFE), RECORDED_LIFE)
+    )
     return StageResult(stage, tuple(findings))
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.language.replay import Replay
 from distro_conformance.verdict import Verdict
 
 
-def findings_of_replay(replay: Replay, file: str) -> tuple[Finding, ...]:
-    """One for each line that expects something, and for each that could not be done as the model has it."""
-    mutant = f" --mutant {replay.mutant}" if replay.mutant else ""
-    again = f"distrocheck replay {file} --target {replay.target} --profile {replay.profile}{mutant}"
+def findings_of_replay(
+    replay: Replay, file: Path, name: str | None = None, *, allow_disruption: bool = False
+) -> tuple[Finding, ...]:
+    """One for each line that expects something, and for each that could not be done as the model has it. `name`: what
+    the scenario is called, where that is not its path."""
+    options = ("--target", replay.target, *(("--allow-disruption",) if allow_disruption else ()))
+    again = command("replay", file, *options, profile=replay.profile, mutant=replay.mutant)
     judgements = {
         Verdict.CONFORMS: Judgement.CONFORMS,
         Verdict.VIOLATES: Judgement.VIOLATES,
@@ -19,7 +25,7 @@ def findings_of_replay(replay: Replay, file: str) -> tuple[Finding, ...]:
     before = [None, *replay.steps]
     return tuple(
         Finding(
-            about=f"{file}:{step.line}",
+            about=f"{name or file}:{step.line}",
             by="scenario",
             judgement=judgements[step.verdict],
             text=step.text,

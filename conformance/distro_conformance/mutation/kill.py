@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
 
 
@@ -32,7 +33,7 @@ def kill(
         message=dead if killed_by else reason,
         observed={"killed_by": list(killed_by)},
         evidence=tuple(evidence),
-        again=f"distrocheck mutants run --level {level} --mutant {mutant}",
+        again=command("mutants run", "--level", level, mutant=mutant),
         seconds=seconds,
         details={} if steps is None else {"steps": steps},
     )

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 
+from distro_conformance.commands import command
 from distro_conformance.exploration.explored import stop_after
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.mutation.kill import kill
@@ -106,7 +107,8 @@ def kill_on_real_server(mutant_id: str, seconds_max: float, spec: str = REAL) ->
     elif open_questions and not failed:
         why = f"no requirement fails, and these were not judged: {', '.join(open_questions)}"
         found = replace(found, judgement=Judgement.NOT_JUDGED, message=why)
-    return replace(found, details={"fired": fired.times})
+    again = command("mutants run", "--level", "real", "--target", spec, mutant=mutant_id)
+    return replace(found, details={"fired": fired.times}, again=again)
 
 
 def _kill_by(mutant_id: str, level: str, failed: Sequence[Finding], seconds: float, reason: str = "") -> Finding:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import grpc.aio
 
+from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.known import against_the_list
 from distro_conformance.findings.upstream import upstream_of
@@ -149,13 +150,13 @@ def _unjudged(requirement: Requirement, target: Target) -> Finding:
         node=target.address,
         link=upstream_of(requirement.bug),
         details={"source": requirement.source, "releases": str(requirement.releases)},
-        again=f"distrocheck test node {_named(target)} --profile {target.profile} --requirement {requirement.id}",
+        again=command("test node", *_named(target), "--requirement", requirement.id, profile=target.profile),
     )
 
 
-def _named(target: Target) -> str:
+def _named(target: Target) -> tuple[str, ...]:
     disrupts = target.limits.takes_syncs and not target.limits.counts_members
-    return f"--target {target.spec}" + (" --allow-disruption" if disrupts else "")
+    return ("--target", target.spec, *(("--allow-disruption",) if disrupts else ()))
 
 
 async def _missing(target: Target, peers: tuple[PlayedPeer, ...]) -> str | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from distro_conformance.commands import command
 from distro_conformance.diagrams import charts
 from distro_conformance.diagrams.evidence import sequence_of_evidence
 from distro_conformance.diagrams.sequence import Fault
@@ -121,8 +122,8 @@ def _again(finding: Finding, path: str, failure: Failure | None) -> str:
         return f"{finding.again}\ndistrocheck test node --target {REAL} --requirement {finding.about}"
     if finding.run is None or not path:
         return finding.again
-    client = f" --client {finding.client}" if finding.client else ""
-    cut = f"distrocheck export {path} --run {finding.run}{client} --to scenario --out run.scenario"
+    client = ("--client", finding.client) if finding.client else ()
+    cut = command("export", path, "--run", finding.run, *client, "--to", "scenario", "--out", "run.scenario")
     return f"{finding.again}\n{cut}\n{_on_each_target('distrocheck replay run.scenario')}"
 
 

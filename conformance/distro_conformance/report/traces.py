@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
+from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.report.document import Report, Stage
 from distro_conformance.verdict import Verdict
@@ -66,7 +67,7 @@ def _of_rejection(rejection: Rejection, header: Header, path: Path) -> Finding:
             if rejection.minimal
             else ()
         ),
-        again=f"distrocheck validate {path} --run {header.run}",
+        again=command("validate", path, "--run", header.run),
     )
 
 

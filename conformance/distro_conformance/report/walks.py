@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ def failure_of(about: str, walks: Hunt | TourReport, found: FoundFailure, scenar
         "The nodes left the model",
         found.scenario.render(),
         found.replayed_by(scenario),
-        f"python -m pytest {pytest}",
+        shlex.join(["python", "-m", "pytest", str(pytest)]),
         recorded(found.scenario, scenario) if is_recorded else str(found.recording or ""),
         "" if isinstance(walks, Hunt) and walks.options.is_elsewhere else shrunk,
         sequence_of_actions(found.scenario.nodes, actions),

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 from distro_conformance.language.text import Scenario, parse
 
 RECORDED_LIFE = "recorded-life"
 
 
+def scenario_path(name: str) -> Path:
+    return Path(str(resources.files(__package__))) / f"{name}.scenario"
+
+
 def scenario_named(name: str) -> Scenario:
-    file = f"{name}.scenario"
-    return parse(resources.files(__package__).joinpath(file).read_text("utf-8"), file)
+    path = scenario_path(name)
+    return parse(path.read_text("utf-8"), path.name)
 
 
 @cache

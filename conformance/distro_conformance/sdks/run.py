@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import grpc.aio
 
+from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.sdks.build import SdkMissingError, built
 from distro_conformance.sdks.nodes import EMBEDDED, guard, require_usable, started_nodes
@@ -22,6 +23,7 @@ from distro_conformance.verdict import KitError, all_named
 from distro_conformance.waiting import together
 
 BY = "sdk"
+Asked = Callable[[Sdk, Scenario], Finding]
 
 
 async def run_sdks(
@@ -41,6 +43,7 @@ async def run_sdks(
     require_usable(target, profile, settings)
     chosen = all_named("SDK", SDKS, sdks)
     wanted = all_named("scenario", SCENARIOS, scenarios)
+    asked = partial(_asked, target, profile, settings)
     started = time.monotonic()
 
     # A real server's login is not part of its naming module.
@@ -58,13 +61,12 @@ async def run_sdks(
                 there.append((sdk, await built(sdk, on_progress)))
             except SdkMissingError as error:
                 cells += [
-                    replace(_asked(sdk, each, target), judgement=Judgement.NOT_JUDGED, message=str(error))
-                    for each in wanted
+                    replace(asked(sdk, each), judgement=Judgement.NOT_JUDGED, message=str(error)) for each in wanted
                 ]
         if there:
             async with started_nodes(target, profile, settings, on_progress) as nodes:
                 for sdk, place in there:
-                    cells += await _run_sdk(Stage(sdk, place, nodes, guarded), wanted, target, on_progress)
+                    cells += await _run_sdk(Stage(sdk, place, nodes, guarded), wanted, asked, on_progress)
         return cells
 
     shares = [chosen[job::jobs] for job in range(min(jobs, len(chosen)))]
@@ -73,13 +75,13 @@ async def run_sdks(
     return Judged(target, profile, tuple(cells), time.monotonic() - started)
 
 
-async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], target: str, on_progress: OnProgress) -> list[Finding]:
+async def _run_sdk(stage: Stage, scenarios: Sequence[Scenario], asked: Asked, on_progress: OnProgress) -> list[Finding]:
     cells = []
     try:
         for scenario in scenarios:
             on_progress(f"{stage.sdk.name}: {scenario.text}")
             began = time.monotonic()
-            cell = await _run_scenario(scenario, stage, _asked(stage.sdk, scenario, target))
+            cell = await _run_scenario(scenario, stage, asked(stage.sdk, scenario))
             cells.append(replace(cell, seconds=time.monotonic() - began))
     finally:
         await stage.kill_programs()
@@ -100,13 +102,14 @@ async def _run_scenario(scenario: Scenario, stage: Stage, asked: Finding) -> Fin
     return asked
 
 
-def _asked(sdk: Sdk, scenario: Scenario, target: str) -> Finding:
+def _asked(target: str, profile: str | None, settings: Sequence[str], sdk: Sdk, scenario: Scenario) -> Finding:
     """As it is when nothing goes wrong."""
+    nodes = ("--target", target, *(word for each in settings for word in ("--set", each)))
     return Finding(
         about=scenario.name,
         by=BY,
         judgement=Judgement.CONFORMS,
         text=scenario.text,
         client=sdk.name,
-        again=f"distrocheck test sdks --target {target} --sdk {sdk.name} --scenario {scenario.name}",
+        again=command("test sdks", *nodes, "--sdk", sdk.name, "--scenario", scenario.name, profile=profile),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from distro_conformance.commands import command
 from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.upstream import upstream_of
 from distro_conformance.verdict import Verdict
@@ -24,8 +25,7 @@ _MACHINE_TEXT = "Whatever members and clients do, the node sends, answers and ho
 
 def finding_of_hunt(hunt: Hunt) -> Finding:
     options = hunt.options
-    mutant = f" --mutant {options.mutant}" if options.mutant else ""
-    again = f"distrocheck test cluster --profile {options.profile}{mutant} --seed {options.seed}"
+    again = command("test cluster", "--seed", options.seed, profile=options.profile, mutant=options.mutant)
     return finding_of_walks(hunt, again, mutant=options.mutant)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import re
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import get_args
 
 from hypothesis.errors import Flaky
 
+from distro_conformance.commands import command
 from distro_conformance.drivers.lockstep import DivergedError, LostError
 from distro_conformance.language.expectations import ExpectModel
 from distro_conformance.language.regression import pytest_file
@@ -114,7 +114,7 @@ class FoundFailure:
     def replayed_by(self, scenario: Path) -> str:
         """The command that plays it again where it failed."""
         where = () if self.target == "embedded" else ("--target", self.target)
-        return shlex.join(("distrocheck", "replay", str(scenario), *where))
+        return command("replay", scenario, *where)
 
     """Of the run on a cluster in its own time, which cannot be had again."""
 
