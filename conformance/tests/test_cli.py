@@ -16,19 +16,23 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+import typer
 from programs import COMMAND, ROOT, Call, Document, Ran, executed
 from promises import promised
 from schemas import DOCUMENTS, schema_of
+from typer.core import TyperGroup, TyperOption
 
-from distro_conformance.cli import console
+from distro_conformance.cli import app, console
 from distro_conformance.cli.output import Told, progress, summary, time_left
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
 from distro_conformance.errors import USAGE_ERRORS
+from distro_conformance.exploration.explored import BOUND_OPTIONS
 from distro_impl import free_main_ports
 from distro_spark import session
 from distro_traces.event import Kind
@@ -67,6 +71,8 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("test", "cluster", "--mutant", "B43"), "the model has it (level model)"),
         (("explore", "--max-seconds", "-1"), "Invalid value for '--max-seconds'"),
         (("explore", "--max-memory-gib", "-1"), "Invalid value for '--max-memory-gib'"),
+        (("explore", "--max-memory-gib", "inf"), "'--max-memory-gib': inf is never reached; name 1,000,000,000 at"),
+        (("check", str(ROOT), "--follow", "--out", "x", "--idle-s", "0"), "Invalid value for '--idle-s'"),
         (("mutants", "run", "--max-seconds", "-1"), "Invalid value for '--max-seconds'"),
         (("explore", "--nodes", "0"), "bounds: at least one node"),
         (("explore", "--changes", "many"), "Invalid value for '--changes'"),
@@ -76,9 +82,11 @@ def run(*arguments: str, env: dict[str, str] | None = None, stdin: str | None = 
         (("simulate", "--faults", "rain"), "there is no fault 'rain'; faults are drop, swallow"),
         (("simulate", "--nodes", "27"), "a simulation has 1 to 26 nodes, not 27"),
         (("simulate", "--nodes", "1", "--faults", "crash"), "faults need 2 nodes at least"),
-        (("simulate", "--clients", "-1"), "a simulation cannot have -1 clients"),
+        (("simulate", "--clients", "-1"), "a simulation cannot have -1 clients; 100,000 are the most at a time"),
+        (("simulate", "--clients", "100000000000000"), "a simulation cannot have 100000000000000 clients"),
         (("simulate", "--duration-s", "0"), "a simulation lasts longer than 0 s"),
         (("simulate", "--duration-s", "nan"), "a simulation lasts longer than 0 s"),
+        (("simulate", "--duration-s", "1e300"), "1,000,000,000 s at most, not 1e+300 s"),
         (("simulate", "--mutant", "B99"), "the model has no mutant 'B99'"),
         (("simulate", "--profile", "nacos-9"), "no profile 'nacos-9'"),
         (("simulate", "--out", str(ROOT)), "is not empty, and recordings are never overwritten"),
@@ -133,6 +141,39 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     assert ran.stderr.startswith("distrocheck: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stdout == ""
+
+
+LOOKED_AT_LATER = {
+    ("simulate", "duration_s"),
+    ("simulate", "nodes"),
+    ("simulate", "clients"),
+    *(("explore", bound) for bound in BOUND_OPTIONS),
+}
+"""By what is made of them: the rows for it are above."""
+
+
+def numeric_options() -> Iterator[tuple[str, TyperOption]]:
+    """Of every verb, with its name."""
+    verbs: list[tuple[str, Any]] = [("", typer.main.get_command(app))]
+    for name, verb in verbs:
+        if isinstance(verb, TyperGroup):
+            within = verb.make_context(verb.name, [], resilient_parsing=True)
+            verbs += [(f"{name} {each}".strip(), verb.get_command(within, each)) for each in verb.list_commands(within)]
+        for option in verb.params:
+            if option.type.name.partition(" ")[0] in ("int", "float"):
+                yield name, option
+
+
+@pytest.mark.parametrize(
+    ("verb", "option"), [pytest.param(*each, id=f"{each[0]} --{each[1].name}") for each in numeric_options()]
+)
+def test_a_number_that_makes_no_sense_is_refused(verb: str, option: TyperOption) -> None:
+    if option.name == "seed" or (verb, option.name) in LOOKED_AT_LATER:
+        return
+    senseless = ["-1"] if option.type.name.startswith("int") else ["-1", "nan", "inf", "1e300"]
+    for text in senseless:
+        with pytest.raises(typer.BadParameter):
+            option.process_value(typer.Context(typer.main.get_command(app)), text)
 
 
 def test_a_release_that_is_not_listed_is_taken_and_told(call: Call) -> None:

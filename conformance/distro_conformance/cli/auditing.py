@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption
+from distro_conformance.cli.options import JsonOption, measure
 from distro_conformance.cli.output import Told, print_json, progress, say, summary
 from distro_conformance.plain import fields_of
 from distro_conformance.verdict import TargetError, UsageError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def audit(
     member: Annotated[list[str], typer.Option(help="A member, HOST:PORT with the main port; repeat for each.")],
     # Longer than a verify period (5 s) and the change (1 s, 3 s again after a failure) that a failed one asks for.
-    interval_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two readings.")] = 12.0,
+    interval_s: Annotated[float, measure("Seconds between two readings.", least=0.1)] = 12.0,
     follow: Annotated[bool, typer.Option("--follow", help="Go on, with a live table, until interrupted.")] = False,
     identity: Annotated[
         str | None,

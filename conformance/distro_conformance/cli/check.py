@@ -72,7 +72,7 @@ def check(
         bool, typer.Option("--follow", help="Watch a directory in which recordings are still being written.")
     ] = False,
     idle_s: Annotated[
-        int | None, typer.Option(help="With --follow: end when nothing new was written for so many seconds.")
+        int | None, typer.Option(min=1, help="With --follow: end when nothing new was written for so many seconds.")
     ] = None,
     conf: Annotated[
         list[str] | None,

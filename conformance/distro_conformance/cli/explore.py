@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from distro_conformance.cli import app
-from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, only
+from distro_conformance.cli.options import JsonOption, MutantOption, ProfileOption, measure, only
 from distro_conformance.cli.output import Told, print_json, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file
 from distro_conformance.exploration.explored import BOUND_OPTIONS, ENGINES, Explored, SearchOptions, explore_profile
@@ -50,8 +50,8 @@ def explore(
     ] = None,
     symmetric: Annotated[bool, typer.Option(help="Search one state of each set of interchangeable ones.")] = False,
     max_states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = Bounds().max_states,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
-    max_memory_gib: Annotated[float, typer.Option(min=0, help="Stop before the tables take more.")] = 6.0,
+    max_seconds: Annotated[float | None, measure("Stop after so many seconds.", least=0)] = None,
+    max_memory_gib: Annotated[float, measure("Stop before the tables take more.", least=0.1)] = 6.0,
     scenario: Annotated[Path | None, typer.Option(help="Write the first counterexample here, for `replay`.")] = None,
     itf: Annotated[Path | None, typer.Option(help="Write the first counterexample here, as ITF.")] = None,
     graph: Annotated[Path | None, typer.Option(help="Write the state graph here: FILE.graphml or FILE.dot.")] = None,

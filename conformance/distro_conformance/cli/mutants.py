@@ -10,7 +10,7 @@ import typer
 
 from distro_conformance.cli import app
 from distro_conformance.cli.listing import show
-from distro_conformance.cli.options import HtmlOption, JsonOption, only
+from distro_conformance.cli.options import HtmlOption, JsonOption, measure, only
 from distro_conformance.cli.output import Told, print_judged, progress, row, say, summary
 from distro_conformance.cli.paths import require_extras, writable_file
 from distro_conformance.findings import Finding, Judgement
@@ -33,7 +33,7 @@ def run(
     target: Annotated[
         str | None, typer.Option(help="At the level real: nacos:VERSION or nacos:DIRECTORY.  [default: nacos:2.2.4]")
     ] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="For each mutant.")] = None,
+    max_seconds: Annotated[float | None, measure("For each mutant.", least=0)] = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:

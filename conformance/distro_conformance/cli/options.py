@@ -18,6 +18,22 @@ def only(flag: str) -> Any:
     return typer.Option(flag, help="Only this one; may be given several times.")
 
 
+_MOST = 1e9
+"""Of seconds 30 years, of GiB more than there is."""
+
+
+def _within_reach(value: float | None) -> float | None:
+    """Raises BadParameter, of `nan` too, which is in every range."""
+    if value is not None and not value <= _MOST:
+        raise typer.BadParameter(f"{value:g} is never reached; name {_MOST:,.0f} at most")
+    return value
+
+
+def measure(text: str, *, least: float) -> Any:
+    """A number of seconds or the like."""
+    return typer.Option(help=text, min=least, callback=_within_reach)
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else.")]
 
 

@@ -25,6 +25,7 @@ from distro_conformance.cli.options import (
     TransportOption,
     chosen_jobs,
     chosen_seed,
+    measure,
 )
 from distro_conformance.cli.output import Told, print_judged, progress, say, say_aside, summary
 from distro_conformance.cli.paths import writable_file, writable_places
@@ -58,7 +59,7 @@ def node(
     machine: Annotated[
         bool, typer.Option("--machine", help="Random actions of three played members and clients, beside the model.")
     ] = False,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long the machine searches.")] = 20.0,
+    seconds: Annotated[float, measure("How long the machine searches.", least=0.1)] = 20.0,
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs of the machine.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run of the machine.")] = STEPS_PER_RUN,
     seed: SeedOption = None,
@@ -152,7 +153,7 @@ def cluster(
     target: Annotated[str, typer.Option(help="embedded, or any other cluster, in real time.")] = "embedded",
     profile: TargetProfileOption = None,
     mutant: MutantOption = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long to search.")] = 20.0,
+    seconds: Annotated[float, measure("How long to search.", least=0.1)] = 20.0,
     examples: Annotated[int | None, typer.Option(min=1, help="At most so many runs, or walks of tours.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="At most so many steps in a run.")] = STEPS_PER_RUN,
     seed: SeedOption = None,

@@ -27,7 +27,8 @@ RUN_MS = 900_000
 RUN_EVENTS = 200_000
 """A run that has lasted so long, or has so many events, ends with its next checkpoint."""
 
-NODES_MAX = 26
+NODES_MAX, CLIENTS_MAX, DURATION_MAX_S = 26, 100_000, 1_000_000_000
+"""Each node has a letter; so many clients take a minute before the first event; 30 years are for ever."""
 
 OnProgress = Callable[[str], None]
 
@@ -53,10 +54,11 @@ class SimulationOptions:
         """Raises UsageError."""
         if not 1 <= self.nodes <= NODES_MAX:
             raise UsageError(f"a simulation has 1 to {NODES_MAX} nodes, not {self.nodes}")
-        if self.clients < 0:
-            raise UsageError(f"a simulation cannot have {self.clients} clients")
-        if not 0 < self.duration_s < float("inf"):
-            raise UsageError(f"a simulation lasts longer than 0 s, not {self.duration_s:g} s")
+        if not 0 <= self.clients <= CLIENTS_MAX:
+            raise UsageError(f"a simulation cannot have {self.clients} clients; {CLIENTS_MAX:,} are the most at a time")
+        if not 0 < self.duration_s <= DURATION_MAX_S:
+            most = f"{DURATION_MAX_S:,} s at most"
+            raise UsageError(f"a simulation lasts longer than 0 s, and {most}, not {self.duration_s:g} s")
         if self.faults and self.nodes < 2:
             raise UsageError("faults need 2 nodes at least; use --faults none with one")
 
