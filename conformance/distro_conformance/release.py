@@ -6,7 +6,7 @@ protocol with every known defect repaired, and counts as later than every releas
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from distro_conformance.verdict import UsageError
 
@@ -30,13 +30,12 @@ def listed_profile(name: str) -> str:
     Raises UsageError for what nobody has looked at. A user's word is held against it; what a server says of itself is
     taken as it is.
     """
-    from distro_impl.profiles import PROFILES, UnknownProfileError, profile_named  # noqa: PLC0415 - findings are light
+    from distro_impl.profiles import UnknownProfileError, listed  # noqa: PLC0415 - findings are light
 
     try:
-        found = profile_named(name)
+        return listed(name).name
     except UnknownProfileError as error:
         raise UsageError(str(error)) from error
-    return next(each.name for each in PROFILES.values() if replace(found, name=each.name, version=each.version) == each)
 
 
 @dataclass(frozen=True, slots=True)

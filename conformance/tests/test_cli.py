@@ -27,13 +27,15 @@ from schemas import DOCUMENTS, schema_of
 from typer.core import TyperGroup, TyperOption
 
 from distro_conformance.cli import app, console
+from distro_conformance.cli.options import known_profile
 from distro_conformance.cli.output import Told, progress, summary, time_left
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.cli.verbs import COMMAND as COMMAND_NAME
 from distro_conformance.cli.verbs import VERBS
 from distro_conformance.errors import USAGE_ERRORS
 from distro_conformance.exploration.explored import BOUND_OPTIONS
-from distro_impl import free_main_ports
+from distro_conformance.release import listed_profile
+from distro_impl import PROFILES, free_main_ports
 from distro_spark import session
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
@@ -414,9 +416,30 @@ def test_the_table_of_sdks_holds_to_its_schema(document: Document) -> None:
     assert (code, [each["outcome"] for each in found["results"]]) == (0, ["pass"])
 
 
-def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(call: Call) -> None:
-    told = call("explain", "nacos-2.2.2").stdout.splitlines()
-    assert told[:2] == ["nacos-2.2.2 is not listed, and behaves as nacos-2.2.4", "nacos-2.2.4 (profile)"]
+@pytest.mark.parametrize(
+    ("release", "behaves_as"),
+    [
+        ("nacos-2.2.2", "nacos-2.2.4"),
+        ("nacos-2.2.3.1", "nacos-2.2.4"),
+        ("nacos-2.4.1", "nacos-2.4.0"),
+        ("nacos-3.0.0", "nacos-3.0.3"),
+        ("nacos-3.1.0", "nacos-3.0.3"),
+    ],
+)
+def test_a_release_that_is_not_listed_is_explained_by_what_it_behaves_as(
+    call: Call, release: str, behaves_as: str
+) -> None:
+    told = call("explain", release).stdout.splitlines()
+    assert told[:2] == [f"{release} is not listed, and behaves as {behaves_as}", f"{behaves_as} (profile)"]
+    taken = call("explore", "--profile", release, "--max-states", "1").stderr
+    assert f"{release} is not listed: a node of it behaves as {behaves_as};" in " ".join(taken.split())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_that_is_listed_is_taken_for_itself(call: Call, name: str) -> None:
+    assert call("explain", name).stdout.startswith(f"{name} (profile)\n")
+    assert known_profile(name) == name
+    assert listed_profile(name) == name
 
 
 @pytest.mark.parametrize("what", ["requirements", "invariants", "mutants", "profiles", "targets"])

@@ -160,6 +160,18 @@ def test_a_profile_is_known_to_node_and_model_alike(name: str) -> None:
     assert rules_named(name).name == name
 
 
+RELEASED = {"2.0": 5, "2.1": 3, "2.2": 5, "2.3": 3, "2.4": 4, "2.5": 3, "3.0": 4, "3.1": 2}
+"""Of each generation the number of its last release."""
+
+
+@pytest.mark.parametrize(
+    "name", [f"nacos-{generation}.{number}" for generation, last in RELEASED.items() for number in range(last + 1)]
+)
+def test_what_a_release_behaves_as_is_so_in_the_model_too(name: str) -> None:
+    """In between two listed releases: one reading must not take it for the earlier and the other for the later."""
+    assert rules_named(name) == replace(rules_named(listed_profile(name)), name=name)
+
+
 @pytest.mark.parametrize(
     "name", ["nacos-1.4.7", "nacos-2", "nacos-2.2", "nacos-4.0.0", "nacos-2.2.x", "2.2.4", "", "Strict"]
 )

@@ -89,6 +89,7 @@ def test_profiles_are_named_after_their_release_and_come_in_its_order() -> None:
         ("2.2.1", "2.2.4"),
         ("2.2.3", "2.2.4"),
         ("2.2.5", "2.2.4"),
+        ("3.0.0", "3.0.3"),
         ("3.1.0", "3.0.3"),
     ],
 )

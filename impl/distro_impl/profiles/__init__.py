@@ -8,7 +8,7 @@ from distro_impl.profiles.profile import (
     RevisionTakenOver,
     UnknownProfileError,
 )
-from distro_impl.profiles.releases import PROFILES, profile_named
+from distro_impl.profiles.releases import PROFILES, listed, profile_named
 
 __all__ = [
     "PROFILES",
@@ -18,5 +18,6 @@ __all__ = [
     "ReportTransport",
     "RevisionTakenOver",
     "UnknownProfileError",
+    "listed",
     "profile_named",
 ]

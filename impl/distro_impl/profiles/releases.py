@@ -192,12 +192,18 @@ PROFILES: dict[str, Profile] = {
 """By name, in the order of the releases; `strict` is the last."""
 
 
-_FIRST_OF_SPAN = {"2.0.4": "2.0.3", "2.2.4": "2.2.1"}
+_FIRST_OF_SPAN = {"2.0.4": "2.0.3", "2.2.4": "2.2.1", "3.0.3": "3.0.0"}
 """The first release that behaves so, where a profile is called after a later one."""
 
 
 def profile_named(name: str) -> Profile:
-    """The profile of that name; a release that is not listed behaves as the last listed one before it.
+    """The profile of that name, of a release that is not listed, too. Raises UnknownProfileError."""
+    found = listed(name)
+    return found if found.name == name else replace(found, name=name, version=name.removeprefix("nacos-"))
+
+
+def listed(name: str) -> Profile:
+    """The profile of that name; of a release that is not listed, that of the last listed one before it.
 
     Raises UnknownProfileError, also for a major version that is later than all.
     """
@@ -209,7 +215,7 @@ def profile_named(name: str) -> Profile:
     if not before or asked[0] > _numbers(releases[-1].version)[0]:
         known = ", ".join(PROFILES)
         raise UnknownProfileError(f"no profile {name!r}; known: {known}")
-    return replace(before[-1], name=name, version=name.removeprefix("nacos-"))
+    return before[-1]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
