@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from programs import ROOT, executed
@@ -19,7 +18,6 @@ from distro_conformance.language.text import parse
 from distro_conformance.verdict import Verdict
 from distro_conformance.walks import shrink
 from distro_conformance.walks.hunt import HuntOptions, hunt, lost_runs, save_failure
-from distro_conformance.walks.rare_starts import STARTS, rare_starts
 from distro_conformance.walks.shrink import OnModel
 from distro_conformance.walks.stage import Lockstep
 from distro_conformance.wire.transports import Carrier, Wire
@@ -440,34 +438,3 @@ def test_the_end_of_a_run_is_as_long_as_there_is_something_to_repair() -> None:
         assert not lockstep.is_at_rest, "b waits for its snapshot"
         lockstep.perform(Advance(45_000))
         assert lockstep.is_at_rest
-
-
-@pytest.mark.wire
-def test_some_runs_go_on_from_a_rare_state_and_some_begin_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[list[Action]] = []
-    start, perform = Lockstep.__init__, Lockstep.perform
-
-    def starting(self: Lockstep, *arguments: Any, **named: Any) -> None:
-        start(self, *arguments, **named)
-        runs.append([])
-
-    def noting(self: Lockstep, action: Action) -> None:
-        runs[-1].append(action)
-        perform(self, action)
-
-    monkeypatch.setattr(Lockstep, "__init__", starting)
-    monkeypatch.setattr(Lockstep, "perform", noting)
-    result = hunt(HuntOptions(runs_max=6, seed=2))
-    assert result.failure is None, result.failure
-    beginnings = [list(each) for each in rare_starts("strict", seed=2)]
-    begun = [run for run in runs if any(run[: len(each)] == each for each in beginnings)]
-    assert 0 < len(begun) < len(runs)
-    for run in begun:
-        held, released = (sum(isinstance(action, kind) for action in run) for kind in (Hold, Release))
-        assert held == released, "what a beginning holds is released, at the latest in the calm end"
-
-
-def test_the_seed_chooses_the_rare_states() -> None:
-    assert rare_starts("strict", seed=1) == rare_starts("strict", seed=1)
-    assert rare_starts("strict", seed=1) != rare_starts("strict", seed=2)
-    assert len(rare_starts("nacos-2.0.4", seed=1)) == STARTS

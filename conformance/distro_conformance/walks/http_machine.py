@@ -14,7 +14,7 @@ from distro_conformance.walks.client_rules import NODES, SERVICES
 from distro_conformance.walks.machine import LockstepMachine
 from distro_conformance.walks.stage import Stage
 from distro_conformance.walks.walk import pick
-from distro_model.actions import Advance, Drop, HttpBeat, HttpDeregister, HttpRegister, Swallow
+from distro_model.actions import Action, Advance, Drop, HttpBeat, HttpDeregister, HttpRegister, Swallow
 from distro_model.rules.owners import place
 
 ADDRESSES = tuple(f"10.0.1.{number}:80" for number in range(1, 5))
@@ -27,44 +27,48 @@ _INDEX = st.integers(0, len(ADDRESSES) * len(SERVICES) - 1)
 _ADDRESS, _NODE, _BY_V2 = st.sampled_from(ADDRESSES), st.integers(0, len(NODES) - 1), st.booleans()
 
 
-def _owner(instance: str) -> str:
-    """Of the client with its address, while all are UP."""
-    return NODES[place(instance.split(maxsplit=1)[0], len(NODES))]
+def _owner(address: str) -> str:
+    """Of the client there, while all are UP."""
+    return NODES[place(address, len(NODES))]
+
+
+def _address(instance: str) -> str:
+    return instance.split(maxsplit=1)[0]
 
 
 class HttpMachine(LockstepMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.signs_ms: dict[tuple[str, str], int] = {}  # (service, instance) -> its last sign of life
+        self.registered: dict[tuple[str, str], str] = {}  # (service, address) -> the instance, as it was last
         self.has_v2 = self.suits(HttpRegister(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
         self.beats_by_v2 = self.suits(HttpBeat(SERVICES[0], ADDRESSES[0], NODES[0], by_v2=True))
 
-    @property
-    def now_ms(self) -> int:
-        """Since the walk began."""
-        return sum(action.ms for action in self.done if isinstance(action, Advance))
+    def note(self, action: Action) -> None:
+        """What a beginning registers, too."""
+        super().note(action)
+        match action:
+            case HttpRegister(service, instance) | HttpBeat(service, instance):
+                self.registered[service, _address(instance)] = instance
+            case HttpDeregister(service, instance):
+                self.registered.pop((service, _address(instance)), None)
 
     @rule(address=_ADDRESS, service=st.sampled_from(SERVICES), version=st.integers(1, 2), node=_NODE, by_v2=_BY_V2)
     def register_over_http(self, address: str, service: str, version: int, node: int, by_v2: bool) -> None:
         """By version 2 of the API where the release has it; there the node that is asked keeps the client (D7)."""
         instance = f"{address} version={version}"
-        self.signs_ms = {key: at_ms for key, at_ms in self.signs_ms.items() if not self._is_of(key, service, address)}
-        self.signs_ms[service, instance] = self.now_ms
         self.perform(HttpRegister(service, instance, self._asked(node), by_v2 and self.has_v2))
 
-    @precondition(lambda self: self.signs_ms)
+    @precondition(lambda self: self.registered)
     @rule(index=_INDEX, node=_NODE, by_v2=_BY_V2)
     def beat(self, index: int, node: int, by_v2: bool) -> None:
         """Of one that is long gone, too: it is registered again."""
-        service, instance = pick(self.signs_ms, index)
-        self.signs_ms[service, instance] = self.now_ms
+        service, instance = self._one(index)
         self.perform(HttpBeat(service, instance, self._asked(node), by_v2 and self.beats_by_v2))
 
-    @precondition(lambda self: self.signs_ms)
+    @precondition(lambda self: self.registered)
     @rule(index=_INDEX, node=_NODE, by_v2=_BY_V2)
     def deregister_over_http(self, index: int, node: int, by_v2: bool) -> None:
-        service, instance = pick(self.signs_ms, index)
-        del self.signs_ms[service, instance]
+        service, instance = self._one(index)
         self.perform(HttpDeregister(service, instance, self._asked(node), by_v2 and self.has_v2))
 
     @rule(
@@ -80,13 +84,14 @@ class HttpMachine(LockstepMachine):
 
     def come_to_rest(self, stage: Stage) -> None:
         self.repair()  # with a link that is cut the wait has hundreds of outcomes that nobody can tell apart
-        if self.signs_ms:
+        if self.registered:
             self.perform(Advance(FORGOTTEN_MS))
         super().come_to_rest(stage)
 
     def _asked(self, node: int) -> str:
         return self.up[node % len(self.up)]
 
-    @staticmethod
-    def _is_of(key: tuple[str, str], service: str, address: str) -> bool:
-        return key[0] == service and key[1].split()[0] == address
+    def _one(self, index: int) -> tuple[str, str]:
+        """A service, and what was registered there."""
+        (service, _), instance = pick(tuple(self.registered.items()), index)
+        return service, instance

@@ -241,10 +241,9 @@ def hunt(
             NODES, options.profile, options.mutant, tally.wire, recorder, tally.watch, serves_http=tally.http
         )
 
-    beginnings = _beginnings(options)
     try:
         with _only_new_garbage():
-            _rounds(tally, start, beginnings)
+            _rounds(tally, start)
     finally:
         if elsewhere is not None:
             elsewhere.stop()
@@ -311,7 +310,7 @@ def _in_real_time(options: HuntOptions, began_s: float, on_progress: Callable[[s
     return Hunt(options, runs.steps, runs.runs, over, seconds, failure, coverage=of_walks(taken))
 
 
-def _rounds(tally: _Tally, start: Callable[[], Stage | None], beginnings: Sequence[Sequence[Action]]) -> None:
+def _rounds(tally: _Tally, start: Callable[[], Stage | None]) -> None:
     """Until something fails or the budget is used."""
     options = tally.hunt.options
     for round_number in count():
@@ -327,7 +326,7 @@ def _rounds(tally: _Tally, start: Callable[[], Stage | None], beginnings: Sequen
                 seed,
                 max(1, runs),
                 options.steps_per_run,
-                beginnings=() if tally.http else beginnings,
+                beginnings=_beginnings(options, http=tally.http),
                 **reports,
             )
         except (DivergedError, Flaky):  # Flaky: `start` gave nothing any more when Hypothesis repeated the run
@@ -347,12 +346,12 @@ def _kept(options: HuntOptions, began_s: float) -> FoundFailure | None:
     return None
 
 
-def _beginnings(options: HuntOptions) -> Sequence[Sequence[Action]]:
-    if not options.rare_starts or options.is_elsewhere or options.among_played or options.http:
+def _beginnings(options: HuntOptions, *, http: bool) -> Sequence[Sequence[Action]]:
+    if not options.rare_starts or options.is_elsewhere or options.among_played:
         return ()
     from distro_conformance.walks.rare_starts import rare_starts  # noqa: PLC0415 - SciPy takes a second to load
 
-    return rare_starts(options.profile, options.seed)
+    return rare_starts(options.profile, options.seed, http=http)
 
 
 def _recorder(options: HuntOptions, run: int) -> Recorder | None:
