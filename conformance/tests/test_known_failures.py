@@ -5,7 +5,9 @@ The symptom of each is seen on nodes that have the bug (`test_node_conformance`)
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,11 @@ from distro_conformance.findings import Finding, Judgement
 from distro_conformance.findings.breaks import CAUSES
 from distro_conformance.findings.known import KNOWN_FAILURES, against_the_list, known_failure
 from distro_conformance.findings.upstream import UPSTREAM
+from distro_conformance.node.run import run_requirements
 from distro_conformance.requirements import all_requirements
+from distro_conformance.targets.embedded import EmbeddedTarget
+from distro_impl.naming.client import SyncData
+from distro_impl.naming.client_manager import ClientManager
 from distro_spark.known import KNOWN as KNOWN_OF_TRACES
 
 PROFILE = "nacos-2.2.4"
@@ -33,7 +39,7 @@ SYMPTOMS: dict[str, dict[str, object]] = {
     "DISTRO-IPPORT-012": {"shown": True},
     "DISTRO-LEASE-004": {"changes": 12, "held": False},
     "DISTRO-LEASE-008": {"known": False},
-    "DISTRO-LOAD-006": {"published": ["old"], "sent": ["old"]},
+    "DISTRO-LOAD-006": {"published": ["old"], "sent": ["old"], "announced": True, "verified": True},
     "DISTRO-LOAD-007": {"acknowledged": True, "published": ["old"], "sent": ["old"]},
     "DISTRO-LOAD-008": {"given": 0},
     "DISTRO-LOAD-009": {"asked": 4},
@@ -45,7 +51,7 @@ SYMPTOMS: dict[str, dict[str, object]] = {
     "DISTRO-RETRY-009": {"changes": 1, "verified": True},
     "DISTRO-RETRY-006": {"here": ["CHANGE"], "other": True},
     "DISTRO-HOLDER-003": {"acknowledged": True, "sent": ["late"], "published": ["late"]},
-    "DISTRO-NATIVE-001": {"acknowledged": True, "sent": ["other"], "published": ["other"]},
+    "DISTRO-NATIVE-001": {"sent": ["other"], "published": ["other"], "announced": True, "verified": True},
     "DISTRO-NATIVE-002": {"acknowledged": True, "published": None},
     "DISTRO-REFUSAL-001": {"result_code": 200, "error_code": 500, "held": False},
     "DISTRO-REFUSAL-002": {"result_code": 200, "error_code": 500, "held": False},
@@ -76,6 +82,8 @@ NEAR_MISSES: list[tuple[str, dict[str, object], str]] = [
     ("DISTRO-LEASE-004", {"changes": 2, "held": False}, "the copy went long before its lease was over"),
     ("DISTRO-LEASE-008", {"known": True}, "the copy stays without what it published"),
     ("DISTRO-LOAD-006", {"published": None, "sent": ["old"]}, "the node lost the client"),
+    ("DISTRO-LOAD-006", {"published": ["old"], "sent": ["old"], "verified": False}, "nobody speaks for it any more"),
+    ("DISTRO-LOAD-006", {"published": ["old"], "sent": ["old"], "announced": False}, "members keep the new"),
     ("DISTRO-LOAD-007", {"acknowledged": False, "published": ["old"], "sent": ["old"]}, "the DELETE was refused"),
     ("DISTRO-LOAD-008", {"given": None}, "a refusal that was taken for a violation"),
     ("DISTRO-LOAD-009", {"asked": 1}, "it is asked for once, and never again"),
@@ -92,6 +100,8 @@ NEAR_MISSES: list[tuple[str, dict[str, object], str]] = [
     ("DISTRO-HOLDER-003", {"acknowledged": False, "sent": ["late"], "published": ["late"]}, "refused and applied"),
     ("DISTRO-NATIVE-001", {"acknowledged": True, "sent": ["other"], "published": None}, "the node lost the client"),
     ("DISTRO-NATIVE-001", {"acknowledged": True, "sent": ["other"], "published": []}, "what it published is gone"),
+    ("DISTRO-NATIVE-001", {"sent": ["other"], "published": ["other"], "verified": False}, "nobody speaks for it"),
+    ("DISTRO-NATIVE-001", {"sent": ["other"], "published": ["other"], "announced": False}, "members keep what it was"),
     ("DISTRO-NATIVE-002", {"acknowledged": True, "published": []}, "the client stays without what it published"),
     ("DISTRO-NATIVE-002", {"acknowledged": False, "published": None}, "refused and applied"),
     ("DISTRO-REFUSAL-001", {"result_code": 200, "error_code": 0, "held": False}, "nothing tells"),
@@ -153,3 +163,25 @@ def test_of_every_bug_that_is_named_it_is_known_where_to_read() -> None:
 def test_a_pass_removes_no_entry_where_the_bug_needs_a_race(target: str, judgement: Judgement) -> None:
     passed = Finding(about="DISTRO-RETRY-006", by="node", judgement=Judgement.CONFORMS, message="")
     assert against_the_list(passed, PROFILE, target).judgement is judgement
+
+
+@pytest.mark.wire
+@pytest.mark.quality
+@pytest.mark.parametrize("requirement", ["DISTRO-NATIVE-001", "DISTRO-LOAD-006"])
+def test_a_client_that_is_given_away_is_no_b01(requirement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases overwrite the content of a connected client, and announce and verify it as their own. A node that takes
+    it for the member's from then on holds the same, says nothing of it, and ends it with its lease."""
+    target = EmbeddedTarget(PROFILE)
+    (as_released,) = asyncio.run(run_requirements(target, [requirement]))
+    assert as_released.judgement is Judgement.KNOWN
+    apply = ClientManager.apply
+
+    def given_away(self: ClientManager, sync: SyncData, **named: Any) -> None:
+        if (held := self.get(sync.client_id)) is not None:
+            held.native = False
+        apply(self, sync, **named)
+
+    monkeypatch.setattr(ClientManager, "apply", given_away)
+    (found,) = asyncio.run(run_requirements(target.fresh(), [requirement]))
+    assert found.judgement is Judgement.VIOLATES, found.message
+    assert "this is not B01" in found.message

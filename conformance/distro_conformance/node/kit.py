@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -294,6 +294,18 @@ class Kit:
         copy = await self.peer.query(client)
         return copy.revision if copy else None
 
+    async def heard_of(self, client: str, content: Sequence[str]) -> Observed:
+        """Whether the node has `announced` these services of the client, and goes on speaking for it, `verified`.
+        Nothing where no member of the kit is told anything."""
+        if not self.target.limits.counts_members:
+            return NOTHING
+        announced = self.arrival("CHANGE", client, carrying=lambda copy: services(copy) == sorted(content))
+        change = await self._found(announced, self.timings.sync_ms)
+        so_far = self.arrivals(client)
+        verified = self.arrival("VERIFY", client, after=so_far[-1] if so_far else None)
+        verify = await self._found(verified, self.timings.verify_ms)
+        return {"announced": change is not None, "verified": verify is not None}
+
     async def leave(self, client: PlayedClient) -> None:
         """The client's connection ends, without a farewell."""
         self._clients.remove(client)
@@ -375,13 +387,16 @@ class Kit:
         self, look: Look[T], *, within_ms: int, what: str, otherwise: Callable[[], Awaitable[Observed]] | None = None
     ) -> T:
         """What `look` finds within the time. Raises ViolationError with what there is `otherwise`."""
-        found = await eventually(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
+        found = await self._found(look, within_ms)
         if found is None:
             expected = f"{what} within {self._window(within_ms)}"
             observed = await otherwise() if otherwise else NOTHING
             message = f"expected {expected}; not seen{'' if self._arrived() else f', {self._heard()}'}"
             raise ViolationError(message, expected=expected, observed=observed)
         return found
+
+    async def _found(self, look: Look[T], within_ms: int) -> T | None:
+        return await eventually(self._staying(look), self.target.clock, within_ms, step_ms=self._step_ms)
 
     async def eventually_sent(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, services
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.replies import ERROR, FAILURE, Reply, snapshot_reply
@@ -133,12 +134,10 @@ async def snapshot_leaves_connected_clients_alone(kit: Kit) -> None:
     await _asked_again(kit)
     await kit.sleep(1_000)
     copy = await kit.peer.query(client.id)
-    kit.require(
-        services(copy) == sorted((stale, fresh)),
-        f"{client.id} with both services",
-        copy,
-        observed={"published": services(copy), "sent": [stale]},
-    )
+    is_unharmed = services(copy) == sorted((stale, fresh))
+    heard = NOTHING if is_unharmed else await kit.heard_of(client.id, [stale])
+    observed = {**heard, "published": services(copy), "sent": [stale]}
+    kit.require(is_unharmed, f"{client.id} with both services", copy, observed=observed)
 
 
 @requirement("DISTRO-LOAD-007", MUST, "#receive-late", bug="B27", since="2.2.1", own_node=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from distro_conformance.findings.finding import NOTHING
 from distro_conformance.node.kit import Kit, Observed, services
 from distro_conformance.node.player import PlayedClient
 from distro_conformance.requirements.requirement import MUST, requirement
@@ -14,7 +17,7 @@ async def change_leaves_a_connected_client_alone(kit: Kit) -> None:
     other = kit.service()
     reply = await kit.peer.sync(client.id, 9, (other, "10.0.0.9", 90))
     kit.note(f"{kit.peer.address} sends CHANGE of {client.id}, with another service alone: {reply}")
-    await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded, "sent": [other]})
+    await _require_unharmed(kit, client, service, {"acknowledged": reply.succeeded, "sent": [other]}, [other])
 
 
 @requirement("DISTRO-NATIVE-002", MUST, "#receive-native", bug="B41")
@@ -33,13 +36,17 @@ async def _registered(kit: Kit) -> tuple[PlayedClient, str]:
     return client, service
 
 
-async def _require_unharmed(kit: Kit, client: PlayedClient, service: str, observed: Observed) -> None:
+async def _require_unharmed(
+    kit: Kit, client: PlayedClient, service: str, observed: Observed, sent: Sequence[str] = ()
+) -> None:
     published = await _published(kit, client)
+    is_unharmed = published == [service]
+    heard = NOTHING if is_unharmed or not sent else await kit.heard_of(client.id, sent)
     kit.require(
-        published == [service],
+        is_unharmed,
         f"{client.id} to publish {service} and nothing else",
         published,
-        observed={**observed, "published": published},
+        observed={**observed, **heard, "published": published},
     )
 
 
