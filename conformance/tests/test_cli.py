@@ -36,6 +36,7 @@ from distro_conformance.errors import USAGE_ERRORS
 from distro_conformance.exploration.explored import BOUND_OPTIONS
 from distro_conformance.release import listed_profile
 from distro_impl import PROFILES, free_main_ports
+from distro_model.mutants import UnknownMutantError
 from distro_spark import session
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
@@ -143,6 +144,21 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     assert ran.stderr.startswith("distrocheck: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stdout == ""
+
+
+class DerivedMutantError(UnknownMutantError):
+    """Raised by somebody else, as whoever derives an error may."""
+
+
+def test_whose_mutant_is_missing_is_told_by_the_error_and_not_by_where_it_is_defined(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise DerivedMutantError("B02-sender")
+
+    monkeypatch.setattr("distro_conformance.cli.explore.explore_profile", missing)
+    ran = call("explore")
+    assert (ran.returncode, ran.stderr[:51]) == (2, "distrocheck: the model has no mutant 'B02-sender'; ")
 
 
 LOOKED_AT_LATER = {

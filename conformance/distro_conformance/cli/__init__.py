@@ -91,11 +91,11 @@ def _told(error: Exception) -> str:
     """What it says; of a mutant, where it is, for the libraries know nothing of each other."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename} cannot be used: {error.strerror}; name another file"
-    if (mutant_id := getattr(error, "mutant_id", None)) is None:
+    if not hasattr(error, "mutant_id"):
         return str(error)
-    from distro_conformance.targets.mutants import no_mutant
+    from distro_conformance.targets.mutants import with_hint
 
-    return str(no_mutant("model" if type(error).__module__.startswith("distro_model") else "node", mutant_id))
+    return str(with_hint(error))
 
 
 def _fail_by_defect(error: Exception) -> NoReturn:

@@ -10,7 +10,9 @@ from collections.abc import Collection, Mapping
 from distro_conformance.targets.real_mutants import real_mutants
 from distro_conformance.verdict import UsageError, alike
 from distro_impl.mutants import MUTANTS as NODE_MUTANTS
+from distro_impl.mutants import UnknownMutantError as NotOfNodeError
 from distro_model.mutants import MUTANTS as MODEL_MUTANTS
+from distro_model.mutants import UnknownMutantError as NotOfModelError
 
 _WHOSE = {"model": "the model", "node": "the reference node", "real": "a real server"}
 
@@ -27,3 +29,13 @@ def no_mutant(level: str, mutant_id: str) -> UsageError:
         have = f"{' and '.join(_WHOSE[each] for each in levels)} {'has' if len(levels) == 1 else 'have'} it"
         return UsageError(f"{_WHOSE[level]} has no mutant '{mutant_id}'; {have} (level {' and '.join(levels)})")
     return UsageError(f"{_WHOSE[level]} has no mutant '{mutant_id}'; {alike('mutant', mutants_at()[level], mutant_id)}")
+
+
+def with_hint(error: Exception) -> Exception:
+    """The same for who has asked a library, which knows of its own mutants only; any other error as it is."""
+    match error:
+        case NotOfModelError():
+            return no_mutant("model", error.mutant_id)
+        case NotOfNodeError():
+            return no_mutant("node", error.mutant_id)
+    return error
